@@ -1,0 +1,112 @@
+import type { Command } from 'commander'
+import { PlantsError } from '../errors.js'
+import type { GlobalFlags } from '../flags.js'
+import { readDocument } from '../input.js'
+import type { Io } from '../io.js'
+import { parseInt64, toJson } from '../json.js'
+import { describePlant, styleFor, warn, writeAnswer } from '../output.js'
+import { type Checked, checkNewPlant, isIdempotencyKey, type NewPlant } from '../plant.js'
+import { resolveSettings, type Settings } from '../settings.js'
+import { openStore } from '../stores/open.js'
+
+interface CreateFlags extends GlobalFlags {
+  id?: string
+  name?: string
+  tag?: string
+  file?: string
+  idempotencyKey?: string
+}
+
+export function defineCreate(program: Command, io: Io): void {
+  program
+    .command('create')
+    .summary('create a plant')
+    .description('Create a plant, from flags, from JSON in a file or on stdin, or from answers to questions.')
+    .option('--id <int64>', 'identification number')
+    .option('--name <text>', 'name of the plant')
+    .option('--tag <text>', 'type of the plant')
+    .option('--file <path>', 'read the plant as JSON from a file, or from stdin with "-"; flags override its fields')
+    .option('--idempotency-key <key>', 'make it safe to repeat: the same key and plant get the same answer')
+    .addHelpText('after', examples)
+    .action((_, command: Command) => create(command.optsWithGlobals<CreateFlags>(), io))
+}
+
+const examples = `
+Examples:
+  plants create --id 1 --name Fern --tag shade
+  plants create --file fern.json
+  echo '{"id":2,"name":"Moss"}' | plants create
+`
+
+async function create(flags: CreateFlags, io: Io): Promise<void> {
+  const settings = resolveSettings(flags, io)
+  const idempotencyKey = flags.idempotencyKey
+  if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey)) {
+    throw new PlantsError('malformed', '--idempotency-key must be 1 to 255 visible ASCII characters, without spaces')
+  }
+  const plant = await readPlant(flags, settings, io)
+  const store = await openStore(settings.store, { timeout: settings.timeout, clock: io })
+  try {
+    const answer = await store.create(plant, { idempotencyKey })
+    const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
+    await writeAnswer(io, `${text}\n`, `The plant is stored. See it with: plants get ${plant.id}`)
+  } finally {
+    await store.close()
+  }
+}
+
+async function sentence(plant: NewPlant, settings: Settings, io: Io): Promise<string> {
+  return `Planted ${describePlant(plant, await styleFor(settings.colors(io.stdout)))}`
+}
+
+/** The plant from wherever it was given: flags over a document, or flags and answers. */
+async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
+  const given = fieldsOf(flags)
+  const hasFlags = Object.keys(given).length > 0
+  const path = flags.file ?? (hasFlags || io.stdin.isTerminal ? undefined : '-')
+  if (path !== undefined) {
+    const document = await readDocument(path, io)
+    const isObject = typeof document === 'object' && document !== null && !Array.isArray(document)
+    return accept(checkNewPlant(hasFlags && isObject ? { ...document, ...given } : document), documentHint(document), settings, io)
+  }
+  const complete = settings.mayAsk() ? await ask(given, settings, io) : given
+  return accept(checkNewPlant(complete), flagsHint(given, io), settings, io)
+}
+
+/** The fields that were given as flags. An id that is no int64 stays a text, for the check to refuse. */
+function fieldsOf({ id, name, tag }: CreateFlags): Record<string, unknown> {
+  const fields = { id: id === undefined ? undefined : (parseInt64(id) ?? id), name, tag }
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+/** Asks for what is missing, unless what was given is wrong already. */
+async function ask(given: Record<string, unknown>, settings: Settings, io: Io): Promise<Record<string, unknown>> {
+  if ('id' in given && 'name' in given) return given
+  const checked = checkNewPlant({ id: 0n, name: '', ...given })
+  if ('problems' in checked) return given
+  const { askForPlant } = await import('../prompts.js')
+  return askForPlant(given, settings.colors(io.stderr), io)
+}
+
+async function accept(checked: Checked, hint: string, settings: Settings, io: Io): Promise<NewPlant> {
+  if ('problems' in checked) throw new PlantsError('invalid', `Not a NewPlant: ${checked.problems.join('; ')}`, { hint })
+  if (checked.otherFields.length > 0) await warn(io, warningOf(checked.otherFields), settings)
+  return checked.plant
+}
+
+function warningOf(names: string[]): string {
+  const shown = names.slice(0, 5).map((name) => JSON.stringify(name.length > 40 ? `${name.slice(0, 39)}…` : name))
+  const rest = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
+  return `Not stored, because a NewPlant has only id, name and tag: ${shown.join(', ')}${rest}`
+}
+
+function flagsHint(given: Record<string, unknown>, io: Io): string {
+  const missing = ['--id NUMBER', '--name TEXT'].filter((flag) => !(flag.slice(2, flag.indexOf(' ')) in given))
+  const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Mend the flags'
+  return io.stdin.isPiped ? `${flags}, or read JSON from stdin with --file -` : `${flags}, or a file of JSON with --file PATH`
+}
+
+function documentHint(document: unknown): string {
+  if (Array.isArray(document)) return 'plants create takes one plant. For many, use plants import'
+  return 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
+}

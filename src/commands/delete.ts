@@ -1,0 +1,57 @@
+import type { Command } from 'commander'
+import { PlantsError } from '../errors.js'
+import { type GlobalFlags, parseId } from '../flags.js'
+import type { Io } from '../io.js'
+import { toJson } from '../json.js'
+import { describePlant, styleFor, writeAnswer } from '../output.js'
+import type { NewPlant } from '../plant.js'
+import { resolveSettings, type Settings } from '../settings.js'
+import { openExistingStore } from '../stores/open.js'
+
+interface DeleteFlags extends GlobalFlags {
+  yes?: boolean
+}
+
+export function defineDelete(program: Command, io: Io): void {
+  program
+    .command('delete')
+    .summary('delete a plant')
+    .description('Delete the plant that has this id, and print it, so that it can be created again.')
+    .argument('<id>', 'identification number')
+    .option('--yes', 'do not ask')
+    .addHelpText('after', '\nExamples:\n  plants delete 1\n  plants delete 1 --yes > deleted.json\n')
+    .action((id: string, _, command: Command) => deletePlant(id, command.optsWithGlobals<DeleteFlags>(), io))
+}
+
+async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
+  const settings = resolveSettings(flags, io)
+  const id = parseId(text)
+  if (!flags.yes && !settings.mayAsk()) {
+    throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: `Nobody can be asked here: add --yes` })
+  }
+  const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
+  try {
+    const shown = await store?.get(id)
+    if (shown && !flags.yes) await confirm(shown, settings, io)
+    const deleted = shown && (await store?.delete(id))
+    if (!deleted)
+      throw new PlantsError('notFound', `No plant has the id ${id} in ${settings.store.path}`, {
+        hint: 'See what is there with: plants list',
+      })
+    const line = settings.output === 'json' ? toJson({ ...deleted }) : await sentence(deleted, settings, io)
+    await writeAnswer(io, `${line}\n`, `It is deleted. It was: ${toJson({ ...deleted })}`)
+  } finally {
+    await store?.close()
+  }
+}
+
+async function confirm(plant: NewPlant, settings: Settings, io: Io): Promise<void> {
+  const { askToConfirm } = await import('../prompts.js')
+  const isColored = settings.colors(io.stderr)
+  const question = `Delete ${describePlant(plant, await styleFor(isColored))}?`
+  if (!(await askToConfirm(question, isColored, io))) throw new PlantsError('interrupted', `The plant ${plant.id} stays as it was`)
+}
+
+async function sentence(plant: NewPlant, settings: Settings, io: Io): Promise<string> {
+  return `Deleted ${describePlant(plant, await styleFor(settings.colors(io.stdout)))}`
+}

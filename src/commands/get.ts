@@ -1,0 +1,42 @@
+import type { Command } from 'commander'
+import { PlantsError } from '../errors.js'
+import { type GlobalFlags, parseId } from '../flags.js'
+import type { Io } from '../io.js'
+import { toJson } from '../json.js'
+import { styleFor, visible, writeAnswer } from '../output.js'
+import type { NewPlant } from '../plant.js'
+import { resolveSettings, type Settings } from '../settings.js'
+import { openExistingStore } from '../stores/open.js'
+
+export function defineGet(program: Command, io: Io): void {
+  program
+    .command('get')
+    .summary('show a plant')
+    .description('Show the plant that has this id.')
+    .argument('<id>', 'identification number')
+    .addHelpText('after', '\nExample:\n  plants get 1\n')
+    .action((id: string, _, command: Command) => get(id, command.optsWithGlobals<GlobalFlags>(), io))
+}
+
+async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = resolveSettings(flags, io)
+  const id = parseId(text)
+  const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
+  try {
+    const plant = await store?.get(id)
+    if (!plant)
+      throw new PlantsError('notFound', `No plant has the id ${id} in ${settings.store.path}`, {
+        hint: 'See what is there with: plants list',
+      })
+    await writeAnswer(io, settings.output === 'json' ? `${toJson({ ...plant })}\n` : await card(plant, settings, io), 'Run it again')
+  } finally {
+    await store?.close()
+  }
+}
+
+async function card({ id, name, tag }: NewPlant, settings: Settings, io: Io): Promise<string> {
+  const style = await styleFor(settings.colors(io.stdout))
+  const lines = [`${style.faint('id')}    ${id}`, `${style.faint('name')}  ${style.strong(visible(name))}`]
+  if (tag !== undefined) lines.push(`${style.faint('tag')}   ${visible(tag)}`)
+  return lines.map((line) => `${line}\n`).join('')
+}

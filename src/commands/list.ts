@@ -1,0 +1,52 @@
+import type { Command } from 'commander'
+import { type GlobalFlags, parseCount, parseId } from '../flags.js'
+import type { Io } from '../io.js'
+import { toJson } from '../json.js'
+import { styleFor, warn, writeAnswer } from '../output.js'
+import type { NewPlant } from '../plant.js'
+import { resolveSettings, type Settings } from '../settings.js'
+import { openExistingStore } from '../stores/open.js'
+
+interface ListFlags extends GlobalFlags {
+  limit?: string
+  after?: string
+  tag?: string
+}
+
+export function defineList(program: Command, io: Io): void {
+  program
+    .command('list')
+    .summary('list the plants')
+    .description('List the plants in the order of their ids: a table on a terminal, else one JSON object a line.')
+    .option('--limit <count>', 'at most so many')
+    .option('--after <int64>', 'only ids greater than this one')
+    .option('--tag <text>', 'only plants with this tag')
+    .addHelpText('after', '\nExamples:\n  plants list --tag shade\n  plants list --limit 100 --after 1000\n')
+    .action((_, command: Command) => list(command.optsWithGlobals<ListFlags>(), io))
+}
+
+async function list(flags: ListFlags, io: Io): Promise<void> {
+  const settings = resolveSettings(flags, io)
+  const limit = flags.limit === undefined ? undefined : parseCount('--limit', flags.limit)
+  const after = flags.after === undefined ? undefined : parseId(flags.after)
+  const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
+  try {
+    let isEmpty = true
+    const write = await pageWriter(settings, io)
+    for await (const page of store?.list({ limit, after, tag: flags.tag }) ?? []) {
+      isEmpty = false
+      await writeAnswer(io, write(page), 'Run it again')
+    }
+    if (!store) await warn(io, `There is no store at ${settings.store.path} yet. plants create makes it`, settings)
+    else if (isEmpty && settings.output === 'text') await warn(io, 'No plants', settings)
+  } finally {
+    await store?.close()
+  }
+}
+
+/** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
+async function pageWriter(settings: Settings, io: Io): Promise<(page: NewPlant[]) => string> {
+  if (settings.output === 'json') return (page) => page.map((plant) => `${toJson({ ...plant })}\n`).join('')
+  const { plantTable } = await import('../table.js')
+  return plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
+}

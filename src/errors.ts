@@ -1,0 +1,67 @@
+/** What can go wrong: the contract's `error` value and exit code of each kind. */
+const kinds = {
+  /** wrong flags, an unreadable file, a text that is not JSON */
+  malformed: { error: 400, exitCode: 2 },
+  /** more bytes than the limit */
+  tooLarge: { error: 413, exitCode: 2 },
+  /** JSON or flags, but not a NewPlant */
+  invalid: { error: 422, exitCode: 2 },
+  /** no plant has this id */
+  notFound: { error: 404, exitCode: 1 },
+  /** the id or the idempotency key is taken */
+  conflict: { error: 409, exitCode: 1 },
+  /** nothing was stored: the store could not be opened, reached, read or written */
+  unavailable: { error: 503, exitCode: 4 },
+  /** a commit whose outcome could not be found out */
+  unknownOutcome: { error: 500, exitCode: 5 },
+  /** a mistake in this program */
+  defect: { error: 500, exitCode: 70 },
+  /** the answer could not be written */
+  unwritable: { error: 500, exitCode: 74 },
+  /** SIGINT, Ctrl-C, or "no" to a question */
+  interrupted: { error: 500, exitCode: 130 },
+  /** SIGTERM */
+  terminated: { error: 500, exitCode: 143 },
+} as const
+
+export type Kind = keyof typeof kinds
+
+interface Details {
+  hint?: string | undefined
+  /** whether the same call can succeed later, with nothing changed */
+  retryable?: boolean
+  cause?: unknown
+}
+
+/**
+ * A failure that a person can mend or a script can act on. The message says what failed, and on what;
+ * the hint says what to do next. Neither ends with a full stop, and neither ever holds a token.
+ */
+export class PlantsError extends Error {
+  readonly kind: Kind
+  readonly hint: string | undefined
+  readonly retryable: boolean
+
+  constructor(kind: Kind, message: string, { hint, retryable = false, cause }: Details = {}) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.name = 'PlantsError'
+    this.kind = kind
+    this.hint = hint
+    this.retryable = retryable
+  }
+
+  /** The specification's `error`, an int32; the contract says what each value means. */
+  get error(): number {
+    return kinds[this.kind].error
+  }
+
+  /** The exit code of the process, from the contract's table. */
+  get exitCode(): number {
+    return kinds[this.kind].exitCode
+  }
+}
+
+/** The code of a failed system call, such as `ENOENT`, or undefined for any other value. */
+export function systemCode(error: unknown): string | undefined {
+  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}

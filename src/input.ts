@@ -1,0 +1,106 @@
+import { closeSync, openSync, readSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { PlantsError, systemCode } from './errors.js'
+import type { Io } from './io.js'
+import { parseJson, severalValues } from './json.js'
+
+/** A request's body, a file and stdin may hold this many bytes. */
+export const bodyLimit = 1_048_576
+
+/**
+ * Reads one JSON document from a file, or from stdin when the path is `-`: UTF-8, at most 1 MiB, a byte order mark is skipped.
+ *
+ * @returns what `parseJson` gives
+ * @throws {PlantsError} `malformed` or `tooLarge`, naming the source
+ */
+export async function readDocument(path: string, io: Io): Promise<unknown> {
+  const source = path === '-' ? 'stdin' : path
+  try {
+    const text = decode(
+      path === '-' ? await collect(io.stdin.chunks(), source) : await collect(chunksOf(resolve(io.cwd, path)), source),
+      source,
+    )
+    return parse(text, source)
+  } catch (error) {
+    const reason = unreadable[systemCode(error) ?? '']
+    if (!reason) throw error
+    throw new PlantsError('malformed', `Could not read ${source}: ${reason}`, {
+      hint: 'Give a file that holds one plant as JSON',
+      cause: error,
+    })
+  }
+}
+
+const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
+
+const unreadable: Record<string, string> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EISDIR: 'it is a folder',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  ELOOP: 'its links lead in a circle',
+  ENAMETOOLONG: 'the path is too long',
+  ENXIO: 'it is a device without a reader',
+  EIO: 'the disk or the terminal failed',
+  EINVAL: 'it cannot be read',
+}
+
+async function collect(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, source: string): Promise<Uint8Array> {
+  const parts: Uint8Array[] = []
+  let length = 0
+  for await (const chunk of chunks) {
+    length += chunk.length
+    if (length > bodyLimit) throw tooLarge(source)
+    parts.push(chunk)
+  }
+  return Buffer.concat(parts)
+}
+
+function* chunksOf(path: string): Iterable<Uint8Array> {
+  const fd = openSync(path, 'r')
+  try {
+    for (;;) {
+      const chunk = new Uint8Array(65_536)
+      const length = readSync(fd, chunk)
+      if (length === 0) return
+      yield chunk.subarray(0, length)
+    }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+function decode(bytes: Uint8Array, source: string): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
+    throw new PlantsError('malformed', `${capital(source)} is not UTF-8`, { hint: 'Convert it first: iconv -t UTF-8', cause: error })
+  }
+}
+
+function parse(text: string, source: string): unknown {
+  if (text.trim() === '') throw nothing(source)
+  try {
+    return parseJson(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    const hint = error.cause === severalValues ? 'plants create takes one plant. For many, use plants import' : example
+    throw new PlantsError('malformed', `${capital(source)} is not one JSON value: ${error.message}`, { hint, cause: error })
+  }
+}
+
+function nothing(source: string): PlantsError {
+  if (source !== 'stdin') return new PlantsError('malformed', `${source} is empty`, { hint: example })
+  return new PlantsError('malformed', 'Nothing on stdin', { hint: 'Give the plant with flags: plants create --id 1 --name Fern' })
+}
+
+function tooLarge(source: string): PlantsError {
+  const hint = 'plants create takes one plant of at most 1 MiB. For many, use plants import'
+  return new PlantsError('tooLarge', `${capital(source)} is larger than ${bodyLimit} bytes`, { hint })
+}
+
+function capital(source: string): string {
+  return source === 'stdin' ? 'Stdin' : source
+}

@@ -1,0 +1,197 @@
+import { isUtf8 } from 'node:buffer'
+import { fstatSync, readFileSync, readSync, statSync, writeSync } from 'node:fs'
+import { devNull } from 'node:os'
+import { PlantsError, systemCode } from './errors.js'
+
+/** The world as the program sees it: everything outside its own memory and the stores. */
+export interface Io {
+  readonly stdin: Input
+  readonly stdout: Output
+  readonly stderr: Output
+  readonly env: Readonly<Record<string, string | undefined>>
+  /** absolute path of the current directory */
+  readonly cwd: string
+  /** False when an argument was not UTF-8: Node has put U+FFFD where its bytes were. */
+  argumentsAreExact(): boolean
+  /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Until it is first asked for, signals end the process at once. */
+  readonly signal: AbortSignal
+  /** milliseconds since some fixed moment, never going back */
+  now(): number
+  /** a number from 0 up to 1 */
+  random(): number
+}
+
+export interface Input {
+  readonly isTerminal: boolean
+  /** something may be waiting there: a pipe, a socket or a file, but not a terminal and not /dev/null */
+  readonly isPiped: boolean
+  chunks(): AsyncIterable<Uint8Array>
+  stream(): NodeJS.ReadableStream
+}
+
+export interface Output {
+  readonly isTerminal: boolean
+  /** width of the terminal, 80 when unknown */
+  readonly columns: number
+  /** Resolves when the operating system has taken every byte; rejects with the system's error. */
+  write(text: string): Promise<void>
+  stream(): NodeJS.WritableStream
+}
+
+/** The Io of this process, and how it ends. Nothing is opened before it is asked for: that is what keeps a start short. */
+export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
+  const signals = new Signals()
+  const stdout = new ProcessOutput(1, () => process.stdout, signals)
+  const stderr = new ProcessOutput(2, () => process.stderr, signals)
+  const io: Io = {
+    stdin: new ProcessInput(),
+    stdout,
+    stderr,
+    env: process.env,
+    cwd: process.cwd(),
+    argumentsAreExact,
+    get signal() {
+      return signals.listen()
+    },
+    now: () => process.uptime() * 1000, // the global `performance` would load a module for this
+    random: Math.random,
+  }
+  const end = (exitCode: number) => {
+    process.exitCode = exitCode
+    // A reader that stalls would hold the process for ever: it was told to go, so it goes.
+    if (signals.received !== undefined && (stdout.unwritten > 0 || stderr.unwritten > 0)) process.kill(process.pid, signals.received)
+  }
+  return { argv: process.argv.slice(2), io, end }
+}
+
+class Signals {
+  received: NodeJS.Signals | undefined
+  #controller: AbortController | undefined
+
+  get listening(): boolean {
+    return this.#controller !== undefined
+  }
+
+  listen(): AbortSignal {
+    if (this.#controller) return this.#controller.signal
+    const controller = new AbortController()
+    this.#controller = controller
+    const abort = (name: NodeJS.Signals, kind: 'interrupted' | 'terminated') => {
+      process.once(name, () => {
+        this.received = name
+        controller.abort(new PlantsError(kind, kind === 'interrupted' ? 'Interrupted' : 'Terminated'))
+      })
+    }
+    abort('SIGINT', 'interrupted')
+    abort('SIGTERM', 'terminated')
+    return controller.signal
+  }
+}
+
+class ProcessInput implements Input {
+  get isTerminal(): boolean {
+    return isTerminal(0)
+  }
+
+  get isPiped(): boolean {
+    const stats = fstatSync(0)
+    return stats.isFIFO() || stats.isSocket() || stats.isFile()
+  }
+
+  async *chunks(): AsyncIterable<Uint8Array> {
+    if (fstatSync(0).isFile()) yield* readFromFile()
+    else for await (const chunk of process.stdin) yield chunk
+  }
+
+  stream(): NodeJS.ReadStream {
+    return process.stdin
+  }
+}
+
+function* readFromFile(): Iterable<Uint8Array> {
+  for (;;) {
+    const chunk = new Uint8Array(65_536)
+    const length = readSync(0, chunk)
+    if (length === 0) return
+    yield chunk.subarray(0, length)
+  }
+}
+
+/**
+ * Writes with plain system calls while it can, because Node's own stream costs 2 ms to make, and for a file drops
+ * what a full disk did not take. Once signals are listened to, a pipe goes through the stream, which does not block them.
+ */
+class ProcessOutput implements Output {
+  unwritten = 0
+  readonly #fd: 1 | 2
+  readonly #open: () => NodeJS.WriteStream
+  readonly #signals: Signals
+  #stream: NodeJS.WriteStream | undefined
+
+  constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
+    this.#fd = fd
+    this.#open = open
+    this.#signals = signals
+  }
+
+  get isTerminal(): boolean {
+    return isTerminal(this.#fd)
+  }
+
+  get columns(): number {
+    return this.stream().columns ?? 80
+  }
+
+  stream(): NodeJS.WriteStream {
+    if (!this.#stream) {
+      this.#stream = this.#open()
+      this.#stream.on('error', () => undefined) // each write reports its own
+    }
+    return this.#stream
+  }
+
+  async write(text: string): Promise<void> {
+    const bytes = Buffer.from(text)
+    const mayBlock = this.#signals.listening && !fstatSync(this.#fd).isFile()
+    const written = this.#stream || mayBlock ? 0 : writeNow(this.#fd, bytes)
+    if (written < bytes.length) await this.#writeLater(bytes.subarray(written))
+  }
+
+  #writeLater(bytes: Uint8Array): Promise<void> {
+    const signal = this.#signals.listen()
+    this.unwritten += 1
+    return new Promise((resolve, reject) => {
+      const abort = () => reject(signal.reason)
+      signal.addEventListener('abort', abort)
+      this.stream().write(bytes, (error) => {
+        signal.removeEventListener('abort', abort)
+        this.unwritten -= 1
+        if (error) reject(error)
+        else resolve()
+      })
+    })
+  }
+}
+
+/** How many bytes were taken before the file descriptor, which somebody made non-blocking, wanted a pause. */
+function writeNow(fd: number, bytes: Uint8Array): number {
+  let written = 0
+  try {
+    while (written < bytes.length) written += writeSync(fd, bytes, written)
+  } catch (error) {
+    if (systemCode(error) !== 'EAGAIN') throw error
+  }
+  return written
+}
+
+function isTerminal(fd: number): boolean {
+  const stats = fstatSync(fd)
+  // node:tty brings the whole of node:net, 2 ms that neither a pipe nor /dev/null is worth.
+  if (!stats.isCharacterDevice() || stats.rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev) return false
+  return process.getBuiltinModule('node:tty').isatty(fd)
+}
+
+function argumentsAreExact(): boolean {
+  if (process.platform !== 'linux' || !process.argv.some((argument) => argument.includes('\uFFFD'))) return true
+  return isUtf8(readFileSync('/proc/self/cmdline'))
+}

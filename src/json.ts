@@ -1,0 +1,195 @@
+/**
+ * Parses one JSON text (RFC 8259) like `JSON.parse`, except that a numeric `id` of a top-level
+ * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`.
+ *
+ * @throws {SyntaxError} with the line and column of the first character that is not JSON;
+ * its `cause` is `severalValues` when the text is several JSON texts in a row.
+ */
+export function parseJson(text: string): unknown {
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw explain(text)
+  }
+  if (!hasNumericId(value)) return value
+  const digits = scan(text).id
+  return digits === undefined ? value : { ...value, id: parseInt64(digits) ?? new NumberText(digits) }
+}
+
+/** The `cause` of a syntax error in a text that holds more than one JSON value. */
+export const severalValues = Symbol('several JSON values')
+
+/** A JSON number that is not an int64, as it was written. */
+export class NumberText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/**
+ * Reads an int64 in JSON's number grammar: `-5`, `1.0` and `1e3` are integers, `1.5`, `+1` and
+ * `007` are not. Decided from digits and exponent, so `1e999999999` costs nothing.
+ *
+ * @returns undefined when the text is not a JSON number, has a fraction, or does not fit 64 bits.
+ */
+export function parseInt64(text: string): bigint | undefined {
+  const match = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)
+  if (!match) return undefined
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
+  const digits = trimZeros(whole + fraction)
+  if (digits.text === '') return 0n
+  const zeros = parseFloat(exponent) - fraction.length + digits.trailing
+  if (zeros < 0 || digits.text.length + zeros > 19) return undefined
+  const value = BigInt(sign + digits.text + '0'.repeat(zeros))
+  return BigInt.asIntN(64, value) === value ? value : undefined
+}
+
+/**
+ * Writes a value as one line of JSON. Bigints are written as integers. Characters that could drive a
+ * terminal (DEL, C1, direction marks) and line separators are escaped: the value stays exact.
+ */
+export function toJson(fields: Record<string, unknown>): string {
+  const members = Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => `${JSON.stringify(key)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`)
+  return `{${members.join(',')}}`.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** What `JSON.stringify` leaves as it is although a terminal or a line reader may act on it. */
+const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+function hasNumericId(value: unknown): value is { id: number } {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, 'id') && 'id' in value && typeof value.id === 'number'
+}
+
+function trimZeros(digits: string): { text: string; trailing: number } {
+  let start = 0
+  while (digits[start] === '0') start += 1
+  let end = digits.length
+  while (end > start && digits[end - 1] === '0') end -= 1
+  return { text: digits.slice(start, end), trailing: digits.length - end }
+}
+
+function explain(text: string): SyntaxError {
+  const { end, isComplete } = scan(text)
+  const before = text.slice(0, end)
+  const line = before.split('\n').length
+  const column = end - before.lastIndexOf('\n')
+  if (isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && startsValue.test(text[end] ?? '')) {
+    return new SyntaxError(`more than one JSON value, the second at line ${line}, column ${column}`, { cause: severalValues })
+  }
+  const found = end === text.length ? 'the text ends' : `unexpected ${JSON.stringify(String.fromCodePoint(text.codePointAt(end) ?? 0))}`
+  return new SyntaxError(`${found} at line ${line}, column ${column}`)
+}
+
+const startsValue = /[{["\-\dtfn]/
+
+/** What may come in each place of a JSON text, and which place comes behind it; "after" is the place behind a whole value. */
+const grammar = {
+  value: { '{': 'first key', '[': 'first item', string: 'after', scalar: 'after' },
+  'first item': { '{': 'first key', '[': 'first item', string: 'after', scalar: 'after', ']': 'after' },
+  'first key': { string: 'colon', '}': 'after' },
+  key: { string: 'colon' },
+  colon: { ':': 'value' },
+  'member end': { ',': 'key', '}': 'after' },
+  'item end': { ',': 'value', ']': 'after' },
+} satisfies Record<string, Record<string, Place | 'after'>>
+
+type Place = 'value' | 'first item' | 'first key' | 'key' | 'colon' | 'member end' | 'item end'
+
+interface Scan {
+  /** behind the value and its white space, or where the text stops being JSON */
+  end: number
+  isComplete: boolean
+  /** raw text of the last top-level member `id`, when that is a scalar */
+  id: string | undefined
+}
+
+/** Reads the first JSON value of a text. The stack is its own, so depth costs memory and nothing else. */
+function scan(text: string): Scan {
+  const walk = new Walk()
+  for (let at = skipSpace(text, 0); ; at = skipSpace(text, at)) {
+    const token = tokenAt(text, at)
+    if (!walk.step(token.kind, text.slice(at, token.end))) {
+      return { end: token.kind === 'broken' ? token.end : at, isComplete: false, id: walk.id }
+    }
+    at = token.end
+    if (walk.isDone) return { end: skipSpace(text, at), isComplete: true, id: walk.id }
+  }
+}
+
+class Walk {
+  id: string | undefined
+  isDone = false
+  #place: Place = 'value'
+  /** for each bracket that is open, the place behind a value in it */
+  readonly #open: Place[] = []
+  #key = ''
+
+  /** Takes one token; false when it may not come here. */
+  step(kind: Token['kind'], raw: string): boolean {
+    const next: Place | 'after' | undefined = (grammar[this.#place] as Record<string, Place | 'after'>)[kind]
+    if (next === undefined) return false
+    if (this.#open.length === 1) this.#note(kind, raw)
+    if (kind === '{') this.#open.push('member end')
+    if (kind === '[') this.#open.push('item end')
+    if (kind === '}' || kind === ']') this.#open.pop()
+    const behind = this.#open.at(-1)
+    this.isDone = next === 'after' && behind === undefined
+    this.#place = next === 'after' ? (behind ?? 'value') : next
+    return true
+  }
+
+  #note(kind: Token['kind'], raw: string): void {
+    if (this.#place === 'key' || this.#place === 'first key') this.#key = raw
+    else if (this.#place === 'value' && isId(this.#key)) this.id = kind === 'scalar' ? raw : undefined
+  }
+}
+
+function isId(rawKey: string): boolean {
+  return rawKey === '"id"' || (rawKey.includes('\\') && JSON.parse(rawKey) === 'id')
+}
+
+function skipSpace(text: string, from: number): number {
+  let at = from
+  while (text[at] === ' ' || text[at] === '\n' || text[at] === '\r' || text[at] === '\t') at += 1
+  return at
+}
+
+interface Token {
+  kind: '{' | '}' | '[' | ']' | ',' | ':' | 'string' | 'scalar' | 'broken'
+  end: number
+}
+
+function tokenAt(text: string, at: number): Token {
+  const character = text[at] ?? ''
+  if (isPunctuation(character)) return { kind: character, end: at + 1 }
+  if (character === '"') return stringAt(text, at)
+  scalar.lastIndex = at
+  return scalar.test(text) ? { kind: 'scalar', end: scalar.lastIndex } : { kind: 'broken', end: at }
+}
+
+function isPunctuation(character: string): character is '{' | '}' | '[' | ']' | ',' | ':' {
+  return character !== '' && '{}[],:'.includes(character)
+}
+
+function stringAt(text: string, from: number): Token {
+  let at = from + 1
+  for (;;) {
+    const character = text[at]
+    if (character === '"') return { kind: 'string', end: at + 1 }
+    if (character === undefined || character < ' ') return { kind: 'broken', end: at }
+    if (character !== '\\') at += 1
+    else {
+      escaped.lastIndex = at
+      if (!escaped.test(text)) return { kind: 'broken', end: at }
+      at = escaped.lastIndex
+    }
+  }
+}
+
+const escaped = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
+const scalar = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y

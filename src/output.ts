@@ -1,0 +1,84 @@
+import { PlantsError, systemCode } from './errors.js'
+import type { Io, Output } from './io.js'
+import { toJson } from './json.js'
+import type { NewPlant } from './plant.js'
+import type { Settings } from './settings.js'
+
+/** How texts look on a stream; without colours every style gives the text back as it was. */
+export interface Style {
+  strong(text: string): string
+  bad(text: string): string
+  faint(text: string): string
+}
+
+/**
+ * Writes an answer to stdout.
+ *
+ * @param hint what to do when that fails, although the work itself is done
+ * @throws {PlantsError} `unwritable`, or the EPIPE of a reader that has left
+ */
+export async function writeAnswer(io: Io, text: string, hint: string): Promise<void> {
+  try {
+    await io.stdout.write(text)
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined || code === 'EPIPE') throw error
+    throw new PlantsError('unwritable', `The answer could not be written to stdout: ${code === 'ENOSPC' ? 'no space left' : code}`, {
+      hint,
+      cause: error,
+    })
+  }
+}
+
+/** Tells a person something that is no error. */
+export async function warn(io: Io, text: string, { errors, colors }: Pick<Settings, 'errors' | 'colors'>): Promise<void> {
+  const style = await styleFor(colors(io.stderr))
+  await writeAside(io.stderr, errors === 'json' ? `${toJson({ warning: text })}\n` : `${style.faint(visible(text))}\n`)
+}
+
+/** Tells what failed and what to do next; one line of JSON when that was asked for. */
+export async function writeError(io: Io, error: PlantsError, { errors, colors }: Pick<Settings, 'errors' | 'colors'>): Promise<void> {
+  const { message, hint, retryable } = error
+  if (errors === 'json') {
+    const fields = { error: error.error, message, hint, retryable: retryable || undefined }
+    return writeAside(io.stderr, `${toJson(fields)}\n`)
+  }
+  const style = await styleFor(colors(io.stderr))
+  const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
+  const lines = [
+    `${style.bad('plants:')} ${visible(message)}`,
+    ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(visible(line))}`),
+  ]
+  return writeAside(io.stderr, lines.map((line) => `${line}\n`).join(''))
+}
+
+/** A plant in a sentence: `Fern (id 1, tag shade)`. */
+export function describePlant({ id, name, tag }: NewPlant, style: Style): string {
+  const shown = name === '' ? 'a plant without a name' : visible(name)
+  return `${style.strong(shown)} ${style.faint(`(id ${id}${tag === undefined ? '' : `, tag ${tag === '' ? '""' : visible(tag)}`})`)}`
+}
+
+/** Makes every character visible that would move, colour or reorder what a terminal shows. */
+export function visible(text: string): string {
+  return text.replace(unsafe, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
+}
+
+const unsafe = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
+
+export async function styleFor(isColored: boolean): Promise<Style> {
+  if (!isColored) return plain
+  const { Chalk } = await import('chalk')
+  const chalk = new Chalk({ level: 1 })
+  return { strong: chalk.bold, bad: chalk.red, faint: chalk.dim }
+}
+
+const plain: Style = { strong: String, bad: String, faint: String }
+
+/** Nobody can be told that stderr is gone; the exit code still tells how the run went. */
+async function writeAside(stream: Output, text: string): Promise<void> {
+  try {
+    await stream.write(text)
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+  }
+}

@@ -1,0 +1,88 @@
+import * as z from 'zod/mini'
+import { NumberText } from './json.js'
+
+/** What the service stores: the specification's NewPlant. `id` is an int64, exact. */
+export interface NewPlant {
+  id: bigint
+  name: string
+  tag?: string
+}
+
+/** What the service answers: the specification's Plant, which has no `id`. */
+export interface Plant {
+  name: string
+  tag?: string
+}
+
+export type Field = 'id' | 'name' | 'tag'
+
+/** A value held against the NewPlant schema: the plant, or a phrase for each field that is wrong. */
+export type Checked = { plant: NewPlant; otherFields: string[] } | { problems: string[] }
+
+/**
+ * Holds a value against the specification's NewPlant and the contract's rules for ids and strings.
+ *
+ * @param value what `parseJson` gave, or an object made from flags; nothing about it is trusted
+ */
+export function checkNewPlant(value: unknown): Checked {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    return { problems: [`it must be an object, but ${describe(value)}`] }
+  }
+  const parsed = schema.safeParse(value, { jitless: true })
+  if (!parsed.success) return { problems: parsed.error.issues.map((issue) => issue.message) }
+  const { id, name, tag } = parsed.data
+  const otherFields = Object.keys(value).filter((key) => !Object.hasOwn(schema.shape, key))
+  return { plant: tag === undefined ? { id, name } : { id, name, tag }, otherFields }
+}
+
+/** Says what is wrong with the value of one field, in the words that every door uses, or nothing. */
+export function checkField(field: Field, value: unknown): string | undefined {
+  const failure = field === 'id' ? idFailure(value) : textFailure(value)
+  return failure === undefined ? undefined : `${field} must be ${failure}`
+}
+
+/** The specification's Plant for a NewPlant: `name` and, when it has one, `tag`, in that order. */
+export function plantOf({ name, tag }: NewPlant): Plant {
+  return tag === undefined ? { name } : { name, tag }
+}
+
+/** Whether a text can be an Idempotency-Key: 1 to 255 visible ASCII characters. */
+export function isIdempotencyKey(text: string): boolean {
+  return /^[\x21-\x7e]{1,255}$/.test(text)
+}
+
+const schema = z.object({
+  id: fieldSchema<bigint>('id'),
+  name: fieldSchema<string>('name'),
+  tag: z.optional(fieldSchema<string>('tag')),
+})
+
+function fieldSchema<T>(field: Field) {
+  return z.custom<T>((value) => checkField(field, value) === undefined, {
+    error: (issue) => checkField(field, issue.input) ?? '',
+  })
+}
+
+function idFailure(value: unknown): string | undefined {
+  if (typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return undefined
+  return `an integer from -9223372036854775808 to 9223372036854775807, but ${describe(value)}`
+}
+
+function textFailure(value: unknown): string | undefined {
+  if (typeof value !== 'string') return `a string, but ${describe(value)}`
+  if (!value.isWellFormed()) return 'well-formed Unicode, but holds half of a surrogate pair'
+  return value.includes('\0') ? 'text without U+0000, but holds it' : undefined
+}
+
+function describe(value: unknown): string {
+  if (value === undefined) return 'is missing'
+  if (value instanceof NumberText) return `was ${shorten(value.text)}`
+  if (Array.isArray(value)) return 'was an array'
+  if (typeof value === 'string') return `was ${JSON.stringify(shorten(value))}`
+  if (typeof value === 'number') return 'was a number'
+  return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
+}
+
+function shorten(text: string): string {
+  return text.length > 40 ? `${text.slice(0, 39)}…` : text
+}

@@ -1,0 +1,153 @@
+import { PlantsError } from '../errors.js'
+import { type NewPlant, type Plant, plantOf } from '../plant.js'
+import type { Address } from './open.js'
+import type { Database, Statement } from './sqlite/driver.js'
+import { explainFailure } from './sqlite/failure.js'
+import { fileHasContent, identify, makeFile, migrate, openFile, secure } from './sqlite/file.js'
+import { whenFree } from './sqlite/lock.js'
+import { Writer } from './sqlite/writer.js'
+import type { CreateOptions, ListQuery, OpenOptions, ReadableStore } from './store.js'
+
+/** The embedded store: one SQLite file, shared by any number of processes. */
+export class SqliteStore implements ReadableStore {
+  readonly #db: Database
+  readonly #path: string
+  readonly #options: OpenOptions
+  readonly #writer: Writer
+  readonly #statements = new Map<string, Statement>()
+
+  private constructor(path: string, options: OpenOptions) {
+    this.#db = openFile(path)
+    this.#path = path
+    this.#options = options
+    this.#writer = new Writer(this.#db, path, options)
+  }
+
+  /** Opens the file; makes or migrates it first where that is needed. */
+  static open(address: Address, options: OpenOptions): Promise<SqliteStore> {
+    const { path } = address
+    return explained(path, async () => {
+      makeFile(address)
+      const store = new SqliteStore(path, options)
+      await store.#ready(() => migrate(store.#db, path))
+      return store
+    })
+  }
+
+  /** Opens the file if it is there and holds a store. */
+  static openExisting({ path }: Address, options: OpenOptions): Promise<SqliteStore | undefined> {
+    return explained(path, async () => {
+      if (!fileHasContent(path)) return undefined
+      const store = new SqliteStore(path, options)
+      const version = await store.#ready(() => identify(store.#db, path))
+      if (version > 0) return store
+      await store.close()
+      return undefined
+    })
+  }
+
+  create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
+    return this.#writer.write(() => {
+      this.#insert(plant, idempotencyKey)
+      return plantOf(plant)
+    }, signal)
+  }
+
+  async get(id: bigint): Promise<NewPlant | undefined> {
+    return this.#read(() => toPlant(this.#prepare('SELECT id, name, tag FROM plants WHERE id = ?').get(id)))
+  }
+
+  async *list({ after, limit = Infinity, tag }: ListQuery = {}): AsyncIterable<NewPlant[]> {
+    let last = after
+    let left = limit
+    while (left > 0) {
+      const page = await this.#read(() => this.#readPage(last, left, tag))
+      if (page.length === 0) return
+      yield page
+      last = page.at(-1)?.id
+      left -= page.length
+    }
+  }
+
+  delete(id: bigint): Promise<NewPlant | undefined> {
+    return this.#writer.write(() => toPlant(this.#prepare('DELETE FROM plants WHERE id = ? RETURNING id, name, tag').get(id)))
+  }
+
+  async close(): Promise<void> {
+    this.#statements.clear()
+    this.#db.close()
+  }
+
+  #insert({ id, name, tag }: NewPlant, key: string | undefined): void {
+    const insert = this.#prepare('INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING')
+    if (BigInt(insert.run(id, name, tag ?? null, key ?? null).changes) === 1n) return
+    const first =
+      key === undefined ? undefined : toPlant(this.#prepare('SELECT id, name, tag FROM plants WHERE idempotency_key = ?').get(key))
+    if (first === undefined) throw idTaken(id)
+    if (first.id !== id || first.name !== name || first.tag !== tag) throw keyTaken()
+  }
+
+  #readPage(after: bigint | undefined, limit: number, tag: string | undefined): NewPlant[] {
+    const where = [after === undefined ? [] : ['id > ?'], tag === undefined ? [] : ['tag = ?']].flat()
+    const condition = where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`
+    const select = this.#prepare(`SELECT id, name, tag FROM plants ${condition} ORDER BY id LIMIT ?`)
+    const values = [after ?? [], tag ?? [], Math.min(limit, pageRows)].flat()
+    const page: NewPlant[] = []
+    let characters = 0
+    for (const row of select.iterate(...values)) {
+      const plant = toPlant(row)
+      if (plant === undefined) break
+      page.push(plant)
+      characters += plant.name.length + (plant.tag?.length ?? 0)
+      if (characters > pageCharacters) break
+    }
+    return page
+  }
+
+  #prepare(sql: string): Statement {
+    const statement = this.#statements.get(sql) ?? this.#db.prepare(sql)
+    this.#statements.set(sql, statement)
+    return statement
+  }
+
+  async #ready<T>(prepare: () => T): Promise<T> {
+    try {
+      await this.#read(() => secure(this.#db))
+      return await this.#read(prepare)
+    } catch (error) {
+      this.#db.close()
+      throw error
+    }
+  }
+
+  #read<T>(read: () => T): Promise<T> {
+    return explained(this.#path, () => whenFree(read, this.#path, this.#options))
+  }
+}
+
+/** A page ends at whichever comes first, so that a list needs the same memory for any plants. */
+const pageRows = 1000
+const pageCharacters = 1_000_000
+
+async function explained<T>(path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    throw explainFailure(error, path)
+  }
+}
+
+function toPlant(row: unknown): NewPlant | undefined {
+  if (row === undefined) return undefined
+  const { id, name, tag } = row as { id: bigint; name: string; tag: string | null } // the columns of a STRICT table
+  return tag === null ? { id, name } : { id, name, tag }
+}
+
+function idTaken(id: bigint): PlantsError {
+  return new PlantsError('conflict', `Another plant has the id ${id}`, { hint: `Look at it with: plants get ${id}` })
+}
+
+function keyTaken(): PlantsError {
+  const hint = 'Repeat a key only with the very same plant; use a new one for each other plant'
+  return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
+}

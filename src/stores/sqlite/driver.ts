@@ -1,0 +1,60 @@
+import { existsSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { DatabaseSyncInstance } from '@photostructure/sqlite'
+import { PlantsError, systemCode } from '../../errors.js'
+
+/** A connection. Integers are read as bigint, and SQLite itself never waits for a lock. */
+export type Database = DatabaseSyncInstance
+export type Statement = ReturnType<Database['prepare']>
+
+/**
+ * Connects to an SQLite file that exists.
+ *
+ * @param uri a `file:` URI, see https://sqlite.org/uri.html
+ * @throws what SQLite throws, see `failure.ts`
+ */
+export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
+  const { DatabaseSync } = loadDriver()
+  return new DatabaseSync(uri, { readOnly, readBigInts: true, timeout: 0, enableForeignKeyConstraints: false })
+}
+
+type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
+
+/**
+ * `node:sqlite` where it is stable, which is where its SQLite is also free of the WAL-reset bug (3.51.3); else the package
+ * that gives older versions of Node the same API. Below Node 24.15 the built-in one prints an ExperimentalWarning.
+ */
+function loadDriver(): Driver {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map((part) => parseInt(part, 10))
+  const isStable = major > 25 || (major === 25 && minor >= 7) || (major === 24 && minor >= 15) || 'bun' in process.versions
+  const builtin = isStable ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined
+  return builtin ?? loadPackage()
+}
+
+/**
+ * Loads the package's native file by its path, found as Node finds packages: the package's own JavaScript, and the
+ * reading of its package.json, take 10 ms of a start of 30 and add nothing that is used here. They are the second try.
+ */
+function loadPackage(): Driver {
+  const require = createRequire(import.meta.url)
+  const native = `node_modules/@photostructure/sqlite/prebuilds/${process.platform}-${process.arch}/@photostructure+sqlite.glibc.node`
+  const folder = foldersAbove(fileURLToPath(import.meta.url)).find((candidate) => existsSync(join(candidate, native)))
+  try {
+    if (folder !== undefined) return require(join(folder, native))
+  } catch (error) {
+    if (systemCode(error) !== 'ERR_DLOPEN_FAILED') throw error // musl, an old glibc
+  }
+  try {
+    return require('@photostructure/sqlite')
+  } catch (error) {
+    const hint = 'Install again with: npm ci. Or use Node 24.15 or newer, which brings SQLite'
+    throw new PlantsError('unavailable', `No SQLite for ${process.platform}-${process.arch} could be loaded`, { hint, cause: error })
+  }
+}
+
+function foldersAbove(path: string): string[] {
+  const folder = dirname(path)
+  return folder === path ? [] : [folder, ...foldersAbove(folder)]
+}

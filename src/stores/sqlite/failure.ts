@@ -1,0 +1,138 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { PlantsError, systemCode } from '../../errors.js'
+
+/** Whether SQLite wants another process to finish first, so that the same call can be made again. */
+export function isBusy(error: unknown): boolean {
+  const code = resultCode(error)
+  return code !== undefined && busyCodes.has(code & 0xff)
+}
+
+/** Whether a COMMIT that failed like this may still be found on the disk: its bytes were written, but not known to be safe. */
+export function leavesCommitOpen(error: unknown): boolean {
+  return primaryCode(error) === 10
+}
+
+/**
+ * Turns a failure of SQLite or of the file system into an error that says what to do about it.
+ * Anything else, a mistake of ours, is given back as it is.
+ */
+export function explainFailure(error: unknown, path: string): unknown {
+  const explain = explanations[primaryCode(error) ?? systemCode(error) ?? '']
+  const text = error instanceof Error ? error.message : ''
+  if (!explain || (primaryCode(error) === 1 && !/^no such (table|column)/.test(text))) return error
+  const { message, hint, retryable = false } = explain(path, text)
+  return new PlantsError('unavailable', message, { hint, retryable, cause: error })
+}
+
+/** The store is there, but not a file that this version can use. */
+export function notOurs(path: string, why: string, hint = elsewhere): PlantsError {
+  return new PlantsError('unavailable', `${path} ${why}`, { hint })
+}
+
+interface Explanation {
+  message: string
+  hint: string
+  retryable?: boolean
+}
+
+const elsewhere = 'Choose another file with --store PATH'
+
+/** BUSY, LOCKED, PROTOCOL: https://sqlite.org/rescode.html */
+const busyCodes = new Set([5, 6, 15])
+
+/** By SQLite's primary result code, and by the code of a system call. */
+const explanations: Record<string, (path: string, message: string) => Explanation> = {
+  1: damaged, // no such table or column in a file that says it is ours; any other is a mistake in our SQL
+  3: forbidden,
+  8: forbidden,
+  10: (path, message) => ({
+    message: `The disk failed under ${path}: ${message}`,
+    hint: 'Look at the disk and its logs, then try again',
+    retryable: true,
+  }),
+  11: damaged,
+  13: full,
+  14: unopened,
+  26: (path) => ({ message: `${path} is not a store: it is no SQLite file`, hint: elsewhere }),
+  EACCES: forbidden,
+  EPERM: forbidden,
+  EROFS: forbidden,
+  ENOSPC: full,
+  EDQUOT: full,
+  EIO: (path) => ({ message: `The disk failed under ${path}`, hint: 'Look at the disk and its logs, then try again', retryable: true }),
+  ENOENT: unopened,
+  ENOTDIR: unopened,
+  EISDIR: unopened,
+  ELOOP: unopened,
+  ENAMETOOLONG: (path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }),
+  EMFILE: (path) => ({
+    message: `Too many open files to open ${path}`,
+    hint: 'Close some, or raise the limit: ulimit -n',
+    retryable: true,
+  }),
+  ENFILE: (path) => ({
+    message: `Too many open files to open ${path}`,
+    hint: 'Close some, or raise the limit: ulimit -n',
+    retryable: true,
+  }),
+}
+
+function damaged(path: string, message: string): Explanation {
+  return {
+    message: `The store ${path} is damaged: ${message}`,
+    hint: `Copy the file aside, then bring back a backup, or what can be read: sqlite3 ${path} .recover`,
+  }
+}
+
+function full(path: string): Explanation {
+  return { message: `No space left on the disk of ${path}`, hint: 'Free some space, then try again', retryable: true }
+}
+
+function forbidden(path: string): Explanation {
+  const hint = 'Change the permissions, or choose another file with --store PATH'
+  if (exists(path) && !allows(path, constants.R_OK)) return { message: `The store ${path} may not be read by this user`, hint }
+  const what = allows(path, constants.W_OK) || !exists(path) ? `its folder, ${dirname(path)},` : 'its file'
+  return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
+}
+
+function unopened(path: string): Explanation {
+  const folder = dirname(path)
+  if (isFolder(path)) return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${join(path, 'plants.db')}` }
+  if (!isFolder(folder)) return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${folder}` }
+  return allows(path, constants.R_OK) ? { message: `The store ${path} could not be opened`, hint: elsewhere } : forbidden(path)
+}
+
+/** Whether this user may write to a file or a folder. */
+export function canWrite(path: string): boolean {
+  return allows(path, constants.W_OK)
+}
+
+function allows(path: string, mode: number): boolean {
+  try {
+    accessSync(path, mode)
+    return true
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return false
+  }
+}
+
+function exists(path: string): boolean {
+  return allows(path, constants.F_OK)
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+}
+
+function primaryCode(error: unknown): number | undefined {
+  const code = resultCode(error)
+  return code === undefined ? undefined : code & 0xff
+}
+
+/** SQLite's extended result code of what either driver throws. */
+function resultCode(error: unknown): number | undefined {
+  if (systemCode(error) !== 'ERR_SQLITE_ERROR') return undefined
+  return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined
+}

@@ -1,0 +1,74 @@
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { PlantsError, systemCode } from '../../errors.js'
+import type { Clock } from '../store.js'
+import { isBusy } from './failure.js'
+
+/**
+ * Waits a moment, longer after each try and never the same for two processes.
+ *
+ * @throws the reason of the signal, when that aborts first
+ */
+export function pause(tries: number, clock: Clock): Promise<void> {
+  const signal = clock.signal
+  signal.throwIfAborted()
+  const milliseconds = 1 + clock.random() * Math.min(2 ** tries, 50)
+  return new Promise((resolve, reject) => {
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal.reason)
+    }
+    const timer = setTimeout(() => {
+      signal.removeEventListener('abort', abort)
+      resolve()
+    }, milliseconds)
+    signal.addEventListener('abort', abort, { once: true })
+  })
+}
+
+/** Calls again while SQLite is busy, until the time is over. */
+export async function whenFree<T>(call: () => T, path: string, { timeout, clock }: { timeout: number; clock: Clock }): Promise<T> {
+  const start = clock.now()
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return call()
+    } catch (error) {
+      if (!isBusy(error)) throw error
+    }
+    if (clock.now() - start >= timeout) throw lockedError(path, timeout)
+    await pause(tries, clock)
+  }
+}
+
+/** The error for a call that had no turn within its time. */
+export function lockedError(path: string, timeout: number): PlantsError {
+  const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
+  return new PlantsError('unavailable', message, { hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
+}
+
+/** The process that holds a lock on the file or its log, such as "process 4242 (sqlite3)"; known on Linux only. */
+function findHolder(path: string): string | undefined {
+  try {
+    const inodes = [path, `${path}-shm`].map((file) => statSync(file, { throwIfNoEntry: false })?.ino)
+    const holders = readFileSync('/proc/locks', 'utf8')
+      .split('\n')
+      .map((line) => /POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /.exec(line))
+      .flatMap((match) => (match && inodes.includes(parseInt(match[2] ?? '', 10)) ? [match[1] ?? ''] : []))
+    const holder = holders.find((pid) => hasOpen(pid, path))
+    return holder && `process ${holder} (${readFileSync(`/proc/${holder}/comm`, 'utf8').trim()})`
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return undefined
+  }
+}
+
+function hasOpen(pid: string, path: string): boolean {
+  const folder = `/proc/${pid}/fd`
+  return readdirSync(folder).some((fd) => {
+    try {
+      return readlinkSync(`${folder}/${fd}`).startsWith(path)
+    } catch (error) {
+      if (systemCode(error) !== 'ENOENT') throw error
+      return false
+    }
+  })
+}

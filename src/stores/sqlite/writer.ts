@@ -1,0 +1,158 @@
+import { PlantsError } from '../../errors.js'
+import type { OpenOptions } from '../store.js'
+import type { Database } from './driver.js'
+import { explainFailure, isBusy, leavesCommitOpen } from './failure.js'
+import { lockedError, pause } from './lock.js'
+import { migrations } from './schema.js'
+
+interface Job {
+  deadline: number
+  /** Does the work, and returns what tells the caller once it is on disk. */
+  run(): () => void
+  fail(error: unknown): void
+}
+
+/** Jobs in one transaction at most, so that others get a turn: about 10 ms. */
+const batchSize = 1000
+
+/**
+ * Writes to one connection, in turn. What waits at the same moment goes into one transaction and one fsync,
+ * and each caller gets its own answer once that is on disk.
+ */
+export class Writer {
+  readonly #db: Database
+  readonly #path: string
+  readonly #options: OpenOptions
+  #jobs: Job[] = []
+  #isRunning = false
+
+  constructor(db: Database, path: string, options: OpenOptions) {
+    this.#db = db
+    this.#path = path
+    this.#options = options
+  }
+
+  /**
+   * Runs `work` in a transaction. A `PlantsError` from it is this caller's answer and leaves the others alone, so it must
+   * be thrown before anything is changed; any other error undoes the transaction for all who share it.
+   *
+   * @param signal ends the wait for a turn; work that has begun is finished
+   */
+  write<T>(work: () => T, signal?: AbortSignal): Promise<T> {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted()
+      const leave = () => {
+        this.#jobs = this.#jobs.filter((other) => other !== job)
+        reject(signal?.reason)
+      }
+      const stay = () => signal?.removeEventListener('abort', leave)
+      const job: Job = {
+        deadline: this.#options.clock.now() + this.#options.timeout,
+        run: () => {
+          stay()
+          return answerOf(work, resolve, reject)
+        },
+        fail: (error) => {
+          stay()
+          reject(error)
+        },
+      }
+      signal?.addEventListener('abort', leave, { once: true })
+      this.#jobs.push(job)
+      this.#start()
+    })
+  }
+
+  #start(): void {
+    if (this.#isRunning) return
+    this.#isRunning = true
+    // The next turn of the loop: calls that came in together then share a transaction.
+    setImmediate(() => this.#run())
+  }
+
+  async #run(): Promise<void> {
+    for (let tries = 0; this.#jobs.length > 0; tries += 1) {
+      if (this.#begin()) {
+        this.#commit(this.#jobs.splice(0, batchSize))
+        tries = 0
+      } else await this.#wait(tries)
+    }
+    this.#isRunning = false
+  }
+
+  #begin(): boolean {
+    try {
+      this.#db.exec('BEGIN IMMEDIATE')
+      return true
+    } catch (error) {
+      if (!isBusy(error)) this.#failAll(explainFailure(error, this.#path))
+      return false
+    }
+  }
+
+  async #wait(tries: number): Promise<void> {
+    const { clock, timeout } = this.#options
+    const late = this.#jobs.filter((job) => job.deadline <= clock.now())
+    this.#jobs = this.#jobs.filter((job) => !late.includes(job))
+    if (late.length > 0) failEach(late, lockedError(this.#path, timeout))
+    if (this.#jobs.length > 0) await pause(tries, clock).catch((reason: unknown) => this.#failAll(reason))
+  }
+
+  #commit(jobs: Job[]): void {
+    let answers: (() => void)[] | undefined
+    try {
+      answers = jobs.map((job) => job.run())
+      this.#db.exec('COMMIT')
+      for (const answer of answers) answer()
+    } catch (error) {
+      this.#rollBack()
+      const isLost = answers === undefined || !leavesCommitOpen(error) || this.#overwrite()
+      failEach(jobs, isLost ? explainFailure(error, this.#path) : unknownOutcome(this.#path, error))
+    }
+  }
+
+  /**
+   * Settles a commit that failed after its bytes were written: a crash could still bring it back from the log. Another
+   * commit takes its place there, so that it is certainly gone. Whether that worked is the answer.
+   */
+  #overwrite(): boolean {
+    try {
+      this.#db.exec(`BEGIN IMMEDIATE; PRAGMA user_version=${migrations.length}; COMMIT`)
+      return true
+    } catch {
+      // Any failure here means the same: not settled. The first failure is the one that is reported.
+      this.#rollBack()
+      return false
+    }
+  }
+
+  #rollBack(): void {
+    if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+  }
+
+  #failAll(error: unknown): void {
+    failEach(this.#jobs.splice(0), error)
+  }
+}
+
+function answerOf<T>(work: () => T, resolve: (value: T) => void, reject: (error: unknown) => void): () => void {
+  try {
+    const value = work()
+    return () => resolve(value)
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return () => reject(error)
+  }
+}
+
+function failEach(jobs: Job[], error: unknown): void {
+  for (const job of jobs) job.fail(error)
+}
+
+function unknownOutcome(path: string, cause: unknown): PlantsError {
+  const message = `The disk failed under ${path} in the middle of a commit: whether it is stored is not known`
+  return new PlantsError('unknownOutcome', message, {
+    hint: 'Look at the disk first. Then plants get shows whether the plant is there',
+    cause,
+  })
+}

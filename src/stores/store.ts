@@ -1,0 +1,54 @@
+import type { NewPlant, Plant } from '../plant.js'
+
+/** Where plants live. A plant that `create` has answered is on disk. */
+export interface PlantStore {
+  /**
+   * Creates a plant, or answers as before when the key was used for this very plant.
+   *
+   * @throws {PlantsError} `conflict` when another plant has the id, or the key belongs to a different plant;
+   * `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
+   */
+  create(plant: NewPlant, options?: CreateOptions): Promise<Plant>
+  close(): Promise<void>
+}
+
+export interface CreateOptions {
+  /** 1 to 255 visible ASCII characters; kept with the plant */
+  idempotencyKey?: string | undefined
+  /** ends the wait for a turn; what has been committed stays */
+  signal?: AbortSignal | undefined
+}
+
+/** A store that also tells what it holds, as it was given. */
+export interface ReadableStore extends PlantStore {
+  get(id: bigint): Promise<NewPlant | undefined>
+  /** The plants in the order of their ids, a page of at most a few MiB at a time. */
+  list(query?: ListQuery): AsyncIterable<NewPlant[]>
+  /** Removes a plant together with its idempotency key, and gives it back. */
+  delete(id: bigint): Promise<NewPlant | undefined>
+}
+
+export interface ListQuery {
+  /** only ids greater than this one */
+  after?: bigint | undefined
+  /** at most so many plants, at least 1 */
+  limit?: number | undefined
+  /** only plants with exactly this tag */
+  tag?: string | undefined
+}
+
+/** What a store needs in order to wait; `Io` is one. */
+export interface Clock {
+  /** aborts when the program is told to stop */
+  readonly signal: AbortSignal
+  /** milliseconds, never going back */
+  now(): number
+  /** from 0 up to 1 */
+  random(): number
+}
+
+export interface OpenOptions {
+  /** milliseconds that a call may wait for its turn */
+  timeout: number
+  clock: Clock
+}

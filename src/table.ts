@@ -1,0 +1,80 @@
+import stringWidth from 'string-width'
+import { type Style, visible } from './output.js'
+import type { NewPlant } from './plant.js'
+
+/**
+ * Makes the rows of an aligned table, a page of plants at a time. The first page decides the widths, in columns of a
+ * terminal, and a later one can only widen them. What does not fit is cut and ends with "…".
+ *
+ * @param columns width of the terminal; undefined when there is none, and nothing is cut
+ */
+export function plantTable(columns: number | undefined, style: Style): (page: NewPlant[]) => string {
+  let widths: Widths | undefined
+  return (page) => {
+    const rows = page.map(({ id, name, tag }) => ({ id: String(id), name: visible(name), tag: visible(tag ?? '') }))
+    const isFirst = widths === undefined
+    const fitted = share(widen(widths ?? headerWidths, rows), columns)
+    widths = fitted
+    const header = isFirst ? [style.faint(line(titles, fitted))] : []
+    return [...header, ...rows.map((row) => line(row, fitted))].map((text) => `${text}\n`).join('')
+  }
+}
+
+interface Row {
+  id: string
+  name: string
+  tag: string
+}
+type Widths = Record<keyof Row, number>
+
+const titles: Row = { id: 'ID', name: 'NAME', tag: 'TAG' }
+const headerWidths: Widths = { id: 2, name: 4, tag: 3 }
+const gap = '  '
+
+function widen(widths: Widths, rows: Row[]): Widths {
+  const widest = (column: keyof Row) => rows.reduce((width, row) => Math.max(width, widthOf(row[column])), widths[column])
+  return { id: widest('id'), name: widest('name'), tag: widest('tag') }
+}
+
+/** Shares what the id leaves of a line: the narrower of name and tag keeps its width, the wider one is cut. */
+function share(widths: Widths, columns: number | undefined): Widths {
+  if (columns === undefined) return widths
+  const room = Math.max(columns - widths.id - 2 * gap.length, 2 * headerWidths.name)
+  if (widths.name + widths.tag <= room) return widths
+  const half = Math.floor(room / 2)
+  const tag = Math.max(Math.min(widths.tag, half), room - widths.name)
+  return { ...widths, tag, name: room - tag }
+}
+
+function line({ id, name, tag }: Row, widths: Widths): string {
+  const cells = [id.padStart(widths.id), pad(cut(name, widths.name), widths.name), cut(tag, widths.tag)]
+  return cells.join(gap).trimEnd()
+}
+
+function pad(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(width - widthOf(text), 0))
+}
+
+/** Cuts between grapheme clusters, so that no letter loses its accent. */
+function cut(text: string, width: number): string {
+  if (text.length <= width && isAscii(text)) return text
+  if (widthOf(text) <= width) return text
+  let kept = ''
+  let left = width - 1
+  for (const { segment } of segmenter.segment(text)) {
+    left -= widthOf(segment)
+    if (left < 0) break
+    kept += segment
+  }
+  return `${kept}…`
+}
+
+const segmenter = new Intl.Segmenter()
+
+function widthOf(text: string): number {
+  return isAscii(text) ? text.length : stringWidth(text)
+}
+
+function isAscii(text: string): boolean {
+  return /^[ -~]*$/.test(text)
+}

@@ -1,0 +1,30 @@
+import { join } from 'node:path'
+import { execa, type Options } from 'execa'
+
+/** The program under test: the built one, or any other that PLANTS_BIN names. */
+export const bin = process.env['PLANTS_BIN'] ?? join(import.meta.dirname, '../../bin/plants.js')
+
+export interface ProcessResult {
+  code: number | undefined
+  out: string
+  err: string
+}
+
+/** Runs the program as a process of its own. Without `input` its stdin is /dev/null. */
+export async function plants(args: string[], folder: string, options: Options = {}): Promise<ProcessResult> {
+  const { exitCode, stdout, stderr } = await start(args, folder, options)
+  return { code: exitCode, out: String(stdout), err: String(stderr) }
+}
+
+/** Starts the program with its data directory in a folder; nothing of this process's environment but PATH reaches it. */
+export function start(args: string[], folder: string, { env = {}, ...options }: Options = {}) {
+  const stdin = options.input === undefined && options.inputFile === undefined ? ({ stdin: 'ignore' } as const) : {}
+  return execa(bin, args, {
+    ...stdin,
+    reject: false,
+    stripFinalNewline: false,
+    extendEnv: false,
+    env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...env },
+    ...options,
+  })
+}

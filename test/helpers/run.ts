@@ -1,0 +1,75 @@
+import { PassThrough } from 'node:stream'
+import type { Input, Io, Output } from '../../src/io.js'
+import { run } from '../../src/run.js'
+
+export interface World {
+  /** what is piped to stdin; undefined stands for /dev/null */
+  stdin?: string | Uint8Array
+  env?: Record<string, string>
+  cwd?: string
+  /** the streams that are terminals */
+  terminals?: ('stdin' | 'stdout' | 'stderr')[]
+  columns?: number
+  signal?: AbortSignal
+}
+
+export interface Result {
+  code: number
+  out: string
+  err: string
+}
+
+/** Runs a command line in this process, in a world of its own: no terminal, no home directory, nothing of this process. */
+export async function runPlants(argv: string[], world: World = {}): Promise<Result> {
+  const out = new Captured(world, 'stdout')
+  const err = new Captured(world, 'stderr')
+  const code = await run(argv, ioOf(world, out, err))
+  return { code, out: out.text, err: err.text }
+}
+
+function ioOf(
+  { stdin, env = {}, cwd = '/', terminals = [], signal = new AbortController().signal }: World,
+  stdout: Output,
+  stderr: Output,
+): Io {
+  const input: Input = {
+    isTerminal: terminals.includes('stdin'),
+    isPiped: stdin !== undefined,
+    async *chunks() {
+      if (stdin !== undefined) yield Buffer.from(stdin)
+    },
+    stream: () => new PassThrough(),
+  }
+  return {
+    stdin: input,
+    stdout,
+    stderr,
+    env,
+    cwd,
+    signal,
+    argumentsAreExact: () => true,
+    now: () => performance.now(),
+    random: Math.random,
+  }
+}
+
+class Captured implements Output {
+  text = ''
+  readonly isTerminal: boolean
+  readonly columns: number
+
+  constructor({ terminals = [], columns = 80 }: World, name: 'stdout' | 'stderr') {
+    this.isTerminal = terminals.includes(name)
+    this.columns = columns
+  }
+
+  async write(text: string): Promise<void> {
+    this.text += text
+  }
+
+  stream(): NodeJS.WritableStream {
+    return new PassThrough().on('data', (chunk: Buffer) => {
+      this.text += chunk.toString()
+    })
+  }
+}

@@ -1,0 +1,57 @@
+import { join } from 'node:path'
+import { spawn } from '@lydell/node-pty'
+import { bin } from './process.js'
+
+export interface Terminal {
+  /** all that the program has written so far */
+  readonly screen: string
+  type(text: string): void
+  /** resolves when the screen holds the text, behind what the last call waited for */
+  see(text: string): Promise<void>
+  resize(columns: number): void
+  kill(signal: string): void
+  /** the exit code, and everything that was on the screen */
+  ended: Promise<{ code: number; screen: string }>
+}
+
+/** Runs the program on a real terminal of 80 columns. */
+export function terminal(args: string[], folder: string, env: Record<string, string> = {}, columns = 80): Terminal {
+  const pty = spawn(process.execPath, [bin, ...args], {
+    cols: columns,
+    rows: 24,
+    name: 'xterm-256color',
+    cwd: folder,
+    env: { PATH: process.env['PATH'] ?? '', HOME: folder, TERM: 'xterm-256color', PLANTS_DATA_DIR: join(folder, 'data'), ...env },
+  })
+  let screen = ''
+  let seen = 0
+  let look = () => {}
+  pty.onData((data) => {
+    screen += data
+    look()
+  })
+  const ended = new Promise<{ code: number; screen: string }>((resolve) => {
+    pty.onExit(({ exitCode, signal }) => resolve({ code: signal ? 128 + signal : exitCode, screen }))
+  })
+  const see = (text: string) =>
+    new Promise<void>((resolve, reject) => {
+      look = () => {
+        const at = screen.indexOf(text, seen)
+        if (at < 0) return
+        seen = at + text.length
+        resolve()
+      }
+      look()
+      void ended.then(() => reject(new Error(`The program ended without showing ${JSON.stringify(text)}:\n${screen}`)))
+    })
+  return {
+    get screen() {
+      return screen
+    },
+    type: (text) => pty.write(text),
+    see,
+    resize: (width) => pty.resize(width, 24),
+    kill: (signal) => pty.kill(signal),
+    ended,
+  }
+}
