@@ -61,7 +61,7 @@ function buildProgram(io: Io, show: (text: string) => void): Command {
     .helpOption('-h, --help', 'show this help')
     .helpCommand('help [command]', 'show the help of a command')
     .addHelpText('after', '\nExamples:\n  plants create --id 1 --name Fern\n  plants list\n')
-    .configureHelp({ showGlobalOptions: true, optionTerm: (option) => option.flags })
+    .configureHelp({ showGlobalOptions: true, minWidthToWrap: 20, optionTerm: (option) => option.flags })
     .configureOutput({
       writeOut: show,
       writeErr: show,

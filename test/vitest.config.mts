@@ -1,13 +1,15 @@
 import { defineConfig } from 'vitest/config'
+import { rounds } from './helpers/rounds.js'
 
 export default defineConfig({
+  cacheDir: '../node_modules/.vite',
   test: {
     root: import.meta.dirname,
     // What a developer's own shell says about stores and colours must not reach a test.
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },
     projects: [
       { extends: true, test: { name: 'architecture', include: ['architecture.test.ts'] } },
-      { extends: true, test: { name: 'suite', include: ['**/*.test.ts'], exclude: ['architecture.test.ts'], testTimeout: 60_000 } },
+      { extends: true, test: { name: 'suite', include: ['**/*.test.ts'], exclude: ['architecture.test.ts'], testTimeout: rounds(60_000) } },
     ],
   },
 })

@@ -54,7 +54,7 @@ export class SqliteStore implements ReadableStore {
   }
 
   async get(id: bigint): Promise<NewPlant | undefined> {
-    return this.#read(() => toPlant(this.#prepare('SELECT id, name, tag FROM plants WHERE id = ?').get(id)))
+    return this.#read(() => this.#find('SELECT id, name, tag FROM plants WHERE id = ?', id))
   }
 
   async *list({ after, limit = Infinity, tag }: ListQuery = {}): AsyncIterable<NewPlant[]> {
@@ -70,7 +70,7 @@ export class SqliteStore implements ReadableStore {
   }
 
   delete(id: bigint): Promise<NewPlant | undefined> {
-    return this.#writer.write(() => toPlant(this.#prepare('DELETE FROM plants WHERE id = ? RETURNING id, name, tag').get(id)))
+    return this.#writer.write(() => this.#find('DELETE FROM plants WHERE id = ? RETURNING id, name, tag', id))
   }
 
   async close(): Promise<void> {
@@ -81,25 +81,26 @@ export class SqliteStore implements ReadableStore {
   #insert({ id, name, tag }: NewPlant, key: string | undefined): void {
     const insert = this.#prepare('INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING')
     if (BigInt(insert.run(id, name, tag ?? null, key ?? null).changes) === 1n) return
-    const first =
-      key === undefined ? undefined : toPlant(this.#prepare('SELECT id, name, tag FROM plants WHERE idempotency_key = ?').get(key))
+    const first = key === undefined ? undefined : this.#find('SELECT id, name, tag FROM plants WHERE idempotency_key = ?', key)
     if (first === undefined) throw idTaken(id)
     if (first.id !== id || first.name !== name || first.tag !== tag) throw keyTaken()
   }
 
+  #find(sql: string, value: bigint | string): NewPlant | undefined {
+    const row: unknown = this.#prepare(sql).get(value)
+    return row === undefined ? undefined : toPlant(row)
+  }
+
   #readPage(after: bigint | undefined, limit: number, tag: string | undefined): NewPlant[] {
-    const where = [after === undefined ? [] : ['id > ?'], tag === undefined ? [] : ['tag = ?']].flat()
-    const condition = where.length === 0 ? '' : `WHERE ${where.join(' AND ')}`
-    const select = this.#prepare(`SELECT id, name, tag FROM plants ${condition} ORDER BY id LIMIT ?`)
-    const values = [after ?? [], tag ?? [], Math.min(limit, pageRows)].flat()
+    const where = [after === undefined ? [] : 'id > ?', tag === undefined ? [] : 'tag = ?'].flat().join(' AND ')
+    const select = this.#prepare(`SELECT id, name, tag FROM plants ${where && `WHERE ${where}`} ORDER BY id LIMIT ?`)
     const page: NewPlant[] = []
     let characters = 0
-    for (const row of select.iterate(...values)) {
+    for (const row of select.iterate(...[after ?? [], tag ?? []].flat(), Math.min(limit, pageRows))) {
       const plant = toPlant(row)
-      if (plant === undefined) break
       page.push(plant)
       characters += plant.name.length + (plant.tag?.length ?? 0)
-      if (characters > pageCharacters) break
+      if (characters >= pageCharacters) break
     }
     return page
   }
@@ -137,8 +138,7 @@ async function explained<T>(path: string, action: () => Promise<T>): Promise<T> 
   }
 }
 
-function toPlant(row: unknown): NewPlant | undefined {
-  if (row === undefined) return undefined
+function toPlant(row: unknown): NewPlant {
   const { id, name, tag } = row as { id: bigint; name: string; tag: string | null } // the columns of a STRICT table
   return tag === null ? { id, name } : { id, name, tag }
 }

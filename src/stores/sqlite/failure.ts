@@ -99,7 +99,8 @@ function forbidden(path: string): Explanation {
 function unopened(path: string): Explanation {
   const folder = dirname(path)
   if (isFolder(path)) return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${join(path, 'plants.db')}` }
-  if (!isFolder(folder)) return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${folder}` }
+  if (!exists(folder)) return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${folder}` }
+  if (!isFolder(folder)) return { message: `There is no place for the store ${path}: ${folder} is not a folder`, hint: elsewhere }
   return allows(path, constants.R_OK) ? { message: `The store ${path} could not be opened`, hint: elsewhere } : forbidden(path)
 }
 
@@ -123,7 +124,7 @@ function exists(path: string): boolean {
 }
 
 function isFolder(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+  return exists(path) && statSync(path).isDirectory()
 }
 
 function primaryCode(error: unknown): number | undefined {
@@ -131,8 +132,20 @@ function primaryCode(error: unknown): number | undefined {
   return code === undefined ? undefined : code & 0xff
 }
 
-/** SQLite's extended result code of what either driver throws. */
+/** SQLite's result code, extended where it is known, of what either driver throws. */
 function resultCode(error: unknown): number | undefined {
-  if (systemCode(error) !== 'ERR_SQLITE_ERROR') return undefined
-  return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : undefined
+  if (!(error instanceof Error) || systemCode(error) !== 'ERR_SQLITE_ERROR') return undefined
+  return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : codesByText[error.message]
+}
+
+/** The packaged driver's `all` and `iterate` throw SQLite's text alone (`sqlite3_errstr`). */
+const codesByText: Record<string, number> = {
+  'database is locked': 5,
+  'database table is locked': 6,
+  'attempt to write a readonly database': 8,
+  'disk I/O error': 10,
+  'database disk image is malformed': 11,
+  'unable to open database file': 14,
+  'locking protocol': 15,
+  'file is not a database': 26,
 }

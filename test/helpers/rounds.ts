@@ -1,0 +1,6 @@
+/** How often to repeat what chance decides: `n` times, and in a soak run PLANTS_SOAK times as often. */
+export function rounds(n: number): number {
+  const factor = Number(process.env['PLANTS_SOAK'] || 1)
+  if (!(factor > 0 && factor < Infinity)) throw new Error(`PLANTS_SOAK must be a positive number, but was ${process.env['PLANTS_SOAK']}`)
+  return Math.max(Math.round(n * factor), 1)
+}

@@ -1,0 +1,287 @@
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
+import { execa } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { SqliteStore } from '../../src/stores/sqlite.js'
+import type { ReadableStore } from '../../src/stores/store.js'
+import { bin } from '../helpers/process.js'
+import { type Result, runPlants } from '../helpers/run.js'
+import { closedAfterTest, openOptions } from '../helpers/store.js'
+import { temporaryFolder } from '../helpers/temporary.js'
+import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
+
+describePlantStore('the embedded store', openEmpty)
+describeReadableStore('the embedded store', openEmpty)
+
+async function openEmpty(): Promise<Subject<ReadableStore>> {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = closedAfterTest(await SqliteStore.open({ path, isDefault: false }, openOptions()))
+  const look = async (id: bigint) => {
+    const other = await SqliteStore.openExisting({ path, isDefault: false }, openOptions())
+    const plant = await other?.get(id)
+    await other?.close()
+    return plant
+  }
+  return { store, look }
+}
+
+describe('the file of a store', () => {
+  test('is made for its owner alone, WAL, marked as ours, and strict', async () => {
+    const path = join(temporaryFolder(), 'plants.db')
+    await create(path, '1')
+    expect(statSync(path).mode & 0o777).toBe(0o600)
+    expect(pragma(path, 'journal_mode')).toBe('wal')
+    expect(pragma(path, 'application_id')).toBe(0x706c6e74)
+    expect(pragma(path, 'user_version')).toBe(1)
+    expect(query(path, "SELECT strict FROM pragma_table_list WHERE name = 'plants'")).toEqual([{ strict: 1 }])
+  })
+
+  test('is made in a data directory for its owner alone, with all that is missing above', async () => {
+    const data = join(temporaryFolder(), 'a/b')
+    await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: data } })
+    expect(statSync(data).mode & 0o777).toBe(0o700)
+    expect(statSync(join(data, 'plants.db')).mode & 0o777).toBe(0o600)
+  })
+
+  test.each([['get', '1'], ['list'], ['delete', '1', '--yes']])('is not made by "%s"', async (...argv) => {
+    const folder = temporaryFolder()
+    await runPlants(argv, { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test.each(['plants.db', 'a b.db', '?mode=ro#x.db', '100%25.db', "it's.sqlite", 'シダ.db', 'file:x.db'])(
+    'may be named %s',
+    async (name) => {
+      const folder = temporaryFolder()
+      await create(`sqlite:${name}`, '1', folder)
+      expect(readdirSync(folder).toSorted()[0]).toBe(name)
+      expect((await runPlants(['get', '1', '--store', `./${name}`], { cwd: folder })).out).toBe('{"id":1,"name":"Fern"}\n')
+    },
+  )
+
+  test('may be a link to where it really is', async () => {
+    const folder = temporaryFolder()
+    await create(join(folder, 'real.db'), '1')
+    symlinkSync('real.db', join(folder, 'link.db'))
+    await create(join(folder, 'link.db'), '2')
+    expect((await list(join(folder, 'real.db'))).out).toBe('{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n')
+  })
+
+  test('may be an empty one that is there already', async () => {
+    const path = join(temporaryFolder(), 'plants.db')
+    writeFileSync(path, '')
+    expect((await list(path)).out).toBe('')
+    expect(await create(path, '1')).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
+  })
+
+  test('keeps no plants of a transaction that another process never finished', async () => {
+    const path = join(temporaryFolder(), 'plants.db')
+    await create(path, '1')
+    const other = open(path)
+    other.exec("BEGIN IMMEDIATE; INSERT INTO plants (id, name) VALUES (2, 'Moss')")
+    expect((await list(path)).out).toBe('{"id":1,"name":"Fern"}\n')
+    other.exec('ROLLBACK')
+    expect(await create(path, '2')).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
+  })
+})
+
+describe('a file that cannot be a store is refused, and left as it is:', () => {
+  const elsewhere = 'Choose another file with --store PATH'
+
+  test.each<[string, (path: string) => void, string, string]>([
+    [
+      'a text',
+      (path) => writeFileSync(path, 'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'),
+      '{} is not a store: it is no SQLite file',
+      elsewhere,
+    ],
+    [
+      'the database of another program',
+      (path) => open(path).exec('CREATE TABLE notes (text TEXT)'),
+      '{} is an SQLite file of another program, not a store',
+      elsewhere,
+    ],
+    [
+      'an empty database with the mark of another program',
+      (path) => open(path).exec('PRAGMA application_id=7; CREATE TABLE t (x); DROP TABLE t'),
+      '{} is an SQLite file of another program, not a store',
+      elsewhere,
+    ],
+    [
+      'a store of a newer version',
+      (path) => open(path).exec(`PRAGMA application_id=${0x706c6e74}; PRAGMA user_version=99; CREATE TABLE t (x)`),
+      '{} was written by a newer version of plants (schema 99, this one knows 1)',
+      'Update plants',
+    ],
+    ['a folder', (path) => mkdirSync(path), '{} is a folder, not a store', 'Name a file in it: --store {}/plants.db'],
+  ])('%s', async (_, make, message, hint) => {
+    const path = join(temporaryFolder(), 'plants.db')
+    make(path)
+    const before = contents(path)
+    const error = { error: 503, message: message.replace('{}', path), hint: hint.replace('{}', path) }
+    for (const argv of [['create', '--id', '1', '--name', 'Fern'], ['list'], ['get', '1'], ['delete', '1', '--yes']]) {
+      const { code, out, err } = await runPlants([...argv, '--store', path, '--output', 'json'])
+      expect({ code, out, error: JSON.parse(err) }).toEqual({ code: 4, out: '', error })
+    }
+    expect(contents(path)).toEqual(before)
+  })
+
+  test('one in a folder that is not there', async () => {
+    const folder = temporaryFolder()
+    expect(await create(join(folder, 'no/plants.db'), '1')).toEqual({
+      code: 4,
+      out: '',
+      err: `plants: There is no folder ${folder}/no for the store ${folder}/no/plants.db\n  Make it with: mkdir -p ${folder}/no\n`,
+    })
+  })
+
+  test('one below a file', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'file'), '')
+    const err = `plants: There is no place for the store ${folder}/file/plants.db: ${folder}/file is not a folder\n  ${elsewhere}\n`
+    expect(await create(join(folder, 'file/plants.db'), '1')).toEqual({ code: 4, out: '', err })
+    expect(await list(join(folder, 'file/plants.db'))).toEqual({ code: 4, out: '', err })
+  })
+})
+
+describe('a damaged store is named as that, and what is whole in it can be read:', () => {
+  test.each<[string, (path: string) => void, string]>([
+    ['a page that was overwritten', (path) => overwrite(path, 4096 * 3, 4096), 'database disk image is malformed'],
+    ['a file that was cut', (path) => truncateSync(path, 8192), 'database disk image is malformed'],
+    ['a table that is missing', (path) => open(path).exec('DROP TABLE plants'), 'no such table: plants'],
+  ])('%s', async (_, damage, what) => {
+    const path = join(temporaryFolder(), 'plants.db')
+    const store = await SqliteStore.open({ path, isDefault: false }, openOptions())
+    await Promise.all(Array.from({ length: 200 }, (__, index) => store.create({ id: BigInt(index), name: 'F'.repeat(500) })))
+    await store.close()
+    query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')
+    damage(path)
+    const { code, err } = await list(path)
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: `plants: The store ${path} is damaged: ${what}\n  Copy the file aside, then bring back a backup, or what can be read: sqlite3 ${path} .recover\n`,
+    })
+  })
+})
+
+// Root may write anywhere, so root's rights are taken away for these.
+const setpriv = ['setpriv', '--bounding-set', '-all', '--inh-caps', '-all']
+const isRoot = process.getuid?.() === 0
+const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
+
+describe.runIf(canDropRights)('a place that may not be written', () => {
+  test('can still be read', async () => {
+    const folder = readOnlyFolder(await storeIn(temporaryFolder()))
+    expect(await unprivileged(['list', '--store', join(folder, 'plants.db')])).toEqual({
+      code: 0,
+      out: '{"id":1,"name":"Fern"}\n',
+      err: '',
+    })
+    expect(readdirSync(folder)).toEqual(['plants.db'])
+  })
+
+  test('takes no plant, and says why', async () => {
+    const folder = readOnlyFolder(await storeIn(temporaryFolder()))
+    const err = (file: string) =>
+      `plants: The store ${folder}/${file} cannot be written: its folder, ${folder}, is read-only for this user\n  Change the permissions, or choose another file with --store PATH\n`
+    expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', `${folder}/plants.db`])).toEqual({
+      code: 4,
+      out: '',
+      err: err('plants.db'),
+    })
+    expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', `${folder}/new.db`])).toEqual({
+      code: 4,
+      out: '',
+      err: err('new.db'),
+    })
+    expect(readdirSync(folder)).toEqual(['plants.db'])
+  })
+
+  test.each([
+    [0o400, 'cannot be written: its file is read-only for this user'],
+    [0o000, 'may not be read by this user'],
+  ])('may be the file itself, with mode %o', async (mode, why) => {
+    const path = join(await storeIn(temporaryFolder()), 'plants.db')
+    chmodSync(path, mode)
+    expect(await unprivileged(['create', '--id', '2', '--name', 'Moss', '--store', path])).toEqual({
+      code: 4,
+      out: '',
+      err: `plants: The store ${path} ${why}\n  Change the permissions, or choose another file with --store PATH\n`,
+    })
+  })
+
+  test('is no data directory either', async () => {
+    const folder = readOnlyFolder(temporaryFolder())
+    const { code, err } = await unprivileged(['create', '--id', '1', '--name', 'Fern'], { PLANTS_DATA_DIR: join(folder, 'data') })
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: `plants: The store ${folder}/data/plants.db cannot be written: its folder, ${folder}/data, is read-only for this user\n  Change the permissions, or choose another file with --store PATH\n`,
+    })
+  })
+})
+
+function create(store: string, id: string, cwd = '/'): Promise<Result> {
+  return runPlants(['create', '--id', id, '--name', 'Fern', '--store', store], { cwd })
+}
+
+function list(store: string): Promise<Result> {
+  return runPlants(['list', '--store', store])
+}
+
+async function unprivileged(argv: string[], env: Record<string, string> = {}): Promise<Result> {
+  const [command = '', ...prefix] = isRoot ? [...setpriv, process.execPath] : [process.execPath]
+  const options = {
+    reject: false,
+    stripFinalNewline: false,
+    stdin: 'ignore',
+    extendEnv: false,
+    env: { PATH: process.env['PATH'], ...env },
+  } as const
+  const { exitCode = -1, stdout, stderr } = await execa(command, [...prefix, bin, ...argv], options)
+  return { code: exitCode, out: stdout, err: stderr }
+}
+
+/** A folder with a store that holds one plant, written by a process that has ended: no log is left beside it. */
+async function storeIn(folder: string): Promise<string> {
+  await execa(process.execPath, [bin, 'create', '--id', '1', '--name', 'Fern', '--store', join(folder, 'plants.db')])
+  return folder
+}
+
+function readOnlyFolder(folder: string): string {
+  chmodSync(folder, 0o500)
+  onTestFinished(() => chmodSync(folder, 0o700))
+  return folder
+}
+
+function open(path: string): DatabaseSyncInstance {
+  const db = new DatabaseSync(path)
+  onTestFinished(() => db.close())
+  return db
+}
+
+function query(path: string, sql: string): unknown[] {
+  const db = new DatabaseSync(path)
+  try {
+    return db
+      .prepare(sql)
+      .all()
+      .map((row) => ({ ...(row as object) }))
+  } finally {
+    db.close()
+  }
+}
+
+function pragma(path: string, name: string): unknown {
+  return Object.values(query(path, `PRAGMA ${name}`)[0] ?? {})[0]
+}
+
+function contents(path: string): string {
+  return statSync(path).isDirectory() ? readdirSync(path).join() : readFileSync(path).toString('base64')
+}
+
+function overwrite(path: string, from: number, length: number): void {
+  const bytes = readFileSync(path)
+  bytes.fill(0xaa, from, from + length)
+  writeFileSync(path, bytes)
+}
