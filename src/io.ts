@@ -56,8 +56,12 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     now: () => process.uptime() * 1000, // the global `performance` would load a module for this
     random: Math.random,
   }
+  let code = 70 // a crash, or a wait that nothing ends, is a defect
+  process.once('exit', () => {
+    process.exitCode = code
+  })
   const end = (exitCode: number) => {
-    process.exitCode = exitCode
+    code = exitCode
     // A reader that stalls would hold the process for ever: it was told to go, so it goes.
     if (signals.received !== undefined && (stdout.unwritten > 0 || stderr.unwritten > 0)) process.kill(process.pid, signals.received)
   }

@@ -1,5 +1,4 @@
 import { defineConfig } from 'vitest/config'
-import { rounds } from './helpers/rounds.js'
 
 export default defineConfig({
   cacheDir: '../node_modules/.vite',
@@ -9,7 +8,15 @@ export default defineConfig({
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },
     projects: [
       { extends: true, test: { name: 'architecture', include: ['architecture.test.ts'] } },
-      { extends: true, test: { name: 'suite', include: ['**/*.test.ts'], exclude: ['architecture.test.ts'], testTimeout: rounds(60_000) } },
+      {
+        extends: true,
+        test: {
+          name: 'suite',
+          include: ['**/*.test.ts'],
+          exclude: ['architecture.test.ts'],
+          testTimeout: 60_000 * Number(process.env['PLANTS_SOAK'] || 1),
+        },
+      },
     ],
   },
 })

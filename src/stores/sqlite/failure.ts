@@ -2,6 +2,10 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PlantsError, systemCode } from '../../errors.js'
 
+export function isSqliteError(error: unknown): error is Error {
+  return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'
+}
+
 /** Whether SQLite wants another process to finish first, so that the same call can be made again. */
 export function isBusy(error: unknown): boolean {
   const code = resultCode(error)
@@ -134,7 +138,7 @@ function primaryCode(error: unknown): number | undefined {
 
 /** SQLite's result code, extended where it is known, of what either driver throws. */
 function resultCode(error: unknown): number | undefined {
-  if (!(error instanceof Error) || systemCode(error) !== 'ERR_SQLITE_ERROR') return undefined
+  if (!isSqliteError(error)) return undefined
   return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : codesByText[error.message]
 }
 

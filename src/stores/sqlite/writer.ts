@@ -1,7 +1,7 @@
 import { PlantsError } from '../../errors.js'
 import type { OpenOptions } from '../store.js'
 import type { Database } from './driver.js'
-import { explainFailure, isBusy, leavesCommitOpen } from './failure.js'
+import { explainFailure, isBusy, isSqliteError, leavesCommitOpen } from './failure.js'
 import { lockedError, pause } from './lock.js'
 import { migrations } from './schema.js'
 
@@ -119,15 +119,20 @@ export class Writer {
     try {
       this.#db.exec(`BEGIN IMMEDIATE; PRAGMA user_version=${migrations.length}; COMMIT`)
       return true
-    } catch {
-      // Any failure here means the same: not settled. The first failure is the one that is reported.
+    } catch (error) {
+      if (!isSqliteError(error)) throw error
       this.#rollBack()
       return false
     }
   }
 
+  /** What cannot be rolled back now is when the connection closes; the first failure is the one that is reported. */
   #rollBack(): void {
-    if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+    try {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+    } catch (error) {
+      if (!isSqliteError(error)) throw error
+    }
   }
 
   #failAll(error: unknown): void {
