@@ -1,5 +1,4 @@
 import { closeSync, openSync, readSync } from 'node:fs'
-import { resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { parseJson, severalValues } from './json.js'
@@ -17,7 +16,7 @@ export async function readDocument(path: string, io: Io): Promise<unknown> {
   const source = path === '-' ? 'stdin' : path
   try {
     const text = decode(
-      path === '-' ? await collect(io.stdin.chunks(), source) : await collect(chunksOf(resolve(io.cwd, path)), source),
+      path === '-' ? await collect(io.stdin.chunks(), source) : await collect(chunksOf(io.resolvePath(path)), source),
       source,
     )
     return parse(text, source)

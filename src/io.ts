@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
+import { isAbsolute, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
 
 /** The world as the program sees it: everything outside its own memory and the stores. */
@@ -9,8 +10,8 @@ export interface Io {
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** absolute path of the current directory */
-  readonly cwd: string
+  /** The absolute path of a path that starts in the current directory. */
+  resolvePath(path: string): string
   /** False when an argument was not UTF-8: Node has put U+FFFD where its bytes were. */
   argumentsAreExact(): boolean
   /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Until it is first asked for, signals end the process at once. */
@@ -48,7 +49,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     stdout,
     stderr,
     env: process.env,
-    cwd: process.cwd(),
+    resolvePath,
     argumentsAreExact,
     get signal() {
       return signals.listen()
@@ -204,6 +205,16 @@ function writeNow(fd: number, bytes: Uint8Array): number {
     if (systemCode(error) !== 'EAGAIN') throw error
   }
   return written
+}
+
+function resolvePath(path: string): string {
+  if (isAbsolute(path)) return path
+  try {
+    return resolve(path)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+    throw new PlantsError('malformed', 'The current folder is gone', { hint: 'Go to another one, or give absolute paths', cause: error })
+  }
 }
 
 function isTerminal(fd: number): boolean {

@@ -1,9 +1,10 @@
-import { isAbsolute, join } from 'node:path'
+import { isAbsolute } from 'node:path'
 import envPaths from 'env-paths'
 import { PlantsError } from './errors.js'
 import { type GlobalFlags, parseDuration, parseOutput } from './flags.js'
 import type { Io, Output } from './io.js'
-import { type Address, parseAddress } from './stores/open.js'
+import { parseAddress } from './stores/open.js'
+import type { Address } from './stores/store.js'
 
 /** What a run goes by: flag > environment > default. */
 export interface Settings {
@@ -25,7 +26,7 @@ export function resolveSettings(flags: GlobalFlags, io: Io): Settings {
   const output = flags.output === undefined ? undefined : parseOutput('--output', flags.output)
   const address = flags.store ?? (io.env['PLANTS_STORE'] || 'local')
   return {
-    store: parseAddress(address, { cwd: io.cwd, dataDirectory: () => dataDirectory(io) }),
+    store: parseAddress(address, { resolvePath: io.resolvePath, dataDirectory: () => dataDirectory(io) }),
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors: output ?? 'text',
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
@@ -35,8 +36,8 @@ export function resolveSettings(flags: GlobalFlags, io: Io): Settings {
 }
 
 /** Where the embedded store lives: PLANTS_DATA_DIR, else the system's place for a user's data. */
-function dataDirectory({ env, cwd }: Io): string {
-  if (env['PLANTS_DATA_DIR']) return join(isAbsolute(env['PLANTS_DATA_DIR']) ? '' : cwd, env['PLANTS_DATA_DIR'])
+function dataDirectory({ env, resolvePath }: Io): string {
+  if (env['PLANTS_DATA_DIR']) return resolvePath(env['PLANTS_DATA_DIR'])
   const { data } = envPaths('plants', { suffix: '' })
   if (isAbsolute(data)) return data
   throw new PlantsError('malformed', 'There is no home directory to keep the store in', {

@@ -1,17 +1,10 @@
 import { homedir } from 'node:os'
-import { join, resolve } from 'node:path'
+import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
-import type { OpenOptions, ReadableStore } from './store.js'
-
-/** Where an address leads: to an SQLite file, by its absolute path. */
-export interface Address {
-  path: string
-  /** the program's own place, whose folder it makes when it is not there */
-  isDefault: boolean
-}
+import type { Address, OpenOptions, ReadableStore } from './store.js'
 
 interface Place {
-  cwd: string
+  resolvePath(path: string): string
   /** absolute path of the user's data directory */
   dataDirectory(): string
 }
@@ -21,7 +14,7 @@ interface Place {
  *
  * @throws {PlantsError} `malformed` for an address that leads nowhere
  */
-export function parseAddress(address: string, { cwd, dataDirectory }: Place): Address {
+export function parseAddress(address: string, { resolvePath, dataDirectory }: Place): Address {
   if (address === 'local') return { path: join(dataDirectory(), 'plants.db'), isDefault: true }
   const path = address.startsWith('sqlite:') ? address.slice('sqlite:'.length) : address
   if (path === '') throw new PlantsError('malformed', 'The store has no address', { hint: addressHint })
@@ -31,13 +24,7 @@ export function parseAddress(address: string, { cwd, dataDirectory }: Place): Ad
   if (path === address && !looksLikePath(path)) {
     throw new PlantsError('malformed', `There is no store named ${JSON.stringify(path)}`, { hint: addressHint })
   }
-  return {
-    path: resolve(
-      cwd,
-      path.replace(/^~(?=$|[\\/])/, () => homedir()),
-    ),
-    isDefault: false,
-  }
+  return { path: resolvePath(path.replace(/^~(?=$|[\\/])/, () => homedir())), isDefault: false }
 }
 
 /** Opens a store to create plants in it; the file is made when it is not there. */

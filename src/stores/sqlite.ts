@@ -1,12 +1,11 @@
 import { PlantsError } from '../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
-import type { Address } from './open.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
 import { fileHasContent, identify, makeFile, migrate, openFile, secure } from './sqlite/file.js'
 import { whenFree } from './sqlite/lock.js'
 import { Writer } from './sqlite/writer.js'
-import type { CreateOptions, ListQuery, OpenOptions, ReadableStore } from './store.js'
+import type { Address, CreateOptions, ListQuery, OpenOptions, ReadableStore } from './store.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
 export class SqliteStore implements ReadableStore {

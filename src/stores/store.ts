@@ -37,6 +37,14 @@ export interface ListQuery {
   tag?: string | undefined
 }
 
+/** Where an address leads: to an SQLite file. */
+export interface Address {
+  /** absolute */
+  path: string
+  /** the program's own place, whose folder is made when it is not there */
+  isDefault: boolean
+}
+
 /** What a store needs in order to wait; `Io` is one. */
 export interface Clock {
   /** aborts when the program is told to stop */

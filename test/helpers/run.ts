@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
 import type { Input, Io, Output } from '../../src/io.js'
 import { run } from '../../src/run.js'
@@ -45,7 +46,7 @@ function ioOf(
     stdout,
     stderr,
     env,
-    cwd,
+    resolvePath: (path) => resolve(cwd, path),
     signal,
     argumentsAreExact: () => true,
     now: () => performance.now(),
