@@ -13,6 +13,7 @@ export const bodyLimit = 1_048_576
  * @throws {PlantsError} `malformed` or `tooLarge`, naming the source
  */
 export async function readDocument(path: string, io: Io): Promise<unknown> {
+  if (path === '') throw new PlantsError('malformed', '--file needs a path', { hint: 'Or read stdin with: --file -' })
   const source = path === '-' ? 'stdin' : path
   try {
     const text = decode(
@@ -30,6 +31,7 @@ export async function readDocument(path: string, io: Io): Promise<unknown> {
   }
 }
 
+const onePlant = 'plants create takes one plant. For many, use plants import'
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
 const unreadable: Record<string, string> = {
@@ -75,7 +77,9 @@ function decode(bytes: Uint8Array, source: string): string {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
     if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    throw new PlantsError('malformed', `${capital(source)} is not UTF-8`, { hint: 'Convert it first: iconv -t UTF-8', cause: error })
+    const encoding = /^(?:\xff\xfe|\xfe\xff)/.test(Buffer.from(bytes.subarray(0, 2)).toString('latin1')) ? 'UTF-16' : 'LATIN1'
+    const hint = `Convert it first, from what it is in, for example: iconv -f ${encoding} -t UTF-8`
+    throw new PlantsError('malformed', `${capital(source)} is not UTF-8`, { hint, cause: error })
   }
 }
 
@@ -85,8 +89,9 @@ function parse(text: string, source: string): unknown {
     return parseJson(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    const hint = error.cause === severalValues ? 'plants create takes one plant. For many, use plants import' : example
-    throw new PlantsError('malformed', `${capital(source)} is not one JSON value: ${error.message}`, { hint, cause: error })
+    if (error.cause === severalValues)
+      throw new PlantsError('malformed', `${capital(source)} holds ${error.message}`, { hint: onePlant, cause: error })
+    throw new PlantsError('malformed', `${capital(source)} is not JSON: ${error.message}`, { hint: example, cause: error })
   }
 }
 
@@ -96,7 +101,7 @@ function nothing(source: string): PlantsError {
 }
 
 function tooLarge(source: string): PlantsError {
-  const hint = 'plants create takes one plant of at most 1 MiB. For many, use plants import'
+  const hint = onePlant
   return new PlantsError('tooLarge', `${capital(source)} is larger than ${bodyLimit} bytes`, { hint })
 }
 

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync, writeSync } from 'node:fs'
-import { devNull } from 'node:os'
+import { devNull, homedir } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
+import envPaths from 'env-paths'
 import { PlantsError, systemCode } from './errors.js'
 
 /** The world as the program sees it: everything outside its own memory and the stores. */
@@ -10,8 +11,10 @@ export interface Io {
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The absolute path of a path that starts in the current directory. */
+  /** The absolute path of a path that starts in the current directory, or with `~` in the user's home. */
   resolvePath(path: string): string
+  /** The absolute path of the system's place for this user's data. */
+  dataFolder(): string
   /** False when an argument was not UTF-8: Node has put U+FFFD where its bytes were. */
   argumentsAreExact(): boolean
   /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Until it is first asked for, signals end the process at once. */
@@ -50,6 +53,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     stderr,
     env: process.env,
     resolvePath,
+    dataFolder,
     argumentsAreExact,
     get signal() {
       return signals.listen()
@@ -162,7 +166,7 @@ class ProcessOutput implements Output {
   }
 
   get columns(): number {
-    return this.stream().columns ?? 80
+    return this.#open().columns ?? 80
   }
 
   stream(): NodeJS.WriteStream {
@@ -180,8 +184,10 @@ class ProcessOutput implements Output {
     if (written < bytes.length) await this.#writeLater(bytes.subarray(written))
   }
 
-  #writeLater(bytes: Uint8Array): Promise<void> {
+  async #writeLater(bytes: Uint8Array): Promise<void> {
     const signal = this.#signals.listen()
+    await new Promise(setImmediate) // a terminal takes all at once, and signals would never have a turn
+    signal.throwIfAborted()
     this.unwritten += 1
     return new Promise((resolve, reject) => {
       const abort = () => reject(signal.reason)
@@ -208,13 +214,21 @@ function writeNow(fd: number, bytes: Uint8Array): number {
 }
 
 function resolvePath(path: string): string {
-  if (isAbsolute(path)) return path
+  const place = path.replace(/^~(?=$|[\\/])/, () => homedir())
+  if (isAbsolute(place)) return place
   try {
-    return resolve(path)
+    return resolve(place)
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
     throw new PlantsError('malformed', 'The current folder is gone', { hint: 'Go to another one, or give absolute paths', cause: error })
   }
+}
+
+function dataFolder(): string {
+  const { data } = envPaths('plants', { suffix: '' })
+  if (isAbsolute(data)) return data
+  const hint = 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'
+  throw new PlantsError('malformed', `There is no absolute path for the store, only ${data}`, { hint })
 }
 
 function isTerminal(fd: number): boolean {

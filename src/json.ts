@@ -78,14 +78,20 @@ function explain(text: string): SyntaxError {
   const before = text.slice(0, end)
   const line = before.split('\n').length
   const column = end - before.lastIndexOf('\n')
-  if (isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && startsValue.test(text[end] ?? '')) {
+  if (isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && Object.hasOwn(grammar.value, tokenAt(text, end).kind)) {
     return new SyntaxError(`more than one JSON value, the second at line ${line}, column ${column}`, { cause: severalValues })
   }
-  const found = end === text.length ? 'the text ends' : `unexpected ${JSON.stringify(String.fromCodePoint(text.codePointAt(end) ?? 0))}`
-  return new SyntaxError(`${found} at line ${line}, column ${column}`)
+  return new SyntaxError(`${describeBreak(text, end)} at line ${line}, column ${column}`)
 }
 
-const startsValue = /[{["\-\dtfn]/
+function describeBreak(text: string, at: number): string {
+  const point = text.codePointAt(at)
+  if (point === undefined) return 'the text ends'
+  const character = String.fromCodePoint(point)
+  if (character === '\\') return 'an escape that JSON does not have'
+  if (/[\p{C}\p{Z}]/u.test(character)) return `unexpected U+${point.toString(16).toUpperCase().padStart(4, '0')}`
+  return `unexpected ${JSON.stringify(character)}`
+}
 
 /** What may come in each place of a JSON text, and which place comes behind it; "after" is the place behind a whole value. */
 const grammar = {

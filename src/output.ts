@@ -33,7 +33,7 @@ export async function writeAnswer(io: Io, text: string, hint: string): Promise<v
 /** Tells a person something that is no error. */
 export async function warn(io: Io, text: string, { errors, colors }: Pick<Settings, 'errors' | 'colors'>): Promise<void> {
   const style = await styleFor(colors(io.stderr))
-  await writeAside(io.stderr, errors === 'json' ? `${toJson({ warning: text })}\n` : `${style.faint(visible(text))}\n`)
+  await writeAside(io.stderr, errors === 'json' ? `${toJson({ warning: text })}\n` : `plants: ${style.faint(visible(text))}\n`)
 }
 
 /** Tells what failed and what to do next; one line of JSON when that was asked for. */
@@ -52,10 +52,22 @@ export async function writeError(io: Io, error: PlantsError, { errors, colors }:
   return writeAside(io.stderr, lines.map((line) => `${line}\n`).join(''))
 }
 
+/** The error for an id that no plant has, in a store that may not even be there. */
+export function notFound(id: bigint, { store, storeFlag }: Settings, isStore: boolean): PlantsError {
+  const place = isStore ? `in ${store.path}` : `because there is no store at ${store.path} yet`
+  const hint = isStore ? `See what is there with: plants list${storeFlag}` : 'plants create makes it'
+  return new PlantsError('notFound', `No plant has the id ${id} ${place}`, { hint })
+}
+
 /** A plant in a sentence: `Fern (id 1, tag shade)`. */
 export function describePlant({ id, name, tag }: NewPlant, style: Style): string {
-  const shown = name === '' ? 'a plant without a name' : visible(name)
-  return `${style.strong(shown)} ${style.faint(`(id ${id}${tag === undefined ? '' : `, tag ${tag === '' ? '""' : visible(tag)}`})`)}`
+  const details = tag === undefined ? `id ${id}` : `id ${id}, tag ${readable(tag)}`
+  return `${style.strong(readable(name))} ${style.faint(`(${details})`)}`
+}
+
+/** A text in a sentence, in quotes where it would not be seen. */
+function readable(text: string): string {
+  return text.trim() === '' ? `"${visible(text)}"` : visible(text)
 }
 
 /** Makes every character visible that would move, colour or reorder what a terminal shows. */

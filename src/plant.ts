@@ -14,10 +14,16 @@ export interface Plant {
   tag?: string
 }
 
+/** What an id must be, in the words of every door. */
+export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
+
 export type Field = 'id' | 'name' | 'tag'
 
-/** A value held against the NewPlant schema: the plant, or a phrase for each field that is wrong. */
-export type Checked = { plant: NewPlant; otherFields: string[] } | { problems: string[] }
+/**
+ * A value held against the NewPlant schema: the plant, or a phrase for each field that is wrong; and
+ * the names of its fields that no NewPlant has.
+ */
+export type Checked = ({ plant: NewPlant } | { problems: string[] }) & { otherFields: string[] }
 
 /**
  * Holds a value against the specification's NewPlant and the contract's rules for ids and strings.
@@ -26,12 +32,12 @@ export type Checked = { plant: NewPlant; otherFields: string[] } | { problems: s
  */
 export function checkNewPlant(value: unknown): Checked {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { problems: [`it must be an object, but ${describe(value)}`] }
+    return { problems: [`it must be an object, but ${describe(value)}`], otherFields: [] }
   }
-  const parsed = schema.safeParse(value, { jitless: true })
-  if (!parsed.success) return { problems: parsed.error.issues.map((issue) => issue.message) }
-  const { id, name, tag } = parsed.data
   const otherFields = Object.keys(value).filter((key) => !Object.hasOwn(schema.shape, key))
+  const parsed = schema.safeParse(value, { jitless: true })
+  if (!parsed.success) return { problems: parsed.error.issues.map((issue) => issue.message), otherFields }
+  const { id, name, tag } = parsed.data
   return { plant: tag === undefined ? { id, name } : { id, name, tag }, otherFields }
 }
 
@@ -65,7 +71,7 @@ function fieldSchema<T>(field: Field) {
 
 function idFailure(value: unknown): string | undefined {
   if (typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return undefined
-  return `an integer from -9223372036854775808 to 9223372036854775807, but ${describe(value)}`
+  return `${idRule}, but ${describe(value)}`
 }
 
 function textFailure(value: unknown): string | undefined {
@@ -83,6 +89,7 @@ function describe(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
 }
 
-function shorten(text: string): string {
-  return text.length > 40 ? `${text.slice(0, 39)}…` : text
+/** The first 40 characters of a text, for a message. */
+export function shorten(text: string): string {
+  return text.length > 40 ? `${Array.from(text.slice(0, 80)).slice(0, 39).join('')}…` : text
 }

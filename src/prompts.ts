@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { PassThrough } from 'node:stream'
 import { confirm, input } from '@inquirer/prompts'
 import { PlantsError } from './errors.js'
@@ -63,6 +64,8 @@ async function askOnce<T>(keyboard: Keyboard, io: Io, prompt: (context: Context)
 class Keyboard {
   readonly #terminal: NodeJS.ReadableStream & { setRawMode?(mode: boolean): unknown }
   #typed: Buffer = Buffer.alloc(0)
+  /** whether all that this answer was typed with is UTF-8; the prompt itself has put U+FFFD for the rest */
+  #isExact = true
   #lines: PassThrough | undefined
   #isWanted = false
 
@@ -82,13 +85,14 @@ class Keyboard {
   /** Lets one more line through to the prompt. */
   readonly next = (): void => {
     this.#isWanted = true
+    this.#isExact = true
     this.#feed()
   }
 
   /** Lets the next line through when an answer was refused. */
   nextAfter(validate: (text: string) => string | true): (text: string) => string | true {
     return (text) => {
-      const verdict = validate(text)
+      const verdict = this.#isExact ? validate(text) : 'This is not UTF-8. Use a UTF-8 terminal'
       if (verdict !== true) setImmediate(this.next)
       return verdict
     }
@@ -101,7 +105,9 @@ class Keyboard {
   }
 
   readonly #take = (chunk: Buffer | string): void => {
-    this.#typed = Buffer.concat([this.#typed, Buffer.from(chunk)])
+    // Ctrl-Z is left out: readline stops at it for good.
+    const bytes = Buffer.from(chunk).filter((byte) => byte !== ctrlZ)
+    this.#typed = Buffer.concat([this.#typed, bytes])
     if (this.#isWanted) this.#feed()
   }
 
@@ -116,9 +122,12 @@ class Keyboard {
     const isPair = this.#typed[enter] === 0x0d && this.#typed[enter + 1] === 0x0a
     this.#typed = this.#typed.subarray(isPair ? end + 1 : end)
     if (enter >= 0) this.#isWanted = false
+    if (!isUtf8(line)) this.#isExact = false
     if (line.length > 0) this.#lines?.write(line)
   }
 }
+
+const ctrlZ = 0x1a
 
 function themeFor(isColored: boolean) {
   if (isColored) return {}

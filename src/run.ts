@@ -8,6 +8,7 @@ import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { writeAnswer, writeError } from './output.js'
 import { mayColor } from './settings.js'
+import { checkValues, unknownCommand, usageError } from './usage.js'
 
 const commands = [defineCreate, defineGet, defineList, defineDelete]
 
@@ -33,19 +34,33 @@ export async function run(argv: string[], io: Io): Promise<number> {
 }
 
 async function dispatch(argv: string[], io: Io): Promise<void> {
-  let shown = ''
-  const show = (text: string) => {
-    shown += text
+  if (!io.argumentsAreExact()) {
+    throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
   }
-  const program = buildProgram(io, show)
+  let shown = ''
+  const program = buildProgram(io, (text) => {
+    shown += text
+  })
   for (const define of commands) define(program, io)
+  checkValues(argv, program)
   try {
-    checkArguments(argv, program, io)
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    if (!isHelp(error)) throw usageError(error, program, argv)
+    if (!['commander.helpDisplayed', 'commander.help', 'commander.version'].includes(error.code)) throw usageError(error, program)
+    if (error.code !== 'commander.version') checkHelp(argv, program)
     await writeAnswer(io, shown, 'Run it again')
+  }
+}
+
+/** Help is no answer to a command that there is not, nor to flags without a command. */
+function checkHelp(argv: string[], program: Command): void {
+  const [first, second] = program.parseOptions(argv).operands
+  const name = first === 'help' ? second : first
+  if (name !== undefined && !program.commands.some((command) => command.name() === name)) throw unknownCommand(name)
+  const asksForIt = argv.includes('-h') || argv.includes('--help')
+  if (first === undefined && argv.length > 0 && !asksForIt) {
+    throw new PlantsError('malformed', 'No command was given', { hint: 'See: plants --help' })
   }
 }
 
@@ -74,39 +89,6 @@ function buildProgram(io: Io, show: (text: string) => void): Command {
     .exitOverride()
 }
 
-/** What commander lets pass: bytes that are not UTF-8, and `--name --tag x`, which would name a plant "--tag". */
-function checkArguments(argv: string[], program: Command, io: Io): void {
-  if (!io.argumentsAreExact()) {
-    throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
-  }
-  const flags = [program, ...program.commands].flatMap((command) => command.options.filter((option) => option.required))
-  const names = new Set(flags.map((option) => option.long))
-  const end = argv.indexOf('--')
-  const index = argv.findIndex((argument, at) => names.has(argument) && looksLikeFlag(argv[at + 1]) && (end < 0 || at < end))
-  const flag = argv[index]
-  if (flag === undefined) return
-  throw new PlantsError('malformed', `${flag} needs a value, but ${argv[index + 1]} follows`, {
-    hint: `For a value that begins with a dash: ${flag}=${argv[index + 1]}`,
-  })
-}
-
-function looksLikeFlag(argument = ''): boolean {
-  return /^-[^\d.]/.test(argument)
-}
-
-function isHelp({ code }: CommanderError): boolean {
-  return ['commander.helpDisplayed', 'commander.help', 'commander.version'].includes(code)
-}
-
-/** Says in our words what commander says in its own: "error: unknown option '--nmae'\n(Did you mean --name?)". */
-function usageError(error: CommanderError, program: Command, argv: string[]): PlantsError {
-  const [first = '', suggestion] = error.message.split('\n')
-  const message = first.replace(/^error: /, '').replace(/\.$/, '')
-  const command = program.commands.find((candidate) => argv.includes(candidate.name()))
-  const hint = suggestion?.replace(/^\((.*)\)$/, '$1') ?? `See: plants ${command ? `${command.name()} ` : ''}--help`
-  return new PlantsError('malformed', message.charAt(0).toUpperCase() + message.slice(1), { hint, cause: error })
-}
-
 function defect(cause: unknown): PlantsError {
   const hint = 'Please report it, with what you ran'
   return new PlantsError('defect', `A mistake in plants, not in what you did: ${cause instanceof Error ? cause.message : String(cause)}`, {
@@ -115,6 +97,12 @@ function defect(cause: unknown): PlantsError {
   })
 }
 
+/** What `--output` says, where the flags as a whole may not be understood. */
 function asksForJson(argv: string[]): boolean {
-  return argv.includes('--output=json') || argv.some((argument, at) => argument === '--output' && argv[at + 1] === 'json')
+  const end = argv.indexOf('--')
+  const flags = end < 0 ? argv : argv.slice(0, end)
+  const values = flags.flatMap((flag, at) =>
+    flag === '--output' ? (flags[at + 1] ?? []) : flag.startsWith('--output=') ? flag.slice(9) : [],
+  )
+  return values.at(-1) === 'json'
 }

@@ -1,6 +1,3 @@
-import { isAbsolute } from 'node:path'
-import envPaths from 'env-paths'
-import { PlantsError } from './errors.js'
 import { type GlobalFlags, parseDuration, parseOutput } from './flags.js'
 import type { Io, Output } from './io.js'
 import { parseAddress } from './stores/open.js'
@@ -9,6 +6,8 @@ import type { Address } from './stores/store.js'
 /** What a run goes by: flag > environment > default. */
 export interface Settings {
   store: Address
+  /** what a command in a hint needs to mean this store, such as " --store ./garden.db"; empty when it does without */
+  storeFlag: string
   /** how answers look: sentences for people, JSON for programs */
   output: 'text' | 'json'
   /** how errors and warnings look; JSON only when it was asked for */
@@ -24,9 +23,9 @@ export interface Settings {
 /** @throws {PlantsError} `malformed` for a value that a setting cannot have */
 export function resolveSettings(flags: GlobalFlags, io: Io): Settings {
   const output = flags.output === undefined ? undefined : parseOutput('--output', flags.output)
-  const address = flags.store ?? (io.env['PLANTS_STORE'] || 'local')
   return {
-    store: parseAddress(address, { resolvePath: io.resolvePath, dataDirectory: () => dataDirectory(io) }),
+    store: resolveStore(flags, io),
+    storeFlag: flags.store === undefined ? '' : ` --store ${quote(flags.store)}`,
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors: output ?? 'text',
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
@@ -35,14 +34,15 @@ export function resolveSettings(flags: GlobalFlags, io: Io): Settings {
   }
 }
 
-/** Where the embedded store lives: PLANTS_DATA_DIR, else the system's place for a user's data. */
-function dataDirectory({ env, resolvePath }: Io): string {
-  if (env['PLANTS_DATA_DIR']) return resolvePath(env['PLANTS_DATA_DIR'])
-  const { data } = envPaths('plants', { suffix: '' })
-  if (isAbsolute(data)) return data
-  throw new PlantsError('malformed', 'There is no home directory to keep the store in', {
-    hint: 'Set HOME or PLANTS_DATA_DIR, or choose a file with --store PATH',
-  })
+function resolveStore({ store }: GlobalFlags, { env, resolvePath, dataFolder }: Io): Address {
+  const place = { resolvePath, dataFolder: () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder()) }
+  if (store !== undefined) return parseAddress(store, '--store', place)
+  return parseAddress(env['PLANTS_STORE'] || 'local', 'PLANTS_STORE', place)
+}
+
+/** A word as a shell takes it. */
+function quote(text: string): string {
+  return /^[\w./:~@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 /** See https://no-color.org and https://force-color.org: the flag wins, then FORCE_COLOR, then NO_COLOR, then the terminal. */

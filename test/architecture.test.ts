@@ -10,13 +10,13 @@ const doors: Record<string, string[]> = {
   '@inquirer/prompts': ['src/prompts.ts'],
   '@photostructure/sqlite': ['src/stores/sqlite/driver.ts'],
   chalk: ['src/output.ts'],
-  'env-paths': ['src/settings.ts'],
+  'env-paths': ['src/io.ts'],
   'string-width': ['src/table.ts'],
   zod: ['src/plant.ts'],
 }
 
 /** The packages that a whole room works with. */
-const rooms: Record<string, RegExp> = { commander: /^src\/(run|commands\/[\w-]+)\.ts$/ }
+const rooms: Record<string, RegExp> = { commander: /^src\/(run|usage|commands\/[\w-]+)\.ts$/ }
 
 /** What a file may import of ours. What is not named may import anything that no other rule forbids. */
 const directions: [from: RegExp, to: RegExp][] = [

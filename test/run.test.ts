@@ -71,7 +71,8 @@ describe('global flags', () => {
 
   test('colour errors only on a terminal', async () => {
     const { err } = await plants(['get', 'x'], { terminals: ['stderr'] })
-    expect(err).toBe('\u001b[31mplants:\u001b[39m id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"\n')
+    const message = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"'
+    expect(err).toBe(`\u001b[31mplants:\u001b[39m ${message}\n  \u001b[2mFor example: 1\u001b[22m\n`)
   })
 })
 
@@ -79,7 +80,7 @@ test('an error is one line of JSON when that was asked for, also before the flag
   expect(await plants(['crate', '--output', 'json'])).toEqual({
     code: 2,
     out: '',
-    err: `{"error":400,"message":"Unknown command 'crate'","hint":"Did you mean create?"}\n`,
+    err: `{"error":400,"message":"Unknown command crate","hint":"Did you mean create?"}\n`,
   })
 })
 

@@ -1,5 +1,7 @@
+import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
+import { fill } from './helpers/fill.js'
 import { plants } from './helpers/process.js'
 import { temporaryFolder } from './helpers/temporary.js'
 import { terminal } from './helpers/terminal.js'
@@ -40,4 +42,62 @@ test('keeps what was pasted in one go', async () => {
   session.type('7\rMoss\rwet\r')
   expect((await session.ended).code).toBe(0)
   expect((await plants(['get', '7'], folder)).out).toBe('{"id":7,"name":"Moss","tag":"wet"}\n')
+})
+
+test('Ctrl-Z at a question is left out, and what is not UTF-8 is refused', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1'], folder)
+  await session.see('name')
+  session.typeBytes([0x1a, 0xff, 0x78, 0x0d])
+  await session.see('This is not UTF-8')
+  session.type('\x7f\x7fFern\r')
+  await session.see('tag')
+  session.type('\r')
+  expect((await session.ended).code).toBe(0)
+  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
+})
+
+test('deletes only the plant that was shown', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  const session = terminal(['delete', '1', '--no-color'], folder)
+  await session.see('Delete Fern (id 1)?')
+  await plants(['delete', '1', '--yes'], folder)
+  await plants(['create', '--id', '1', '--name', 'Moss'], folder)
+  session.type('y\r')
+  const { code, screen } = await session.ended
+  expect(code).toBe(1)
+  expect(screen).toContain('plants: The plant 1 was changed or deleted meanwhile\r\n  Nothing was deleted. Look again\r\n')
+  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Moss"}\n')
+})
+
+test.each(['n\r', '\r', '\x03'])('deletes nothing after %j', async (answer) => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  const session = terminal(['delete', '1'], folder)
+  await session.see('(y/N)')
+  session.type(answer)
+  expect((await session.ended).code).toBe(130)
+  expect((await plants(['get', '1'], folder)).code).toBe(0)
+})
+
+test('SIGTERM at a question ends with 143, and nothing is stored', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1'], folder)
+  await session.see('name')
+  session.kill('SIGTERM')
+  expect((await session.ended).code).toBe(143)
+  expect((await plants(['get', '1'], folder)).code).toBe(1)
+})
+
+test('a long table stops at Ctrl-C', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '0', '--name', 'Fern'], folder)
+  fill(join(folder, 'data/plants.db'), 300_000)
+  const session = terminal(['list'], folder)
+  await session.see('Plant 2000')
+  session.type('\x03')
+  const { code, screen } = await session.ended
+  expect(code).toBe(130)
+  expect(screen).not.toContain('Plant 299999')
 })

@@ -5,7 +5,7 @@ import { readDocument } from '../input.js'
 import type { Io } from '../io.js'
 import { parseInt64, toJson } from '../json.js'
 import { describePlant, styleFor, warn, writeAnswer } from '../output.js'
-import { type Checked, checkNewPlant, isIdempotencyKey, type NewPlant } from '../plant.js'
+import { type Checked, checkNewPlant, isIdempotencyKey, type NewPlant, shorten } from '../plant.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { openStore } from '../stores/open.js'
 
@@ -40,19 +40,31 @@ Examples:
 
 async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = resolveSettings(flags, io)
-  const idempotencyKey = flags.idempotencyKey
-  if (idempotencyKey !== undefined && !isIdempotencyKey(idempotencyKey)) {
-    throw new PlantsError('malformed', '--idempotency-key must be 1 to 255 visible ASCII characters, without spaces')
-  }
+  const idempotencyKey = parseKey(flags.idempotencyKey)
   const plant = await readPlant(flags, settings, io)
+  const look = `plants get ${plant.id}${settings.storeFlag}`
   const store = await openStore(settings.store, { timeout: settings.timeout, clock: io })
   try {
-    const answer = await store.create(plant, { idempotencyKey })
+    const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
+      throw isIdTaken(error) ? new PlantsError('conflict', error.message, { hint: `Look at it with: ${look}`, cause: error }) : error
+    })
     const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
-    await writeAnswer(io, `${text}\n`, `The plant is stored. See it with: plants get ${plant.id}`)
+    await writeAnswer(io, `${text}\n`, `The plant is stored. See it with: ${look}`)
   } finally {
     await store.close()
   }
+}
+
+function isIdTaken(error: unknown): error is PlantsError {
+  return error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined
+}
+
+function parseKey(key: string | undefined): string | undefined {
+  if (key === undefined || isIdempotencyKey(key)) return key
+  const failure = key.length > 255 ? `has ${key.length}` : `was ${JSON.stringify(key)}`
+  throw new PlantsError('malformed', `--idempotency-key must be 1 to 255 visible ASCII characters, but ${failure}`, {
+    hint: 'A key that fits: --idempotency-key "$(uuidgen)"',
+  })
 }
 
 async function sentence(plant: NewPlant, settings: Settings, io: Io): Promise<string> {
@@ -89,19 +101,22 @@ async function ask(given: Record<string, unknown>, settings: Settings, io: Io): 
 }
 
 async function accept(checked: Checked, hint: string, settings: Settings, io: Io): Promise<NewPlant> {
-  if ('problems' in checked) throw new PlantsError('invalid', `Not a NewPlant: ${checked.problems.join('; ')}`, { hint })
-  if (checked.otherFields.length > 0) await warn(io, warningOf(checked.otherFields), settings)
+  const others = checked.otherFields.length === 0 ? undefined : listNames(checked.otherFields)
+  if ('problems' in checked) {
+    const message = `Not a NewPlant: ${checked.problems.join('; ')}`
+    throw new PlantsError('invalid', message, { hint: others ? `${hint}. What it has besides: ${others}` : hint })
+  }
+  if (others) await warn(io, `Not stored, because a NewPlant has only id, name and tag: ${others}`, settings)
   return checked.plant
 }
 
-function warningOf(names: string[]): string {
-  const shown = names.slice(0, 5).map((name) => JSON.stringify(name.length > 40 ? `${name.slice(0, 39)}…` : name))
-  const rest = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
-  return `Not stored, because a NewPlant has only id, name and tag: ${shown.join(', ')}${rest}`
+function listNames(names: string[]): string {
+  const shown = names.slice(0, 5).map((name) => JSON.stringify(shorten(name)))
+  return `${shown.join(', ')}${names.length > shown.length ? ` and ${names.length - shown.length} more` : ''}`
 }
 
 function flagsHint(given: Record<string, unknown>, io: Io): string {
-  const missing = ['--id NUMBER', '--name TEXT'].filter((flag) => !(flag.slice(2, flag.indexOf(' ')) in given))
+  const missing = [given['id'] === undefined ? '--id NUMBER' : [], given['name'] === undefined ? '--name TEXT' : []].flat()
   const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Mend the flags'
   return io.stdin.isPiped ? `${flags}, or read JSON from stdin with --file -` : `${flags}, or a file of JSON with --file PATH`
 }

@@ -3,7 +3,7 @@ import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseId } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { describePlant, styleFor, writeAnswer } from '../output.js'
+import { describePlant, notFound, styleFor, writeAnswer } from '../output.js'
 import type { NewPlant } from '../plant.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
@@ -25,19 +25,18 @@ export function defineDelete(program: Command, io: Io): void {
 
 async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
   const settings = resolveSettings(flags, io)
-  const id = parseId(text)
+  const id = parseId('id', text)
   if (!flags.yes && !settings.mayAsk()) {
-    throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: `Nobody can be asked here: add --yes` })
+    throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: 'To delete it without a question, add --yes' })
   }
   const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
   try {
     const shown = await store?.get(id)
-    if (shown && !flags.yes) await confirm(shown, settings, io)
-    const deleted = shown && (await store?.delete(id))
+    if (!shown) throw notFound(id, settings, store !== undefined)
+    if (!flags.yes) await confirm(shown, settings, io)
+    const deleted = await store?.delete(id, flags.yes ? undefined : shown)
     if (!deleted)
-      throw new PlantsError('notFound', `No plant has the id ${id} in ${settings.store.path}`, {
-        hint: 'See what is there with: plants list',
-      })
+      throw new PlantsError('conflict', `The plant ${id} was changed or deleted meanwhile`, { hint: 'Nothing was deleted. Look again' })
     const line = settings.output === 'json' ? toJson({ ...deleted }) : await sentence(deleted, settings, io)
     await writeAnswer(io, `${line}\n`, `It is deleted. It was: ${toJson({ ...deleted })}`)
   } finally {

@@ -1,9 +1,8 @@
 import type { Command } from 'commander'
-import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseId } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { styleFor, visible, writeAnswer } from '../output.js'
+import { notFound, styleFor, visible, writeAnswer } from '../output.js'
 import type { NewPlant } from '../plant.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
@@ -20,14 +19,11 @@ export function defineGet(program: Command, io: Io): void {
 
 async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = resolveSettings(flags, io)
-  const id = parseId(text)
+  const id = parseId('id', text)
   const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
   try {
     const plant = await store?.get(id)
-    if (!plant)
-      throw new PlantsError('notFound', `No plant has the id ${id} in ${settings.store.path}`, {
-        hint: 'See what is there with: plants list',
-      })
+    if (!plant) throw notFound(id, settings, store !== undefined)
     await writeAnswer(io, settings.output === 'json' ? `${toJson({ ...plant })}\n` : await card(plant, settings, io), 'Run it again')
   } finally {
     await store?.close()

@@ -1,30 +1,37 @@
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
 import type { Address, OpenOptions, ReadableStore } from './store.js'
 
 interface Place {
   resolvePath(path: string): string
-  /** absolute path of the user's data directory */
-  dataDirectory(): string
+  /** absolute path of the folder of the store `local` */
+  dataFolder(): string
 }
 
 /**
  * Reads a store's address.
  *
+ * @param source where the address was given, such as `--store`
  * @throws {PlantsError} `malformed` for an address that leads nowhere
  */
-export function parseAddress(address: string, { resolvePath, dataDirectory }: Place): Address {
-  if (address === 'local') return { path: join(dataDirectory(), 'plants.db'), isDefault: true }
-  const path = address.startsWith('sqlite:') ? address.slice('sqlite:'.length) : address
-  if (path === '') throw new PlantsError('malformed', 'The store has no address', { hint: addressHint })
-  if (/^[a-z][a-z\d+.-]*:\/\//i.test(path) || path.startsWith('unix:')) {
-    throw new PlantsError('malformed', `This version cannot open ${path.slice(0, path.indexOf(':'))}: addresses`, { hint: addressHint })
-  }
-  if (path === address && !looksLikePath(path)) {
-    throw new PlantsError('malformed', `There is no store named ${JSON.stringify(path)}`, { hint: addressHint })
-  }
-  return { path: resolvePath(path.replace(/^~(?=$|[\\/])/, () => homedir())), isDefault: false }
+export function parseAddress(address: string, source: string, { resolvePath, dataFolder }: Place): Address {
+  if (address === 'local') return { path: join(dataFolder(), 'plants.db'), isDefault: true }
+  const path = address.replace(/^sqlite:/, '')
+  if (path === '') throw refuse(source, 'is empty')
+  if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(address)}`)
+  if (path === address) checkPath(path, source)
+  return { path: resolvePath(path), isDefault: false }
+}
+
+/** Refuses a word that is no path, and what belongs to another kind of store. */
+function checkPath(path: string, source: string): void {
+  const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(https?|unix|file|postgres|postgresql):/i.exec(path)
+  if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
+  if (!/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) throw refuse(source, `names no store: ${JSON.stringify(path)}`)
+}
+
+function refuse(source: string, why: string): PlantsError {
+  return new PlantsError('malformed', `${source} ${why}`, { hint: 'A store is "local", a path such as ./plants.db, or sqlite:PATH' })
 }
 
 /** Opens a store to create plants in it; the file is made when it is not there. */
@@ -37,10 +44,4 @@ export async function openStore(address: Address, options: OpenOptions): Promise
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
   const { SqliteStore } = await import('./sqlite.js')
   return SqliteStore.openExisting(address, options)
-}
-
-const addressHint = 'A store is "local", a path such as ./plants.db, or sqlite:PATH'
-
-function looksLikePath(text: string): boolean {
-  return text.includes('/') || text.includes('\\') || /^[.~]/.test(text) || /\.(db|sqlite)$/.test(text)
 }

@@ -2,7 +2,7 @@ import { PlantsError } from '../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
-import { fileHasContent, identify, makeFile, migrate, openFile, secure } from './sqlite/file.js'
+import { fileHasContent, identify, makeFile, migrate, openToRead, openToWrite, secure } from './sqlite/file.js'
 import { whenFree } from './sqlite/lock.js'
 import { Writer } from './sqlite/writer.js'
 import type { Address, CreateOptions, ListQuery, OpenOptions, ReadableStore } from './store.js'
@@ -15,8 +15,8 @@ export class SqliteStore implements ReadableStore {
   readonly #writer: Writer
   readonly #statements = new Map<string, Statement>()
 
-  private constructor(path: string, options: OpenOptions) {
-    this.#db = openFile(path)
+  private constructor(db: Database, path: string, options: OpenOptions) {
+    this.#db = db
     this.#path = path
     this.#options = options
     this.#writer = new Writer(this.#db, path, options)
@@ -27,7 +27,7 @@ export class SqliteStore implements ReadableStore {
     const { path } = address
     return explained(path, async () => {
       makeFile(address)
-      const store = new SqliteStore(path, options)
+      const store = new SqliteStore(openToWrite(path), path, options)
       await store.#ready(() => migrate(store.#db, path))
       return store
     })
@@ -37,7 +37,7 @@ export class SqliteStore implements ReadableStore {
   static openExisting({ path }: Address, options: OpenOptions): Promise<SqliteStore | undefined> {
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
-      const store = new SqliteStore(path, options)
+      const store = new SqliteStore(openToRead(path), path, options)
       const version = await store.#ready(() => identify(store.#db, path))
       if (version > 0) return store
       await store.close()
@@ -68,8 +68,13 @@ export class SqliteStore implements ReadableStore {
     }
   }
 
-  delete(id: bigint): Promise<NewPlant | undefined> {
-    return this.#writer.write(() => this.#find('DELETE FROM plants WHERE id = ? RETURNING id, name, tag', id))
+  delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
+    return this.#writer.write(() => {
+      const plant = this.#find('SELECT id, name, tag FROM plants WHERE id = ?', id)
+      if (!plant || (only && !isSame(plant, only))) return undefined
+      this.#prepare('DELETE FROM plants WHERE id = ?').run(id)
+      return plant
+    })
   }
 
   async close(): Promise<void> {
@@ -77,12 +82,13 @@ export class SqliteStore implements ReadableStore {
     this.#db.close()
   }
 
-  #insert({ id, name, tag }: NewPlant, key: string | undefined): void {
+  #insert(plant: NewPlant, key: string | undefined): void {
+    const { id, name, tag } = plant
     const insert = this.#prepare('INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING')
     if (BigInt(insert.run(id, name, tag ?? null, key ?? null).changes) === 1n) return
     const first = key === undefined ? undefined : this.#find('SELECT id, name, tag FROM plants WHERE idempotency_key = ?', key)
     if (first === undefined) throw idTaken(id)
-    if (first.id !== id || first.name !== name || first.tag !== tag) throw keyTaken()
+    if (!isSame(first, plant)) throw keyTaken(first.id)
   }
 
   #find(sql: string, value: bigint | string): NewPlant | undefined {
@@ -142,11 +148,15 @@ function toPlant(row: unknown): NewPlant {
   return tag === null ? { id, name } : { id, name, tag }
 }
 
-function idTaken(id: bigint): PlantsError {
-  return new PlantsError('conflict', `Another plant has the id ${id}`, { hint: `Look at it with: plants get ${id}` })
+function isSame(one: NewPlant, other: NewPlant): boolean {
+  return one.id === other.id && one.name === other.name && one.tag === other.tag
 }
 
-function keyTaken(): PlantsError {
-  const hint = 'Repeat a key only with the very same plant; use a new one for each other plant'
+function idTaken(id: bigint): PlantsError {
+  return new PlantsError('conflict', `Another plant has the id ${id}`)
+}
+
+function keyTaken(id: bigint): PlantsError {
+  const hint = `It made the plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
   return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
 }

@@ -24,8 +24,12 @@ export interface ReadableStore extends PlantStore {
   get(id: bigint): Promise<NewPlant | undefined>
   /** The plants in the order of their ids, a page of at most a few MiB at a time. */
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
-  /** Removes a plant together with its idempotency key, and gives it back. */
-  delete(id: bigint): Promise<NewPlant | undefined>
+  /**
+   * Removes a plant together with its idempotency key, and gives it back; nothing when there is none.
+   *
+   * @param only removes the plant only if it is still this one
+   */
+  delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
 }
 
 export interface ListQuery {

@@ -22,6 +22,12 @@ const missing = (id: string) => ({
   err: `plants: No plant has the id ${id} in ${env['PLANTS_DATA_DIR']}/plants.db\n  See what is there with: plants list\n`,
 })
 
+const noStore = (id: string) => ({
+  code: 1,
+  out: '',
+  err: `plants: No plant has the id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  plants create makes it\n`,
+})
+
 describe('get', () => {
   test('prints the plant as it was given', async () => {
     await plants(['create'], { stdin: '{"id":9223372036854775807,"name":"Max","tag":"t"}' })
@@ -39,9 +45,19 @@ describe('get', () => {
   })
 
   test('refuses an id that no plant has, and one in a store that is not there', async () => {
-    expect(await plants(['get', '1'])).toEqual(missing('1'))
+    expect(await plants(['get', '1'])).toEqual(noStore('1'))
     await plant({ id: 1, name: 'Fern' })
     expect(await plants(['get', '2'])).toEqual(missing('2'))
+  })
+
+  test('names in its hints the store that was asked', async () => {
+    const store = `${env['PLANTS_DATA_DIR']}/it's a garden.db`
+    await plants(['create', '--id', '1', '--name', 'Fern', '--store', store])
+    const flag = `--store '${env['PLANTS_DATA_DIR']}/it'\\''s a garden.db'`
+    expect((await plants(['get', '2', '--store', store])).err).toContain(`\n  See what is there with: plants list ${flag}\n`)
+    expect((await plants(['create', '--id', '1', '--name', 'x', '--store', store])).err).toContain(
+      `\n  Look at it with: plants get 1 ${flag}\n`,
+    )
   })
 
   test('shows a card on a terminal', async () => {
@@ -67,14 +83,14 @@ describe('list', () => {
   })
 
   test('prints nothing for a store that is not there, and says so', async () => {
-    const err = `There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet. plants create makes it\n`
+    const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet. plants create makes it\n`
     expect(await plants(['list'])).toEqual({ code: 0, out: '', err })
   })
 
   test('says on a terminal that there are no plants', async () => {
     await plant({ id: 1, name: 'Fern' })
     await plants(['delete', '1', '--yes'])
-    expect(await plants(['list'], { terminals: ['stdout'] })).toEqual({ code: 0, out: '', err: 'No plants\n' })
+    expect(await plants(['list', '--no-color'], { terminals: ['stdout'] })).toEqual({ code: 0, out: '', err: 'plants: No plants\n' })
     expect(await plants(['list'])).toEqual({ code: 0, out: '', err: '' })
   })
 
@@ -104,13 +120,13 @@ describe('delete', () => {
 
   test('wants --yes where nobody can be asked', async () => {
     await plant({ id: 1, name: 'Fern' })
-    const err = 'plants: Deleting the plant 1 needs a yes\n  Nobody can be asked here: add --yes\n'
+    const err = 'plants: Deleting the plant 1 needs a yes\n  To delete it without a question, add --yes\n'
     expect(await plants(['delete', '1'])).toEqual({ code: 2, out: '', err })
     expect(await plants(['delete', '1', '--no-input', '--no-color'], { terminals: ['stdin', 'stderr'] })).toEqual({ code: 2, out: '', err })
     expect((await plants(['get', '1'])).code).toBe(0)
   })
 
   test('refuses an id that no plant has', async () => {
-    expect(await plants(['delete', '1', '--yes'])).toEqual(missing('1'))
+    expect(await plants(['delete', '1', '--yes'])).toEqual(noStore('1'))
   })
 })

@@ -6,6 +6,7 @@ export interface Terminal {
   /** all that the program has written so far */
   readonly screen: string
   type(text: string): void
+  typeBytes(bytes: number[]): void
   /** resolves when the screen holds the text, behind what the last call waited for */
   see(text: string): Promise<void>
   resize(columns: number): void
@@ -49,6 +50,7 @@ export function terminal(args: string[], folder: string, env: Record<string, str
       return screen
     },
     type: (text) => pty.write(text),
+    typeBytes: (bytes) => pty.write(Buffer.from(bytes) as unknown as string), // it takes bytes, though its types do not say so
     see,
     resize: (width) => pty.resize(width, 24),
     kill: (signal) => pty.kill(signal),

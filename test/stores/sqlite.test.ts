@@ -1,4 +1,15 @@
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
 import { execa } from 'execa'
@@ -127,6 +138,25 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     expect(contents(path)).toEqual(before)
   })
 
+  test.each<[string, (path: string) => void, string]>([
+    ['a device', (path) => symlinkSync('/dev/null', path), '{} is a device or a pipe, not a store'],
+    ['a link to nowhere', (path) => symlinkSync('nowhere', path), '{} is a link to a file that is not there'],
+  ])('%s', async (_, make, message) => {
+    const path = join(temporaryFolder(), 'plants.db')
+    make(path)
+    expect(await create(path, '1')).toEqual({ code: 4, out: '', err: `plants: ${message.replace('{}', path)}\n  ${elsewhere}\n` })
+  })
+
+  test('one in a data directory that is a file', async () => {
+    const file = join(temporaryFolder(), 'file')
+    writeFileSync(file, '')
+    expect(await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: file } })).toEqual({
+      code: 4,
+      out: '',
+      err: `plants: There is no place for the store ${file}/plants.db: ${file} is not a folder\n  ${elsewhere}\n`,
+    })
+  })
+
   test('one in a folder that is not there', async () => {
     const folder = temporaryFolder()
     expect(await create(join(folder, 'no/plants.db'), '1')).toEqual({
@@ -196,6 +226,25 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
       err: err('new.db'),
     })
     expect(readdirSync(folder)).toEqual(['plants.db'])
+  })
+
+  test('can be read while its owner has it open', async () => {
+    const folder = await storeIn(temporaryFolder())
+    open(join(folder, 'plants.db')).exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')")
+    readOnlyFolder(folder)
+    const out = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n'
+    expect(await unprivileged(['list', '--store', join(folder, 'plants.db')])).toEqual({ code: 0, out, err: '' })
+  })
+
+  test('is named when its log was left there by a crash', async () => {
+    const [source, folder] = [await storeIn(temporaryFolder()), temporaryFolder()]
+    open(join(source, 'plants.db')).exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')")
+    for (const name of ['plants.db', 'plants.db-wal']) copyFileSync(join(source, name), join(folder, name))
+    readOnlyFolder(folder)
+    const path = join(folder, 'plants.db')
+    const why = `its last changes are in ${path}-wal, and reading them takes a folder that can be written`
+    const err = `plants: ${path} was not closed: ${why}\n  Copy both files to such a folder\n`
+    expect(await unprivileged(['list', '--store', path])).toEqual({ code: 4, out: '', err })
   })
 
   test.each([

@@ -1,4 +1,4 @@
-import { accessSync, constants, statSync } from 'node:fs'
+import { accessSync, constants, lstatSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PlantsError, systemCode } from '../../errors.js'
 
@@ -65,6 +65,7 @@ const explanations: Record<string, (path: string, message: string) => Explanatio
   ENOSPC: full,
   EDQUOT: full,
   EIO: (path) => ({ message: `The disk failed under ${path}`, hint: 'Look at the disk and its logs, then try again', retryable: true }),
+  EEXIST: unopened,
   ENOENT: unopened,
   ENOTDIR: unopened,
   EISDIR: unopened,
@@ -105,6 +106,10 @@ function unopened(path: string): Explanation {
   if (isFolder(path)) return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${join(path, 'plants.db')}` }
   if (!exists(folder)) return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${folder}` }
   if (!isFolder(folder)) return { message: `There is no place for the store ${path}: ${folder} is not a folder`, hint: elsewhere }
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !exists(path)) {
+    return { message: `${path} is a link to a file that is not there`, hint: elsewhere }
+  }
+  if (!allows(folder, constants.W_OK)) return forbidden(path)
   return allows(path, constants.R_OK) ? { message: `The store ${path} could not be opened`, hint: elsewhere } : forbidden(path)
 }
 

@@ -29,18 +29,42 @@ export function fileHasContent(path: string): boolean {
   return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
 }
 
-/** Connects to an existing file. Where nothing may be written it is opened for reading alone. */
-export function openFile(path: string): Database {
-  const readOnly = !canWrite(path) || !canWrite(dirname(path))
-  const uri = pathToFileURL(path)
-  // Without a write-ahead log the file is all there is; "immutable" then spares SQLite the index that it could not make.
-  uri.search = readOnly && !fileHasContent(`${path}-wal`) ? 'mode=ro&immutable=1' : `mode=${readOnly ? 'ro' : 'rw'}`
-  return connect(uri.href, { readOnly })
+/** Connects to an existing file to write to it. */
+export function openToWrite(path: string): Database {
+  checkKind(path)
+  return connect(uriOf(path, 'mode=rw'), { readOnly: false })
 }
 
-/** Makes a connection durable and wary of what is in the file. It can be called again when SQLite was busy. */
+/** Connects to an existing file; where nothing may be written, for reading alone. */
+export function openToRead(path: string): Database {
+  if (canWrite(path) && canWrite(dirname(path))) return openToWrite(path)
+  checkKind(path)
+  // Without a write-ahead log the file is all there is; "immutable" then spares SQLite the index that it could not make.
+  const hasLog = fileHasContent(`${path}-wal`)
+  if (hasLog && !fileHasContent(`${path}-shm`)) {
+    const why = `was not closed: its last changes are in ${path}-wal, and reading them takes a folder that can be written`
+    throw notOurs(path, why, 'Copy both files to such a folder')
+  }
+  return connect(uriOf(path, hasLog ? 'mode=ro' : 'mode=ro&immutable=1'), { readOnly: true })
+}
+
+function uriOf(path: string, query: string): string {
+  const uri = pathToFileURL(path)
+  uri.search = query
+  return uri.href
+}
+
+function checkKind(path: string): void {
+  const stats = statSync(path)
+  if (!stats.isFile() && !stats.isDirectory()) throw notOurs(path, 'is a device or a pipe, not a store')
+}
+
+/**
+ * Makes a connection durable and wary of what is in the file. It can be called again when SQLite was busy.
+ * EXTRA is FULL, and holds also where somebody has turned the write-ahead log off.
+ */
 export function secure(db: Database): void {
-  db.exec('PRAGMA synchronous=FULL; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1; PRAGMA trusted_schema=0; PRAGMA cell_size_check=1')
+  db.exec('PRAGMA synchronous=EXTRA; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1; PRAGMA trusted_schema=0; PRAGMA cell_size_check=1')
 }
 
 /**
@@ -72,9 +96,9 @@ export function identify(db: Database, path: string): number {
  * @throws {PlantsError} when the place cannot hold a write-ahead log
  */
 export function migrate(db: Database, path: string): void {
-  if (identify(db, path) === migrations.length) return
-  const mode = db.prepare('PRAGMA journal_mode=WAL').get()?.journal_mode
-  if (mode !== 'wal') throw notOurs(path, 'cannot be a store: SQLite needs shared memory beside it', 'Put it on a local disk: --store PATH')
+  if (identify(db, path) === migrations.length && isWal(db)) return
+  db.exec('PRAGMA journal_mode=WAL')
+  if (!isWal(db)) throw notOurs(path, 'cannot be a store: SQLite needs shared memory beside it', 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
   try {
     const steps = migrations.slice(identify(db, path))
@@ -85,6 +109,10 @@ export function migrate(db: Database, path: string): void {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
+}
+
+function isWal(db: Database): boolean {
+  return db.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal'
 }
 
 function readPragma(db: Database, name: 'application_id' | 'user_version'): bigint {
