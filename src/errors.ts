@@ -18,10 +18,10 @@ const kinds = {
   defect: { error: 500, exitCode: 70 },
   /** the answer could not be written */
   unwritable: { error: 500, exitCode: 74 },
-  /** SIGINT, Ctrl-C, or "no" to a question: nothing was changed */
-  interrupted: { error: 503, exitCode: 130 },
-  /** SIGTERM: nothing was changed */
-  terminated: { error: 503, exitCode: 143 },
+  /** SIGINT, Ctrl-C, or "no" to a question */
+  interrupted: { error: 500, exitCode: 130 },
+  /** SIGTERM */
+  terminated: { error: 500, exitCode: 143 },
 } as const
 
 export type Kind = keyof typeof kinds

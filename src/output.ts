@@ -15,12 +15,13 @@ export interface Style {
  * Writes an answer to stdout.
  *
  * @param hint what to do when that fails, although the work itself is done
- * @throws {PlantsError} `unwritable`, or the EPIPE of a reader that has left
+ * @throws {PlantsError} `unwritable`, or the reason of a signal; or the EPIPE of a reader that has left
  */
 export async function writeAnswer(io: Io, text: string, hint: string): Promise<void> {
   try {
     await io.stdout.write(text)
   } catch (error) {
+    if (error instanceof PlantsError) throw new PlantsError(error.kind, `${error.message} before the answer was written`, { hint, cause: error })
     const code = systemCode(error)
     if (code === undefined || code === 'EPIPE') throw error
     throw new PlantsError('unwritable', `The answer could not be written to stdout: ${code === 'ENOSPC' ? 'no space left' : code}`, {
