@@ -31,8 +31,9 @@ export async function readDocument(path: string, io: Io): Promise<unknown> {
   }
 }
 
-const onePlant = 'plants create takes one plant. For many, use plants import'
-const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
+/** Hints for a document that is not what it should be. */
+export const onePlant = 'plants create takes one plant. For many, use plants import'
+export const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
 const unreadable: Record<string, string> = {
   ENOENT: 'there is no such file',
@@ -101,8 +102,7 @@ function nothing(source: string): PlantsError {
 }
 
 function tooLarge(source: string): PlantsError {
-  const hint = onePlant
-  return new PlantsError('tooLarge', `${capital(source)} is larger than ${bodyLimit} bytes`, { hint })
+  return new PlantsError('tooLarge', `${capital(source)} is larger than 1 MiB (${bodyLimit} bytes)`, { hint: onePlant })
 }
 
 function capital(source: string): string {

@@ -74,21 +74,21 @@ function trimZeros(digits: string): { text: string; trailing: number } {
 }
 
 function explain(text: string): SyntaxError {
-  const { end, isComplete } = scan(text)
+  const { end, isComplete, isInString } = scan(text)
   const before = text.slice(0, end)
   const line = before.split('\n').length
   const column = end - before.lastIndexOf('\n')
   if (isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && Object.hasOwn(grammar.value, tokenAt(text, end).kind)) {
     return new SyntaxError(`more than one JSON value, the second at line ${line}, column ${column}`, { cause: severalValues })
   }
-  return new SyntaxError(`${describeBreak(text, end)} at line ${line}, column ${column}`)
+  return new SyntaxError(`${describeBreak(text, end, isInString)} at line ${line}, column ${column}`)
 }
 
-function describeBreak(text: string, at: number): string {
+function describeBreak(text: string, at: number, isInString: boolean): string {
   const point = text.codePointAt(at)
   if (point === undefined) return 'the text ends'
   const character = String.fromCodePoint(point)
-  if (character === '\\') return 'an escape that JSON does not have'
+  if (character === '\\' && isInString) return 'an escape that JSON does not have'
   if (/[\p{C}\p{Z}]/u.test(character)) return `unexpected U+${point.toString(16).toUpperCase().padStart(4, '0')}`
   return `unexpected ${JSON.stringify(character)}`
 }
@@ -110,6 +110,8 @@ interface Scan {
   /** behind the value and its white space, or where the text stops being JSON */
   end: number
   isComplete: boolean
+  /** it stops inside a string */
+  isInString: boolean
   /** raw text of the last top-level member `id`, when that is a scalar */
   id: string | undefined
 }
@@ -120,10 +122,11 @@ function scan(text: string): Scan {
   for (let at = skipSpace(text, 0); ; at = skipSpace(text, at)) {
     const token = tokenAt(text, at)
     if (!walk.step(token.kind, text.slice(at, token.end))) {
-      return { end: token.kind === 'broken' ? token.end : at, isComplete: false, id: walk.id }
+      const isBroken = token.kind === 'broken'
+      return { end: isBroken ? token.end : at, isComplete: false, isInString: isBroken && text[at] === '"', id: walk.id }
     }
     at = token.end
-    if (walk.isDone) return { end: skipSpace(text, at), isComplete: true, id: walk.id }
+    if (walk.isDone) return { end: skipSpace(text, at), isComplete: true, isInString: false, id: walk.id }
   }
 }
 
@@ -174,8 +177,7 @@ function tokenAt(text: string, at: number): Token {
   const character = text[at] ?? ''
   if (isPunctuation(character)) return { kind: character, end: at + 1 }
   if (character === '"') return stringAt(text, at)
-  scalar.lastIndex = at
-  return scalar.test(text) ? { kind: 'scalar', end: scalar.lastIndex } : { kind: 'broken', end: at }
+  return testAt(scalar, text, at) ? { kind: 'scalar', end: scalar.lastIndex } : { kind: 'broken', end: at }
 }
 
 function isPunctuation(character: string): character is '{' | '}' | '[' | ']' | ',' | ':' {
@@ -188,13 +190,20 @@ function stringAt(text: string, from: number): Token {
     const character = text[at]
     if (character === '"') return { kind: 'string', end: at + 1 }
     if (character === undefined || character < ' ') return { kind: 'broken', end: at }
-    if (character !== '\\') at += 1
-    else {
-      escaped.lastIndex = at
-      if (!escaped.test(text)) return { kind: 'broken', end: at }
-      at = escaped.lastIndex
-    }
+    if (character === '\\' && !testAt(escaped, text, at)) return { kind: 'broken', end: brokenEscapeEnd(text, at) }
+    at = character === '\\' ? escaped.lastIndex : at + 1
   }
+}
+
+/** Where an escape breaks: at its backslash, or at the end of a text that was cut inside it. */
+function brokenEscapeEnd(text: string, at: number): number {
+  return /^\\(?:u[\da-fA-F]{0,3})?$/.test(text.slice(at, at + 6)) ? text.length : at
+}
+
+/** Whether a sticky pattern matches at a place; its `lastIndex` is then behind the match. */
+function testAt(pattern: RegExp, text: string, at: number): boolean {
+  pattern.lastIndex = at
+  return pattern.test(text)
 }
 
 const escaped = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y

@@ -21,7 +21,8 @@ export async function writeAnswer(io: Io, text: string, hint: string): Promise<v
   try {
     await io.stdout.write(text)
   } catch (error) {
-    if (error instanceof PlantsError) throw new PlantsError(error.kind, `${error.message} before the answer was written`, { hint, cause: error })
+    if (error instanceof PlantsError)
+      throw new PlantsError(error.kind, `${error.message} before the answer was written`, { hint, cause: error })
     const code = systemCode(error)
     if (code === undefined || code === 'EPIPE') throw error
     throw new PlantsError('unwritable', `The answer could not be written to stdout: ${code === 'ENOSPC' ? 'no space left' : code}`, {
@@ -66,13 +67,13 @@ export function describePlant({ id, name, tag }: NewPlant, style: Style): string
   return `${style.strong(readable(name))} ${style.faint(`(${details})`)}`
 }
 
-/** A text in a sentence, in quotes where it would not be seen. */
-function readable(text: string): string {
-  return text.trim() === '' ? `"${visible(text)}"` : visible(text)
+/** A text for people, in quotes where its ends would not be seen. */
+export function readable(text: string): string {
+  return text === '' || text !== text.trim() ? `"${visible(text)}"` : visible(text)
 }
 
 /** Makes every character visible that would move, colour or reorder what a terminal shows. */
-export function visible(text: string): string {
+function visible(text: string): string {
   return text.replace(unsafe, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 

@@ -89,7 +89,8 @@ function describe(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
 }
 
-/** The first 40 characters of a text, for a message. */
+/** A text for a message: at most 40 characters of it. */
 export function shorten(text: string): string {
-  return text.length > 40 ? `${Array.from(text.slice(0, 80)).slice(0, 39).join('')}…` : text
+  const characters = Array.from(text.slice(0, 82))
+  return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : text
 }

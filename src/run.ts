@@ -8,7 +8,7 @@ import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { writeAnswer, writeError } from './output.js'
 import { mayColor } from './settings.js'
-import { checkValues, unknownCommand, usageError } from './usage.js'
+import { checkValues, usageError } from './usage.js'
 
 const commands = [defineCreate, defineGet, defineList, defineDelete]
 
@@ -47,21 +47,22 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    if (!['commander.helpDisplayed', 'commander.help', 'commander.version'].includes(error.code)) throw usageError(error, program)
-    if (error.code !== 'commander.version') checkHelp(argv, program)
+    if (!['commander.helpDisplayed', 'commander.help', 'commander.version'].includes(error.code)) throw usageError(error, argv, program)
+    const unknown = error.code === 'commander.version' ? undefined : unknownCommand(argv, program)
+    if (unknown !== undefined) return dispatch([unknown], io)
     await writeAnswer(io, shown, 'Run it again')
   }
 }
 
-/** Help is no answer to a command that there is not, nor to flags without a command. */
-function checkHelp(argv: string[], program: Command): void {
+/** The command that help was asked for, if there is none of that name. Help is no answer to flags without a command either. */
+function unknownCommand(argv: string[], program: Command): string | undefined {
   const [first, second] = program.parseOptions(argv).operands
-  const name = first === 'help' ? second : first
-  if (name !== undefined && !program.commands.some((command) => command.name() === name)) throw unknownCommand(name)
   const asksForIt = argv.includes('-h') || argv.includes('--help')
   if (first === undefined && argv.length > 0 && !asksForIt) {
     throw new PlantsError('malformed', 'No command was given', { hint: 'See: plants --help' })
   }
+  const name = first === 'help' ? second : first
+  return name === 'help' || program.commands.some((command) => command.name() === name) ? undefined : name
 }
 
 function buildProgram(io: Io, show: (text: string) => void): Command {

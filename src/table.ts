@@ -1,5 +1,5 @@
 import stringWidth from 'string-width'
-import { type Style, visible } from './output.js'
+import { readable, type Style } from './output.js'
 import type { NewPlant } from './plant.js'
 
 /**
@@ -11,7 +11,7 @@ import type { NewPlant } from './plant.js'
 export function plantTable(columns: number | undefined, style: Style): (page: NewPlant[]) => string {
   let widths: Widths | undefined
   return (page) => {
-    const rows = page.map(({ id, name, tag }) => ({ id: String(id), name: visible(name), tag: visible(tag ?? '') }))
+    const rows = page.map(({ id, name, tag }) => ({ id: String(id), name: readable(name), tag: tag === undefined ? '' : readable(tag) }))
     const isFirst = widths === undefined
     const fitted = share(widen(widths ?? headerWidths, rows), columns)
     widths = fitted

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
-import { readDocument } from '../input.js'
+import { example, onePlant, readDocument } from '../input.js'
 import type { Io } from '../io.js'
 import { parseInt64, toJson } from '../json.js'
 import { describePlant, styleFor, warn, writeAnswer } from '../output.js'
@@ -61,7 +61,7 @@ function isIdTaken(error: unknown): error is PlantsError {
 
 function parseKey(key: string | undefined): string | undefined {
   if (key === undefined || isIdempotencyKey(key)) return key
-  const failure = key.length > 255 ? `has ${key.length}` : `was ${JSON.stringify(key)}`
+  const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
   throw new PlantsError('malformed', `--idempotency-key must be 1 to 255 visible ASCII characters, but ${failure}`, {
     hint: 'A key that fits: --idempotency-key "$(uuidgen)"',
   })
@@ -118,10 +118,9 @@ function listNames(names: string[]): string {
 function flagsHint(given: Record<string, unknown>, io: Io): string {
   const missing = [given['id'] === undefined ? '--id NUMBER' : [], given['name'] === undefined ? '--name TEXT' : []].flat()
   const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Mend the flags'
-  return io.stdin.isPiped ? `${flags}, or read JSON from stdin with --file -` : `${flags}, or a file of JSON with --file PATH`
+  return `${flags}, or ${io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'give a file of JSON with --file PATH'}`
 }
 
 function documentHint(document: unknown): string {
-  if (Array.isArray(document)) return 'plants create takes one plant. For many, use plants import'
-  return 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
+  return Array.isArray(document) ? onePlant : example
 }

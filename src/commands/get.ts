@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { type GlobalFlags, parseId } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { notFound, styleFor, visible, writeAnswer } from '../output.js'
+import { notFound, readable, styleFor, writeAnswer } from '../output.js'
 import type { NewPlant } from '../plant.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
@@ -32,7 +32,7 @@ async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
 
 async function card({ id, name, tag }: NewPlant, settings: Settings, io: Io): Promise<string> {
   const style = await styleFor(settings.colors(io.stdout))
-  const lines = [`${style.faint('id')}    ${id}`, `${style.faint('name')}  ${style.strong(visible(name))}`]
-  if (tag !== undefined) lines.push(`${style.faint('tag')}   ${visible(tag)}`)
+  const lines = [`${style.faint('id')}    ${id}`, `${style.faint('name')}  ${style.strong(readable(name))}`]
+  if (tag !== undefined) lines.push(`${style.faint('tag')}   ${readable(tag)}`)
   return lines.map((line) => `${line}\n`).join('')
 }

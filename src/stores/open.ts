@@ -16,7 +16,7 @@ interface Place {
  */
 export function parseAddress(address: string, source: string, { resolvePath, dataFolder }: Place): Address {
   if (address === 'local') return { path: join(dataFolder(), 'plants.db'), isDefault: true }
-  const path = address.replace(/^sqlite:/, '')
+  const path = address.replace(/^sqlite:/i, '')
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(address)}`)
   if (path === address) checkPath(path, source)
