@@ -187,10 +187,11 @@ class ProcessOutput implements Output {
   async #writeLater(bytes: Uint8Array): Promise<void> {
     const signal = this.#signals.listen()
     await new Promise(setImmediate) // a terminal takes all at once, and signals would never have a turn
-    signal.throwIfAborted()
+    if (this.#fd === 1) signal.throwIfAborted()
     this.unwritten += 1
     return new Promise((resolve, reject) => {
       const abort = () => reject(signal.reason)
+      if (signal.aborted) setImmediate(resolve) // why the program ends is told, but not waited for
       signal.addEventListener('abort', abort)
       this.stream().write(bytes, (error) => {
         signal.removeEventListener('abort', abort)

@@ -1,4 +1,4 @@
-import { accessSync, constants, lstatSync, statSync } from 'node:fs'
+import { accessSync, constants, lstatSync, statfsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PlantsError, systemCode } from '../../errors.js'
 
@@ -50,11 +50,7 @@ const explanations: Record<string, (path: string, message: string) => Explanatio
   1: damaged, // no such table or column in a file that says it is ours; any other is a mistake in our SQL
   3: forbidden,
   8: forbidden,
-  10: (path, message) => ({
-    message: `The disk failed under ${path}: ${message}`,
-    hint: 'Look at the disk and its logs, then try again',
-    retryable: true,
-  }),
+  10: failing,
   11: damaged,
   13: full,
   14: unopened,
@@ -64,7 +60,7 @@ const explanations: Record<string, (path: string, message: string) => Explanatio
   EROFS: forbidden,
   ENOSPC: full,
   EDQUOT: full,
-  EIO: (path) => ({ message: `The disk failed under ${path}`, hint: 'Look at the disk and its logs, then try again', retryable: true }),
+  EIO: failing,
   EEXIST: unopened,
   ENOENT: unopened,
   ENOTDIR: unopened,
@@ -92,6 +88,13 @@ function damaged(path: string, message: string): Explanation {
 
 function full(path: string): Explanation {
   return { message: `No space left on the disk of ${path}`, hint: 'Free some space, then try again', retryable: true }
+}
+
+/** SQLite calls it an I/O error as well when there is no room for the shared memory of its log. */
+function failing(path: string, message: string): Explanation {
+  const { bavail, bsize } = statfsSync(dirname(path))
+  if (bavail * bsize < 1_048_576) return full(path)
+  return { message: `The disk failed under ${path}: ${message}`, hint: 'Look at the disk and its logs, then try again', retryable: true }
 }
 
 function forbidden(path: string): Explanation {

@@ -74,8 +74,8 @@ export function secure(db: Database): void {
  * @throws {PlantsError} when the file belongs to another program, or to a newer version of this one
  */
 export function identify(db: Database, path: string): number {
-  const application = readPragma(db, 'application_id')
-  const version = Number(readPragma(db, 'user_version'))
+  // One statement, so one moment: another process may be making the store right now.
+  const { application_id: application, user_version: version, is_empty: isEmpty } = db.prepare(identity).get() as Identity
   if (application === applicationId && version > migrations.length) {
     throw notOurs(
       path,
@@ -83,12 +83,14 @@ export function identify(db: Database, path: string): number {
       'Update plants',
     )
   }
-  if (application === applicationId && version > 0) return version
-  if (application !== 0n || version !== 0 || db.prepare('SELECT 1 FROM sqlite_schema').get()) {
-    throw notOurs(path, 'is an SQLite file of another program, not a store')
-  }
+  if (application === applicationId && version > 0n) return Number(version)
+  if (application !== 0n || version !== 0n || isEmpty === 0n) throw notOurs(path, 'is an SQLite file of another program, not a store')
   return 0
 }
+
+const identity = `SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema) AS is_empty
+  FROM pragma_application_id, pragma_user_version`
+type Identity = Record<'application_id' | 'user_version' | 'is_empty', bigint>
 
 /**
  * Brings a file to the newest schema, in one transaction. It can be called again when SQLite was busy.
@@ -113,11 +115,6 @@ export function migrate(db: Database, path: string): void {
 
 function isWal(db: Database): boolean {
   return db.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal'
-}
-
-function readPragma(db: Database, name: 'application_id' | 'user_version'): bigint {
-  const value: unknown = db.prepare(`PRAGMA ${name}`).get()?.[name]
-  return typeof value === 'bigint' ? value : 0n
 }
 
 /**
