@@ -67,16 +67,8 @@ const explanations: Record<string, (path: string, message: string) => Explanatio
   EISDIR: unopened,
   ELOOP: unopened,
   ENAMETOOLONG: (path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }),
-  EMFILE: (path) => ({
-    message: `Too many open files to open ${path}`,
-    hint: 'Close some, or raise the limit: ulimit -n',
-    retryable: true,
-  }),
-  ENFILE: (path) => ({
-    message: `Too many open files to open ${path}`,
-    hint: 'Close some, or raise the limit: ulimit -n',
-    retryable: true,
-  }),
+  EMFILE: crowded,
+  ENFILE: crowded,
 }
 
 function damaged(path: string, message: string): Explanation {
@@ -92,9 +84,13 @@ function full(path: string): Explanation {
 
 /** SQLite calls it an I/O error as well when there is no room for the shared memory of its log. */
 function failing(path: string, message: string): Explanation {
-  const { bavail, bsize } = statfsSync(dirname(path))
-  if (bavail * bsize < 1_048_576) return full(path)
+  const disk = exists(dirname(path)) ? statfsSync(dirname(path)) : undefined
+  if (disk && disk.bavail * disk.bsize < 1_048_576) return full(path)
   return { message: `The disk failed under ${path}: ${message}`, hint: 'Look at the disk and its logs, then try again', retryable: true }
+}
+
+function crowded(path: string): Explanation {
+  return { message: `Too many open files to open ${path}`, hint: 'Close some, or raise the limit: ulimit -n', retryable: true }
 }
 
 function forbidden(path: string): Explanation {
