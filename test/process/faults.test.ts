@@ -1,0 +1,213 @@
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { execa } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { bin, type ProcessResult, plants } from '../helpers/process.js'
+import { rounds } from '../helpers/rounds.js'
+import { temporaryFolder } from '../helpers/temporary.js'
+
+const isLinux = process.platform === 'linux'
+const canTrace = isLinux && spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
+const canMount = isLinux && spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0
+const isSoak = rounds(10) > 10
+
+interface Fault {
+  /** system calls in strace's words; one that not every machine has is marked with "?" */
+  call: string
+  error: string
+  /** "+" when all that follow fail as well */
+  lasts: '' | '+'
+}
+
+const calls = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', '?mkdir,mkdirat']
+const passing = calls.flatMap((call) => ['EIO', 'ENOSPC'].map((error): Fault => ({ call, error, lasts: '' })))
+const lasting = passing
+  .filter(({ call, error }) => isSoak || (/write|sync/.test(call) && error === 'EIO'))
+  .map((fault): Fault => ({ ...fault, lasts: '+' }))
+
+describe.runIf(canTrace)(
+  'a create stores its plant or says that it did not when a system call fails, each in its turn (needs strace):',
+  () => {
+    test('one that makes the store', { timeout: 300_000 }, async () => {
+      const folder = temporaryFolder()
+      mkdirSync(join(folder, 'before'))
+      await failAll({ folder, names: [] })
+    })
+
+    test('one that finds a store', { timeout: 300_000 }, async () => {
+      const folder = temporaryFolder()
+      await storeTwo(join(folder, 'before'))
+      await failAll({ folder, names: ['Fern', 'Moss'] })
+    })
+
+    test.runIf(isSoak)('one that finds a store as a crash has left it (in a soak)', { timeout: 600_000 }, async () => {
+      const folder = temporaryFolder()
+      await storeTwo(join(folder, 'running'))
+      const db = new DatabaseSync(join(folder, 'running/data/plants.db'))
+      db.exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
+      cpSync(join(folder, 'running'), join(folder, 'before'), { recursive: true })
+      db.close()
+      await failAll({ folder, names: ['Fern', 'Moss', 'Ivy'] })
+    })
+
+    test.runIf(isSoak)('one that shares the store with another process (in a soak)', { timeout: 600_000 }, async () => {
+      const folder = temporaryFolder()
+      await storeTwo(join(folder, 'before'))
+      await failAll({ folder, names: ['Fern', 'Moss'], isShared: true })
+    })
+  },
+)
+
+interface Place {
+  /** holds "before", which every run starts with a copy of */
+  folder: string
+  /** the plants in "before" */
+  names: string[]
+  isShared?: boolean
+}
+
+async function failAll(place: Place): Promise<void> {
+  const counts = await Promise.all([...passing, ...lasting].map((fault) => failEach(fault, place)))
+  expect(Math.max(...counts)).toBeGreaterThan(1)
+}
+
+/** Lets the first call fail, then the second in another run, until a run has so few that none fails. Gives how many failed. */
+async function failEach(fault: Fault, { folder, names, isShared = false }: Place): Promise<number> {
+  for (let when = 1; ; when += 1) {
+    const copy = join(folder, `${fault.call}:${fault.error}${fault.lasts}`, `${when}`)
+    cpSync(join(folder, 'before'), copy, { recursive: true })
+    const other = isShared ? new DatabaseSync(join(copy, 'data/plants.db')) : undefined
+    other?.prepare('SELECT id FROM plants').all()
+    const said = await createWith(fault, when, copy)
+    await judge(said, copy, names)
+    other?.close()
+    if (!readFileSync(join(copy, 'log'), 'utf8').includes('(INJECTED)')) return when - 1
+  }
+}
+
+async function createWith({ call, error, lasts }: Fault, when: number, folder: string): Promise<ProcessResult> {
+  const data = join(folder, 'data')
+  const files = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].flatMap((name) => ['-P', data + name])
+  const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:error=${error}:when=${when}${lasts}`]
+  const create = [bin, 'create', '--id', '42', '--name', 'Oak', '--output', 'json']
+  const { exitCode, stdout, stderr } = await execa(
+    'strace',
+    ['--seccomp-bpf', '-f', '-o', join(folder, 'log'), ...inject, ...files, ...create],
+    {
+      reject: false,
+      stripFinalNewline: false,
+      stdin: 'ignore',
+      extendEnv: false,
+      env: { PATH: process.env['PATH'], PLANTS_DATA_DIR: data },
+    },
+  )
+  return { code: exitCode, out: stdout, err: stderr }
+}
+
+/** Compares what a create has said with what is there now. */
+async function judge({ code, out, err }: ProcessResult, folder: string, earlier: string[]): Promise<void> {
+  const isStored = (await plants(['get', '42'], folder)).code === 0
+  const error: unknown = err === '' ? 'none' : JSON.parse(err).error
+  const allowed = [
+    { folder, code: 0, out: '{"name":"Oak"}\n', error: 'none', isStored: true },
+    { folder, code: 4, out: '', error: 503, isStored: false },
+    { folder, code: 5, out: '', error: 500, isStored },
+  ]
+  expect(allowed, err).toContainEqual({ folder, code, out, error, isStored })
+  const next = await plants(['create', '--id', '43', '--name', 'Yew'], folder)
+  expect({ folder, next, ...look(join(folder, 'data/plants.db')) }).toEqual({
+    folder,
+    next: { code: 0, out: '{"name":"Yew"}\n', err: '' },
+    integrity: 'ok',
+    names: [...earlier, ...(isStored ? ['Oak'] : []), 'Yew'].join(),
+  })
+}
+
+describe.runIf(canMount)('on a disk that fills up (a tmpfs, needs unshare)', () => {
+  test('a create is stored or says why not; the store stays whole, and takes plants again when space is free', async () => {
+    const disk = await smallDisk()
+    expect((await disk.plants(['create', '--id', '0', '--name', 'Fern'])).code).toBe(0)
+    const names = ['Fern']
+    const codes = new Set<number | undefined>()
+    for (const left of [60, 56, 52, 48, 44, 40, 36, 32, 28, 16, 8, 4, 0]) {
+      disk.fillUpTo(left)
+      const { code, out, err } = await disk.plants(['create', '--id', `${100 - left}`, '--name', 'Oak', '--output', 'json'])
+      disk.clear()
+      codes.add(code)
+      if (code === 0) names.push('Oak')
+      expect({ left, code, out, error: err && JSON.parse(err), list: (await disk.plants(['list'])).code, ...disk.look() }).toEqual({
+        left,
+        ...(code === 0 ? { code: 0, out: '{"name":"Oak"}\n', error: '' } : { code: 4, out: '', error: disk.fullError }),
+        list: 0,
+        integrity: 'ok',
+        names: names.join(),
+      })
+    }
+    expect(codes).toEqual(new Set([0, 4]))
+    expect((await disk.plants(['create', '--id', '1', '--name', 'Yew'])).code).toBe(0)
+  })
+})
+
+/** A store on a disk of 256 KiB that only the processes of this test can see, and that goes with them. */
+async function smallDisk() {
+  const folder = temporaryFolder()
+  const script = 'mount -t tmpfs -o size=256k tmpfs "$1" && echo mounted && exec cat'
+  const owner = execa('unshare', ['-rm', 'sh', '-c', script, 'sh', folder], { stdin: 'pipe', reject: false })
+  onTestFinished(async () => {
+    owner.stdin.end()
+    await owner
+  })
+  await once(owner.stdout, 'data')
+  const inside = join(`/proc/${owner.pid}/root`, folder)
+  return {
+    fullError: {
+      error: 503,
+      message: `No space left on the disk of ${join(folder, 'plants.db')}`,
+      hint: 'Free some space, then try again',
+      retryable: true,
+    },
+    async plants(args: string[]): Promise<ProcessResult> {
+      const enter = ['-t', `${owner.pid}`, '-U', '-m', '--preserve-credentials', bin]
+      const env = { PATH: process.env['PATH'], PLANTS_DATA_DIR: folder }
+      const options = { reject: false, stripFinalNewline: false, stdin: 'ignore', extendEnv: false, env } as const
+      const { exitCode, stdout, stderr } = await execa('nsenter', [...enter, ...args], options)
+      return { code: exitCode, out: stdout, err: stderr }
+    },
+    /** @param left how much stays free, in KiB */
+    fillUpTo(left: number): void {
+      const { bavail, bsize } = statfsSync(inside)
+      writeFileSync(join(inside, 'filler'), Buffer.alloc(bavail * bsize - left * 1024))
+    },
+    clear(): void {
+      rmSync(join(inside, 'filler'))
+    },
+    look() {
+      const copy = temporaryFolder()
+      cpSync(inside, copy, { recursive: true })
+      return look(join(copy, 'plants.db'))
+    },
+  }
+}
+
+/** Makes a store of two plants. */
+async function storeTwo(folder: string): Promise<void> {
+  mkdirSync(folder)
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  await plants(['create', '--id', '2', '--name', 'Moss'], folder)
+}
+
+/** What is in a file, past the program. */
+function look(path: string): { integrity: unknown; names: unknown } {
+  const db = new DatabaseSync(path)
+  try {
+    const { integrity_check: integrity } = db.prepare('PRAGMA integrity_check').get() ?? {}
+    const { names } = db.prepare("SELECT group_concat(name, ',') AS names FROM (SELECT name FROM plants ORDER BY id)").get() ?? {}
+    return { integrity, names }
+  } finally {
+    db.close()
+  }
+}
