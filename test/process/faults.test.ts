@@ -71,7 +71,11 @@ interface Place {
 }
 
 async function failAll(place: Place): Promise<void> {
-  const counts = await Promise.all([...passing, ...lasting].map((fault) => failEach(fault, place)))
+  const results = await Promise.allSettled([...passing, ...lasting].map((fault) => failEach(fault, place))) // the folder must outlast all
+  const counts = results.map((result) => {
+    if (result.status === 'rejected') throw result.reason
+    return result.value
+  })
   expect(Math.max(...counts)).toBeGreaterThan(1)
 }
 
@@ -92,7 +96,8 @@ async function failEach(fault: Fault, { folder, names, isShared = false }: Place
 async function createWith({ call, error, lasts }: Fault, when: number, folder: string): Promise<ProcessResult> {
   const data = join(folder, 'data')
   const files = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].flatMap((name) => ['-P', data + name])
-  const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:error=${error}:when=${when}${lasts}`]
+  // A disk that fails to write does not tell how full it is either.
+  const inject = ['-e', `trace=${call},statfs`, '-e', `inject=${call}:error=${error}:when=${when}${lasts}`, '-e', 'inject=statfs:error=EIO']
   const create = [bin, 'create', '--id', '42', '--name', 'Oak', '--output', 'json']
   const { exitCode, stdout, stderr } = await execa(
     'strace',
