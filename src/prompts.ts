@@ -6,6 +6,15 @@ import type { Io } from './io.js'
 import { parseInt64 } from './json.js'
 import { checkField } from './plant.js'
 
+type Verdict = string | undefined
+
+interface Asking {
+  io: Io
+  isColored: boolean
+  /** says why an id cannot be had, though it is one */
+  refuseId(id: bigint): Promise<Verdict>
+}
+
 /**
  * Asks on stderr for what a NewPlant still lacks: the id, the name, and then the tag, which Enter skips.
  *
@@ -13,16 +22,16 @@ import { checkField } from './plant.js'
  * @returns all fields, each answer checked as a flag would be
  * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM
  */
-export async function askForPlant(given: Record<string, unknown>, isColored: boolean, io: Io): Promise<Record<string, unknown>> {
+export async function askForPlant(given: Record<string, unknown>, { io, isColored, refuseId }: Asking): Promise<Record<string, unknown>> {
   const keyboard = new Keyboard(io.stdin.stream())
-  const ask = (message: string, wrong: (text: string) => string | undefined) => {
-    const validate = (text: string) => wrong(text) ?? true
-    return askOnce(keyboard, io, (context) =>
-      input({ message, theme: themeFor(isColored), validate: keyboard.nextAfter(validate) }, context),
-    )
+  const ask = (message: string, check: (text: string) => Verdict | Promise<Verdict>) =>
+    askOnce(keyboard, io, (context) => input({ message, theme: themeFor(isColored), validate: keyboard.nextAfter(check) }, context))
+  const checkId = (text: string) => {
+    const id = parseInt64(text)
+    return id === undefined ? checkField('id', text) : refuseId(id)
   }
   try {
-    const id = given['id'] ?? parseInt64(await ask('id', (text) => checkField('id', parseInt64(text) ?? text)))
+    const id = given['id'] ?? parseInt64(await ask('id', checkId))
     const name = given['name'] ?? (await ask('name', (text) => checkField('name', text)))
     const tag = given['tag'] ?? ((await ask('tag (Enter for none)', (text) => checkField('tag', text))) || undefined)
     return tag === undefined ? { id, name } : { id, name, tag }
@@ -90,11 +99,11 @@ class Keyboard {
   }
 
   /** Lets the next line through when an answer was refused. */
-  nextAfter(validate: (text: string) => string | true): (text: string) => string | true {
-    return (text) => {
-      const verdict = this.#isExact ? validate(text) : 'This is not UTF-8. Use a UTF-8 terminal'
-      if (verdict !== true) setImmediate(this.next)
-      return verdict
+  nextAfter(check: (text: string) => Verdict | Promise<Verdict>): (text: string) => Promise<string | true> {
+    return async (text) => {
+      const verdict = this.#isExact ? await check(text) : 'This is not UTF-8. Use a UTF-8 terminal'
+      if (verdict !== undefined) setImmediate(this.next)
+      return verdict ?? true
     }
   }
 

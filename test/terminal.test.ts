@@ -35,6 +35,28 @@ test.each([
   expect((await plants(['get', '1'], folder)).code).toBe(1)
 })
 
+test('says at once that an id is taken, and lets it be mended', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  const session = terminal(['create'], folder)
+  await session.see('id')
+  session.type('1\r')
+  await session.see('Another plant has the id 1')
+  session.type('2\r')
+  await session.see('name')
+  session.type('Moss\r\r')
+  expect((await session.ended).code).toBe(0)
+  expect((await plants(['get', '12'], folder)).out).toBe('{"id":12,"name":"Moss"}\n')
+})
+
+test('asks nothing when the id that was given is taken, or the store cannot be used', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  const taken = await terminal(['create', '--id', '1', '--no-color'], folder).ended
+  expect(taken).toEqual({ code: 1, screen: 'plants: Another plant has the id 1\r\n  Look at it with: plants get 1\r\n' })
+  expect((await terminal(['create', '--store', folder], folder).ended).code).toBe(4)
+})
+
 test('keeps what was pasted in one go', async () => {
   const folder = temporaryFolder()
   const session = terminal(['create'], folder)

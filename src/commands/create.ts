@@ -7,7 +7,8 @@ import { parseInt64, toJson } from '../json.js'
 import { describePlant, styleFor, warn, writeAnswer } from '../output.js'
 import { type Checked, checkNewPlant, isIdempotencyKey, type NewPlant, shorten } from '../plant.js'
 import { resolveSettings, type Settings } from '../settings.js'
-import { openStore } from '../stores/open.js'
+import { openExistingStore, openStore } from '../stores/open.js'
+import { idTaken } from '../stores/store.js'
 
 interface CreateFlags extends GlobalFlags {
   id?: string
@@ -42,21 +43,25 @@ async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = resolveSettings(flags, io)
   const idempotencyKey = parseKey(flags.idempotencyKey)
   const plant = await readPlant(flags, settings, io)
-  const look = `plants get ${plant.id}${settings.storeFlag}`
   const store = await openStore(settings.store, { timeout: settings.timeout, clock: io })
   try {
     const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
-      throw isIdTaken(error) ? new PlantsError('conflict', error.message, { hint: `Look at it with: ${look}`, cause: error }) : error
+      throw isIdTaken(error) ? withLook(idTaken(plant.id), plant.id, settings) : error
     })
     const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
-    await writeAnswer(io, `${text}\n`, `The plant is stored. See it with: ${look}`)
+    await writeAnswer(io, `${text}\n`, `The plant is stored. See it with: plants get ${plant.id}${settings.storeFlag}`)
   } finally {
     await store.close()
   }
 }
 
-function isIdTaken(error: unknown): error is PlantsError {
+/** A store says of an id no more than that it is taken; of a key it says more. */
+function isIdTaken(error: unknown): boolean {
   return error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined
+}
+
+function withLook({ kind, message }: PlantsError, id: bigint, { storeFlag }: Settings): PlantsError {
+  return new PlantsError(kind, message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 
 function parseKey(key: string | undefined): string | undefined {
@@ -81,7 +86,7 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
     const isObject = typeof document === 'object' && document !== null && !Array.isArray(document)
     return accept(checkNewPlant(hasFlags && isObject ? { ...document, ...given } : document), documentHint(document), settings, io)
   }
-  const complete = settings.mayAsk() ? await ask(given, settings, io) : given
+  const complete = settings.mayAsk() ? await ask(given, flags, settings, io) : given
   return accept(checkNewPlant(complete), flagsHint(given, io), settings, io)
 }
 
@@ -91,13 +96,21 @@ function fieldsOf({ id, name, tag }: CreateFlags): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
 }
 
-/** Asks for what is missing, unless what was given is wrong already. */
-async function ask(given: Record<string, unknown>, settings: Settings, io: Io): Promise<Record<string, unknown>> {
+/** Asks for what is missing, unless what was given is wrong already, or the store cannot take it. */
+async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io): Promise<Record<string, unknown>> {
   if ('id' in given && 'name' in given) return given
   const checked = checkNewPlant({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
-  const { askForPlant } = await import('../prompts.js')
-  return askForPlant(given, settings.colors(io.stderr), io)
+  const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
+  const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
+  try {
+    if (await isTaken(given['id'])) throw withLook(idTaken(checked.plant.id), checked.plant.id, settings)
+    const { askForPlant } = await import('../prompts.js')
+    const refuseId = async (id: bigint) => ((await isTaken(id)) ? idTaken(id).message : undefined)
+    return await askForPlant(given, { io, isColored: settings.colors(io.stderr), refuseId })
+  } finally {
+    await store?.close()
+  }
 }
 
 async function accept(checked: Checked, hint: string, settings: Settings, io: Io): Promise<NewPlant> {

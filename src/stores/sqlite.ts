@@ -1,11 +1,10 @@
-import { PlantsError } from '../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
 import { fileHasContent, identify, makeFile, migrate, openToRead, openToWrite, secure } from './sqlite/file.js'
 import { whenFree } from './sqlite/lock.js'
 import { Writer } from './sqlite/writer.js'
-import type { Address, CreateOptions, ListQuery, OpenOptions, ReadableStore } from './store.js'
+import { type Address, type CreateOptions, idTaken, keyTaken, type ListQuery, type OpenOptions, type ReadableStore } from './store.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
 export class SqliteStore implements ReadableStore {
@@ -150,13 +149,4 @@ function toPlant(row: unknown): NewPlant {
 
 function isSame(one: NewPlant, other: NewPlant): boolean {
   return one.id === other.id && one.name === other.name && one.tag === other.tag
-}
-
-function idTaken(id: bigint): PlantsError {
-  return new PlantsError('conflict', `Another plant has the id ${id}`)
-}
-
-function keyTaken(id: bigint): PlantsError {
-  const hint = `It made the plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
-  return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
 }

@@ -1,3 +1,4 @@
+import { PlantsError } from '../errors.js'
 import type { NewPlant, Plant } from '../plant.js'
 
 /** Where plants live. A plant that `create` has answered is on disk. */
@@ -63,4 +64,19 @@ export interface OpenOptions {
   /** milliseconds that a call may wait for its turn */
   timeout: number
   clock: Clock
+}
+
+/** What every store says of an id that it has given away. */
+export function idTaken(id: bigint): PlantsError {
+  return new PlantsError('conflict', `Another plant has the id ${id}`)
+}
+
+/**
+ * What every store says of a key that it knows with a different plant.
+ *
+ * @param id the plant that the key has made
+ */
+export function keyTaken(id: bigint): PlantsError {
+  const hint = `It made the plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
+  return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
 }
