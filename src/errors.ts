@@ -65,3 +65,8 @@ export class PlantsError extends Error {
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
+
+/** A word of a command in a hint, as a POSIX shell takes it. */
+export function shellWord(text: string): string {
+  return /^[\w./:~@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}

@@ -22,8 +22,9 @@ export async function readDocument(path: string, io: Io): Promise<unknown> {
     )
     return parse(text, source)
   } catch (error) {
-    const reason = unreadable[systemCode(error) ?? '']
-    if (!reason) throw error
+    const code = systemCode(error)
+    if (code === undefined || code.startsWith('ERR_')) throw error
+    const reason = unreadable[code] ?? `the system says ${code}`
     throw new PlantsError('malformed', `Could not read ${source}: ${reason}`, {
       hint: 'Give a file that holds one plant as JSON',
       cause: error,

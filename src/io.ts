@@ -1,8 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { closeSync, constants, fstatSync, openSync, readFileSync, readSync, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync, statSync, writeSync } from 'node:fs'
 import { devNull, homedir } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
-import envPaths from 'env-paths'
 import { PlantsError, systemCode } from './errors.js'
 
 /** The world as the program sees it: everything outside its own memory and the stores. */
@@ -14,10 +13,10 @@ export interface Io {
   /** The absolute path of a path that starts in the current directory, or with `~` in the user's home. */
   resolvePath(path: string): string
   /** The absolute path of the system's place for this user's data. */
-  dataFolder(): string
+  dataFolder(): Promise<string>
   /** False when an argument was not UTF-8: Node has put U+FFFD where its bytes were. */
   argumentsAreExact(): boolean
-  /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Until it is first asked for, signals end the process at once. */
+  /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Signals that come while nobody asks for it end the process at once. */
   readonly signal: AbortSignal
   /** milliseconds since some fixed moment, never going back */
   now(): number
@@ -73,27 +72,36 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   return { argv: process.argv.slice(2), io, end }
 }
 
+/** Listens to SIGINT and SIGTERM while something waits. The second signal, and any that comes while nothing waits, ends the process. */
 class Signals {
   received: NodeJS.Signals | undefined
-  #controller: AbortController | undefined
-
-  get listening(): boolean {
-    return this.#controller !== undefined
-  }
+  readonly #controller = new AbortController()
+  readonly #kinds = { SIGINT: 'interrupted', SIGTERM: 'terminated' } as const
+  #isListening = false
 
   listen(): AbortSignal {
-    if (this.#controller) return this.#controller.signal
-    const controller = new AbortController()
-    this.#controller = controller
-    const abort = (name: NodeJS.Signals, kind: 'interrupted' | 'terminated') => {
-      process.once(name, () => {
-        this.received = name
-        controller.abort(new PlantsError(kind, kind === 'interrupted' ? 'Interrupted' : 'Terminated'))
-      })
+    if (!this.#isListening && this.received === undefined) {
+      this.#isListening = true
+      process.on('SIGINT', this.#receive).on('SIGTERM', this.#receive)
     }
-    abort('SIGINT', 'interrupted')
-    abort('SIGTERM', 'terminated')
-    return controller.signal
+    return this.#controller.signal
+  }
+
+  release(): void {
+    if (!this.#isListening) return
+    this.#isListening = false
+    process.off('SIGINT', this.#receive).off('SIGTERM', this.#receive)
+  }
+
+  readonly #receive = (name: NodeJS.Signals): void => {
+    if (this.received !== undefined) {
+      this.release()
+      process.kill(process.pid, name)
+    } else if (name === 'SIGINT' || name === 'SIGTERM') {
+      this.received = name
+      const message = name === 'SIGINT' ? 'Interrupted' : 'Terminated'
+      this.#controller.abort(new PlantsError(this.#kinds[name], message))
+    }
   }
 }
 
@@ -145,8 +153,9 @@ function* readFrom(fd: number): Generator<Uint8Array> {
 }
 
 /**
- * Writes with plain system calls while it can, because Node's own stream costs 2 ms to make, and for a file drops
- * what a full disk did not take. Once signals are listened to, a pipe goes through the stream, which does not block them.
+ * Writes with plain system calls, because Node's own stream costs 2 ms to make, and for a file drops what a full disk did
+ * not take. A reader that stalls stops the process in such a call, so signals are let through to end it. Only a pipe
+ * that somebody made non-blocking goes through the stream, which waits for it.
  */
 class ProcessOutput implements Output {
   unwritten = 0
@@ -154,6 +163,7 @@ class ProcessOutput implements Output {
   readonly #open: () => NodeJS.WriteStream
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
+  #isSlow = false
 
   constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
     this.#fd = fd
@@ -166,7 +176,7 @@ class ProcessOutput implements Output {
   }
 
   get columns(): number {
-    return this.#open().columns ?? 80
+    return this.stream().columns ?? 80
   }
 
   stream(): NodeJS.WriteStream {
@@ -179,15 +189,17 @@ class ProcessOutput implements Output {
 
   async write(text: string): Promise<void> {
     const bytes = Buffer.from(text)
-    const mayBlock = this.#signals.listening && !fstatSync(this.#fd).isFile()
-    const written = this.#stream || mayBlock ? 0 : writeNow(this.#fd, bytes)
-    if (written < bytes.length) await this.#writeLater(bytes.subarray(written))
+    let written = 0
+    if (!this.#isSlow) {
+      this.#signals.release()
+      written = writeNow(this.#fd, bytes)
+      this.#isSlow = written < bytes.length
+    }
+    if (this.#isSlow) await this.#writeLater(bytes.subarray(written))
   }
 
-  async #writeLater(bytes: Uint8Array): Promise<void> {
+  #writeLater(bytes: Uint8Array): Promise<void> {
     const signal = this.#signals.listen()
-    await new Promise(setImmediate) // a terminal takes all at once, and signals would never have a turn
-    if (this.#fd === 1) signal.throwIfAborted()
     this.unwritten += 1
     return new Promise((resolve, reject) => {
       const abort = () => reject(signal.reason)
@@ -215,7 +227,7 @@ function writeNow(fd: number, bytes: Uint8Array): number {
 }
 
 function resolvePath(path: string): string {
-  const place = path.replace(/^~(?=$|[\\/])/, () => homedir())
+  const place = path.replace(/^~(?=$|[\\/])/, homeFolder)
   if (isAbsolute(place)) return place
   try {
     return resolve(place)
@@ -225,11 +237,27 @@ function resolvePath(path: string): string {
   }
 }
 
-function dataFolder(): string {
+async function dataFolder(): Promise<string> {
+  const { default: envPaths } = await import('env-paths').catch(withoutHome)
   const { data } = envPaths('plants', { suffix: '' })
   if (isAbsolute(data)) return data
   const hint = 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'
   throw new PlantsError('malformed', `There is no absolute path for the store, only ${data}`, { hint })
+}
+
+function homeFolder(): string {
+  try {
+    return homedir()
+  } catch (error) {
+    return withoutHome(error)
+  }
+}
+
+/** A user id without an account has no home; `os.homedir` and whoever calls it then throw. */
+function withoutHome(error: unknown): never {
+  if (systemCode(error) !== 'ERR_SYSTEM_ERROR') throw error
+  const hint = 'Set HOME or PLANTS_DATA_DIR, or choose a file with --store PATH'
+  throw new PlantsError('malformed', 'This user has no home directory to keep the store in', { hint, cause: error })
 }
 
 function isTerminal(fd: number): boolean {
@@ -241,5 +269,5 @@ function isTerminal(fd: number): boolean {
 
 function argumentsAreExact(): boolean {
   if (process.platform !== 'linux' || !process.argv.some((argument) => argument.includes('\uFFFD'))) return true
-  return isUtf8(readFileSync('/proc/self/cmdline'))
+  return !existsSync('/proc/self/cmdline') || isUtf8(readFileSync('/proc/self/cmdline'))
 }

@@ -73,7 +73,7 @@ export function readable(text: string): string {
 }
 
 /** Makes every character visible that would move, colour or reorder what a terminal shows. */
-function visible(text: string): string {
+export function visible(text: string): string {
   return text.replace(unsafe, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 

@@ -4,6 +4,7 @@ import { confirm, input } from '@inquirer/prompts'
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
 import { parseInt64 } from './json.js'
+import { visible } from './output.js'
 import { checkField } from './plant.js'
 
 type Verdict = string | undefined
@@ -73,9 +74,13 @@ async function askOnce<T>(keyboard: Keyboard, io: Io, prompt: (context: Context)
 class Keyboard {
   readonly #terminal: NodeJS.ReadableStream & { setRawMode?(mode: boolean): unknown }
   #typed: Buffer = Buffer.alloc(0)
-  /** whether all that this answer was typed with is UTF-8; the prompt itself has put U+FFFD for the rest */
-  #isExact = true
+  /** what the prompt was given for this answer */
+  #line: Buffer = Buffer.alloc(0)
+  /** an answer that is still to be mended holds what the prompt has put for bytes that are not UTF-8 */
+  #isSpoilt = false
   #lines: PassThrough | undefined
+  /** the last byte that was typed */
+  #last: number | undefined
   #isWanted = false
 
   constructor(terminal: NodeJS.ReadableStream) {
@@ -94,16 +99,16 @@ class Keyboard {
   /** Lets one more line through to the prompt. */
   readonly next = (): void => {
     this.#isWanted = true
-    this.#isExact = true
+    this.#line = Buffer.alloc(0)
     this.#feed()
   }
 
   /** Lets the next line through when an answer was refused. */
-  nextAfter(check: (text: string) => Verdict | Promise<Verdict>): (text: string) => Promise<string | true> {
+  nextAfter(check: (text: string) => Verdict | Promise<Verdict>): (text: string) => Promise<string | boolean> {
     return async (text) => {
-      const verdict = this.#isExact ? await check(text) : 'This is not UTF-8. Use a UTF-8 terminal'
+      const verdict = this.#refuseBytes(text) ?? (await check(text))
       if (verdict !== undefined) setImmediate(this.next)
-      return verdict ?? true
+      return verdict === undefined || visible(verdict)
     }
   }
 
@@ -114,9 +119,13 @@ class Keyboard {
   }
 
   readonly #take = (chunk: Buffer | string): void => {
-    // Ctrl-Z is left out: readline stops at it for good.
-    const bytes = Buffer.from(chunk).filter((byte) => byte !== ctrlZ)
-    this.#typed = Buffer.concat([this.#typed, bytes])
+    // Ctrl-Z is left out, at which readline stops for good; and the second half of a CR LF, in whichever chunk it comes.
+    const bytes = [...Buffer.from(chunk)].filter((byte, at, all) => {
+      const before = at === 0 ? this.#last : all[at - 1]
+      return byte !== ctrlZ && !(byte === lineFeed && before === carriageReturn)
+    })
+    this.#last = Buffer.from(chunk).at(-1)
+    this.#typed = Buffer.concat([this.#typed, Buffer.from(bytes)])
     if (this.#isWanted) this.#feed()
   }
 
@@ -124,18 +133,33 @@ class Keyboard {
     this.#lines?.end()
   }
 
+  #refuseBytes(text: string): Verdict {
+    if (Math.max(this.#line.length, Buffer.byteLength(text)) > longestLine) {
+      return `This is longer than ${longestLine} bytes. Give it as a flag or in a file`
+    }
+    this.#isSpoilt = !isUtf8(this.#line) || (this.#isSpoilt && text.includes('\uFFFD'))
+    return this.#isSpoilt ? 'This is not UTF-8. Use a UTF-8 terminal' : undefined
+  }
+
   #feed(): void {
-    const enter = this.#typed.findIndex((byte) => byte === 0x0d || byte === 0x0a)
-    const end = enter < 0 ? this.#typed.length : enter + 1
-    const line = this.#typed.subarray(0, end)
-    const isPair = this.#typed[enter] === 0x0d && this.#typed[enter + 1] === 0x0a
-    this.#typed = this.#typed.subarray(isPair ? end + 1 : end)
+    const enter = this.#typed.findIndex((byte) => byte === carriageReturn || byte === lineFeed)
+    const end = enter < 0 ? this.#typed.length : enter
+    const text = this.#typed.subarray(0, end)
+    const room = Math.max(longestLine + 1 - this.#line.length, 0)
+    this.#line = Buffer.concat([this.#line, text])
     if (enter >= 0) this.#isWanted = false
-    if (!isUtf8(line)) this.#isExact = false
-    if (line.length > 0) this.#lines?.write(line)
+    // The prompt draws the whole line again for each character: of a text that is too long it gets the keys alone.
+    const keys = text.subarray(room).filter((byte) => byte < 0x20 || byte === 0x7f)
+    const enterKey = this.#typed.subarray(end, end + 1)
+    this.#typed = this.#typed.subarray(end + 1)
+    this.#lines?.write(Buffer.concat([text.subarray(0, room), keys, enterKey]))
   }
 }
 
+/** bytes of an answer */
+const longestLine = 1000
+const carriageReturn = 0x0d
+const lineFeed = 0x0a
 const ctrlZ = 0x1a
 
 function themeFor(isColored: boolean) {

@@ -1,3 +1,4 @@
+import { shellWord } from './errors.js'
 import { type GlobalFlags, parseDuration, parseOutput } from './flags.js'
 import type { Io, Output } from './io.js'
 import { parseAddress } from './stores/open.js'
@@ -21,11 +22,11 @@ export interface Settings {
 }
 
 /** @throws {PlantsError} `malformed` for a value that a setting cannot have */
-export function resolveSettings(flags: GlobalFlags, io: Io): Settings {
+export async function resolveSettings(flags: GlobalFlags, io: Io): Promise<Settings> {
   const output = flags.output === undefined ? undefined : parseOutput('--output', flags.output)
   return {
-    store: resolveStore(flags, io),
-    storeFlag: flags.store === undefined ? '' : ` --store ${quote(flags.store)}`,
+    store: await resolveStore(flags, io),
+    storeFlag: flags.store === undefined ? '' : ` --store${flags.store.startsWith('-') ? '=' : ' '}${shellWord(flags.store)}`,
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors: output ?? 'text',
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
@@ -34,20 +35,15 @@ export function resolveSettings(flags: GlobalFlags, io: Io): Settings {
   }
 }
 
-function resolveStore({ store }: GlobalFlags, { env, resolvePath, dataFolder }: Io): Address {
-  const place = { resolvePath, dataFolder: () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder()) }
+function resolveStore({ store }: GlobalFlags, { env, resolvePath, dataFolder }: Io): Promise<Address> {
+  const place = { resolvePath, dataFolder: async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder()) }
   if (store !== undefined) return parseAddress(store, '--store', place)
   return parseAddress(env['PLANTS_STORE'] || 'local', 'PLANTS_STORE', place)
-}
-
-/** A word as a shell takes it. */
-function quote(text: string): string {
-  return /^[\w./:~@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }
 
 /** See https://no-color.org and https://force-color.org: the flag wins, then FORCE_COLOR, then NO_COLOR, then the terminal. */
 export function mayColor(stream: Output, flags: GlobalFlags, { env }: Io): boolean {
   if (flags.color === false) return false
-  if (env['FORCE_COLOR'] !== undefined) return !['0', 'false'].includes(env['FORCE_COLOR'])
+  if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
   return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
 }

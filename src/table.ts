@@ -11,7 +11,11 @@ import type { NewPlant } from './plant.js'
 export function plantTable(columns: number | undefined, style: Style): (page: NewPlant[]) => string {
   let widths: Widths | undefined
   return (page) => {
-    const rows = page.map(({ id, name, tag }) => ({ id: String(id), name: readable(name), tag: tag === undefined ? '' : readable(tag) }))
+    const rows = page.map(({ id, name, tag }) => ({
+      id: String(id),
+      name: begin(readable(name), columns),
+      tag: tag === undefined ? '' : begin(readable(tag), columns),
+    }))
     const isFirst = widths === undefined
     const fitted = share(widen(widths ?? headerWidths, rows), columns)
     widths = fitted
@@ -30,6 +34,12 @@ type Widths = Record<keyof Row, number>
 const titles: Row = { id: 'ID', name: 'NAME', tag: 'TAG' }
 const headerWidths: Widths = { id: 2, name: 4, tag: 3 }
 const gap = '  '
+
+/** As much of a text as could ever be seen in a terminal, so that a long one costs no more. */
+function begin(text: string, columns: number | undefined): string {
+  const end = columns === undefined ? text.length : 8 * columns
+  return text.length <= end ? text : `${text.slice(0, end).toWellFormed()}…`
+}
 
 function widen(widths: Widths, rows: Row[]): Widths {
   const widest = (column: keyof Row) => rows.reduce((width, row) => Math.max(width, widthOf(row[column])), widths[column])
@@ -57,7 +67,6 @@ function pad(text: string, width: number): string {
 
 /** Cuts between grapheme clusters, so that no letter loses its accent. */
 function cut(text: string, width: number): string {
-  if (text.length <= width && isAscii(text)) return text
   if (widthOf(text) <= width) return text
   let kept = ''
   let left = width - 1
@@ -71,10 +80,10 @@ function cut(text: string, width: number): string {
 
 const segmenter = new Intl.Segmenter()
 
+/** Measured in slices, because the time that clusters take grows with the square of the length. */
 function widthOf(text: string): number {
-  return isAscii(text) ? text.length : stringWidth(text)
-}
-
-function isAscii(text: string): boolean {
-  return /^[ -~]*$/.test(text)
+  if (/^[ -~]*$/.test(text)) return text.length
+  let width = 0
+  for (let at = 0; at < text.length; at += 1000) width += stringWidth(text.slice(at, at + 1000))
+  return width
 }

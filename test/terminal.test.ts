@@ -72,11 +72,46 @@ test('Ctrl-Z at a question is left out, and what is not UTF-8 is refused', async
   await session.see('name')
   session.typeBytes([0x1a, 0xff, 0x78, 0x0d])
   await session.see('This is not UTF-8')
+  session.type('\r')
+  await session.see('This is not UTF-8')
   session.type('\x7f\x7fFern\r')
   await session.see('tag')
   session.type('\r')
   expect((await session.ended).code).toBe(0)
   expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
+})
+
+test('takes letters in pieces, and a CR LF that comes in two', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1'], folder)
+  await session.see('name')
+  session.typeBytes([0x43, 0x61, 0x66, 0xc3])
+  await session.see('Caf')
+  session.typeBytes([0xa9, 0x0d])
+  await session.see('tag')
+  session.typeBytes([0x0a])
+  session.type('warm\r')
+  expect((await session.ended).code).toBe(0)
+  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Café","tag":"warm"}\n')
+})
+
+test('an answer that is far too long is refused at once, and Ctrl-C still works', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1'], folder)
+  await session.see('name')
+  session.type(`${'F'.repeat(3000)}\r`)
+  await session.see('This is longer than 1000 bytes')
+  session.type('\x03')
+  expect((await session.ended).code).toBe(130)
+})
+
+test('a refused answer cannot drive the terminal', async () => {
+  const session = terminal(['create', '--no-color'], temporaryFolder())
+  await session.see('id')
+  session.type('\u202e\u009b31m\r')
+  await session.see('\\u{202e}')
+  session.type('\x03')
+  expect((await session.ended).screen).not.toMatch(/was "[^"]*[\u009b\u202e]/)
 })
 
 test('deletes only the plant that was shown', async () => {

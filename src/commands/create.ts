@@ -40,7 +40,7 @@ Examples:
 `
 
 async function create(flags: CreateFlags, io: Io): Promise<void> {
-  const settings = resolveSettings(flags, io)
+  const settings = await resolveSettings(flags, io)
   const idempotencyKey = parseKey(flags.idempotencyKey)
   const plant = await readPlant(flags, settings, io)
   const store = await openStore(settings.store, { timeout: settings.timeout, clock: io })

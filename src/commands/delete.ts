@@ -24,7 +24,7 @@ export function defineDelete(program: Command, io: Io): void {
 }
 
 async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
-  const settings = resolveSettings(flags, io)
+  const settings = await resolveSettings(flags, io)
   const id = parseId('id', text)
   if (!flags.yes && !settings.mayAsk()) {
     throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: 'To delete it without a question, add --yes' })

@@ -18,7 +18,7 @@ export function defineGet(program: Command, io: Io): void {
 }
 
 async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = resolveSettings(flags, io)
+  const settings = await resolveSettings(flags, io)
   const id = parseId('id', text)
   const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
   try {

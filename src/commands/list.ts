@@ -26,7 +26,7 @@ export function defineList(program: Command, io: Io): void {
 }
 
 async function list(flags: ListFlags, io: Io): Promise<void> {
-  const settings = resolveSettings(flags, io)
+  const settings = await resolveSettings(flags, io)
   const limit = flags.limit === undefined ? undefined : parseCount('--limit', flags.limit)
   const after = flags.after === undefined ? undefined : parseId('--after', flags.after)
   const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })

@@ -5,7 +5,7 @@ import type { Address, OpenOptions, ReadableStore } from './store.js'
 interface Place {
   resolvePath(path: string): string
   /** absolute path of the folder of the store `local` */
-  dataFolder(): string
+  dataFolder(): Promise<string>
 }
 
 /**
@@ -14,12 +14,13 @@ interface Place {
  * @param source where the address was given, such as `--store`
  * @throws {PlantsError} `malformed` for an address that leads nowhere
  */
-export function parseAddress(address: string, source: string, { resolvePath, dataFolder }: Place): Address {
-  if (address === 'local') return { path: join(dataFolder(), 'plants.db'), isDefault: true }
+export async function parseAddress(address: string, source: string, { resolvePath, dataFolder }: Place): Promise<Address> {
+  if (address === 'local') return { path: join(await dataFolder(), 'plants.db'), isDefault: true }
   const path = address.replace(/^sqlite:/i, '')
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(address)}`)
   if (path === address) checkPath(path, source)
+  if (path.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${path}`)
   return { path: resolvePath(path), isDefault: false }
 }
 

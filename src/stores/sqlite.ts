@@ -1,7 +1,20 @@
+import { PlantsError } from '../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
-import { fileHasContent, identify, makeFile, migrate, openToRead, openToWrite, secure } from './sqlite/file.js'
+import {
+  fileHasContent,
+  identify,
+  identityOf,
+  isFrozen,
+  makeFile,
+  migrate,
+  openToRead,
+  openToWrite,
+  realPathOf,
+  secure,
+  stampOf,
+} from './sqlite/file.js'
 import { whenFree } from './sqlite/lock.js'
 import { Writer } from './sqlite/writer.js'
 import { type Address, type CreateOptions, idTaken, keyTaken, type ListQuery, type OpenOptions, type ReadableStore } from './store.js'
@@ -12,31 +25,36 @@ export class SqliteStore implements ReadableStore {
   readonly #path: string
   readonly #options: OpenOptions
   readonly #writer: Writer
+  /** of a file that is read without a lock */
+  readonly #stamp: string | undefined
   readonly #statements = new Map<string, Statement>()
 
-  private constructor(db: Database, path: string, options: OpenOptions) {
-    this.#db = db
+  private constructor(path: string, options: OpenOptions, { isWriting }: { isWriting: boolean }) {
+    this.#stamp = !isWriting && isFrozen(path) ? stampOf(path) : undefined
+    const identity = identityOf(path)
+    this.#db = isWriting ? openToWrite(path) : openToRead(path)
     this.#path = path
     this.#options = options
-    this.#writer = new Writer(this.#db, path, options)
+    this.#writer = new Writer(this.#db, path, { ...options, identity })
   }
 
   /** Opens the file; makes or migrates it first where that is needed. */
   static open(address: Address, options: OpenOptions): Promise<SqliteStore> {
-    const { path } = address
+    const path = realPathOf(address.path)
     return explained(path, async () => {
-      makeFile(address)
-      const store = new SqliteStore(openToWrite(path), path, options)
+      makeFile({ ...address, path })
+      const store = new SqliteStore(path, options, { isWriting: true })
       await store.#ready(() => migrate(store.#db, path))
       return store
     })
   }
 
   /** Opens the file if it is there and holds a store. */
-  static openExisting({ path }: Address, options: OpenOptions): Promise<SqliteStore | undefined> {
+  static openExisting(address: Address, options: OpenOptions): Promise<SqliteStore | undefined> {
+    const path = realPathOf(address.path)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
-      const store = new SqliteStore(openToRead(path), path, options)
+      const store = new SqliteStore(path, options, { isWriting: false })
       const version = await store.#ready(() => identify(store.#db, path))
       if (version > 0) return store
       await store.close()
@@ -125,8 +143,21 @@ export class SqliteStore implements ReadableStore {
     }
   }
 
-  #read<T>(read: () => T): Promise<T> {
-    return explained(this.#path, () => whenFree(read, this.#path, this.#options))
+  async #read<T>(read: () => T): Promise<T> {
+    try {
+      const result = await whenFree(read, this.#path, this.#options)
+      this.#checkStamp()
+      return result
+    } catch (error) {
+      this.#checkStamp(error)
+      throw explainFailure(error, this.#path)
+    }
+  }
+
+  /** What was read without a lock counts only if nobody has written meanwhile. */
+  #checkStamp(cause?: unknown): void {
+    if (this.#stamp === undefined || this.#stamp === stampOf(this.#path)) return
+    throw new PlantsError('unavailable', `${this.#path} was changed while it was read`, { hint: 'Try again', retryable: true, cause })
   }
 }
 

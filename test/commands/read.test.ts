@@ -100,6 +100,14 @@ describe('list', () => {
     expect(await plants(['list', '--no-color'], { terminals: ['stdout'] })).toEqual({ code: 0, out, err: '' })
   })
 
+  test('shows a plant with a name of a megabyte, without a long wait', async () => {
+    await plant({ id: 1, name: `${'é'.repeat(300_000)}` })
+    expect((await plants(['list', '--no-color'], { terminals: ['stdout'], columns: 30 })).out).toBe(
+      `ID  NAME                   TAG\n 1  ${'é'.repeat(20)}…\n`,
+    )
+    expect((await plants(['list', '--output', 'text'])).out.length).toBeGreaterThan(300_000)
+  })
+
   test('cuts what does not fit the terminal, but never an id', async () => {
     await plant({ id: 1, name: '羊'.repeat(30), tag: 'short' }, { id: 2, name: 'Fern', tag: `${'long '.repeat(20)}tag` })
     const out = 'ID  NAME              TAG\n 1  羊羊羊羊羊羊羊…   short\n 2  Fern              long long long …\n'

@@ -47,7 +47,7 @@ function ioOf(
     stderr,
     env,
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
-    dataFolder: () => '/nonexistent/data',
+    dataFolder: async () => '/nonexistent/data',
     signal,
     argumentsAreExact: () => true,
     now: () => performance.now(),

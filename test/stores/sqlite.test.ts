@@ -1,13 +1,17 @@
+import { once } from 'node:events'
 import {
   chmodSync,
   copyFileSync,
   existsSync,
+  linkSync,
   mkdirSync,
   readdirSync,
   readFileSync,
+  renameSync,
   statSync,
   symlinkSync,
   truncateSync,
+  unlinkSync,
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
@@ -16,6 +20,7 @@ import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { SqliteStore } from '../../src/stores/sqlite.js'
 import type { ReadableStore } from '../../src/stores/store.js'
+import { fill } from '../helpers/fill.js'
 import { bin } from '../helpers/process.js'
 import { type Result, runPlants } from '../helpers/run.js'
 import { closedAfterTest, openOptions } from '../helpers/store.js'
@@ -86,6 +91,30 @@ describe('the file of a store', () => {
     expect(await create(path, '1')).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
   })
 
+  test('is used by its real name, beside which its log is, when a link leads to it', async () => {
+    const [folder, links] = [await storeIn(temporaryFolder()), temporaryFolder()]
+    symlinkSync(join(folder, 'plants.db'), join(links, 'link.db'))
+    open(join(folder, 'plants.db')).prepare('SELECT count(*) FROM plants').get()
+    readOnlyFolder(links)
+    await create(join(links, 'link.db'), '2')
+    expect((await unprivileged(['list', '--store', join(links, 'link.db')])).out).toBe('{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n')
+  })
+
+  test.each<[string, (path: string) => void]>([
+    ['deleted', (path) => unlinkSync(path)],
+    ['replaced', (path) => renameSync(`${path}.backup`, path)],
+  ])('takes no plant when it was %s while a create waited', async (_, change) => {
+    const path = join(await storeIn(temporaryFolder()), 'plants.db')
+    copyFileSync(path, `${path}.backup`)
+    const store = closedAfterTest(await SqliteStore.open({ path, isDefault: false }, openOptions()))
+    const other = open(path)
+    other.exec('BEGIN IMMEDIATE')
+    const create = store.create({ id: 2n, name: 'Moss' })
+    change(path)
+    other.exec('ROLLBACK')
+    await expect(create).rejects.toMatchObject({ kind: 'unavailable', retryable: true, message: `${path} was deleted or replaced` })
+  })
+
   test('keeps no plants of a transaction that another process never finished', async () => {
     const path = join(temporaryFolder(), 'plants.db')
     await create(path, '1')
@@ -139,12 +168,54 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   })
 
   test.each<[string, (path: string) => void, string]>([
-    ['a device', (path) => symlinkSync('/dev/null', path), '{} is a device or a pipe, not a store'],
+    ['a device', (path) => symlinkSync('/dev/null', path), '/dev/null is a device or a pipe, not a store'],
     ['a link to nowhere', (path) => symlinkSync('nowhere', path), '{} is a link to a file that is not there'],
   ])('%s', async (_, make, message) => {
     const path = join(temporaryFolder(), 'plants.db')
     make(path)
     expect(await create(path, '1')).toEqual({ code: 4, out: '', err: `plants: ${message.replace('{}', path)}\n  ${elsewhere}\n` })
+  })
+
+  const undo = 'Undo that, or bring back a backup'
+
+  test.each([
+    ['DROP TABLE plants'],
+    ['DROP INDEX plants_idempotency_key'],
+    ['CREATE TRIGGER t AFTER INSERT ON plants BEGIN DELETE FROM plants; END'],
+    ['CREATE UNIQUE INDEX i ON plants (name)'],
+    ['ALTER TABLE plants ADD COLUMN height INTEGER'],
+    ['DROP TABLE plants; CREATE VIEW plants AS SELECT 1 AS id, 2 AS name, 3 AS tag, 4 AS idempotency_key'],
+  ])('a store that was changed with "%s"', async (sql) => {
+    const path = join(await storeIn(temporaryFolder()), 'plants.db')
+    open(path).exec(sql)
+    const err = `plants: ${path} is not as plants made it: its tables, indexes or triggers were changed\n  ${undo}\n`
+    expect(await create(path, '2')).toEqual({ code: 4, out: '', err })
+    expect(await list(path)).toEqual({ code: 4, out: '', err })
+  })
+
+  test('a store with a second name', async () => {
+    const folder = await storeIn(temporaryFolder())
+    const [path, other] = [join(folder, 'plants.db'), join(folder, 'other.db')]
+    linkSync(path, other)
+    const err = `plants: ${other} has a second name (a hard link), and each name would have a log of its own\n  Copy the file instead\n`
+    expect(await create(other, '2')).toEqual({ code: 4, out: '', err })
+    unlinkSync(path)
+    expect((await create(other, '2')).code).toBe(0)
+  })
+
+  test('a path that is not UTF-8', async () => {
+    const err =
+      'plants: PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD: /\ufffd.db\n  A store is "local", a path such as ./plants.db, or sqlite:PATH\n'
+    expect(await runPlants(['list'], { env: { PLANTS_STORE: '/\ufffd.db' } })).toEqual({ code: 2, out: '', err })
+  })
+
+  test.runIf(process.platform === 'linux')('one in a folder where none can be made', async () => {
+    const err = 'plants: There is no folder /proc/none for the store /proc/none/plants.db\n  Make it with: mkdir -p /proc/none\n'
+    expect(await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: '/proc/none' } })).toEqual({
+      code: 4,
+      out: '',
+      err,
+    })
   })
 
   test('one in a data directory that is a file', async () => {
@@ -179,7 +250,6 @@ describe('a damaged store is named as that, and what is whole in it can be read:
   test.each<[string, (path: string) => void, string]>([
     ['a page that was overwritten', (path) => overwrite(path, 4096 * 3, 4096), 'database disk image is malformed'],
     ['a file that was cut', (path) => truncateSync(path, 8192), 'database disk image is malformed'],
-    ['a table that is missing', (path) => open(path).exec('DROP TABLE plants'), 'no such table: plants'],
   ])('%s', async (_, damage, what) => {
     const path = join(temporaryFolder(), 'plants.db')
     const store = await SqliteStore.open({ path, isDefault: false }, openOptions())
@@ -234,6 +304,25 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     readOnlyFolder(folder)
     const out = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n'
     expect(await unprivileged(['list', '--store', join(folder, 'plants.db')])).toEqual({ code: 0, out, err: '' })
+  })
+
+  test('tells when it was changed while it was read', async () => {
+    const folder = await storeIn(temporaryFolder())
+    const path = join(folder, 'plants.db')
+    fill(path, 100_000)
+    readOnlyFolder(folder)
+    const [command = '', ...prefix] = isRoot ? [...setpriv, process.execPath] : [process.execPath]
+    const reader = execa(command, [...prefix, bin, 'list', '--store', path], {
+      reject: false,
+      buffer: { stdout: false },
+      stripFinalNewline: false,
+    })
+    await once(reader.stdout, 'readable')
+    if (!isRoot) chmodSync(folder, 0o700)
+    open(path).exec('DELETE FROM plants WHERE id > 50000')
+    reader.stdout.resume()
+    const { exitCode, stderr } = await reader
+    expect({ exitCode, stderr }).toEqual({ exitCode: 4, stderr: `plants: ${path} was changed while it was read\n  Try again\n` })
   })
 
   test('is named when its log was left there by a crash', async () => {

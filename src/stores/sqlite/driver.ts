@@ -44,7 +44,7 @@ function loadPackage(): Driver {
   try {
     if (folder !== undefined) return require(join(folder, native))
   } catch (error) {
-    if (systemCode(error) !== 'ERR_DLOPEN_FAILED') throw error // musl, an old glibc
+    if (!systemCode(error)?.startsWith('ERR_DLOPEN_')) throw error // musl, an old glibc, --no-addons
   }
   try {
     return require('@photostructure/sqlite')

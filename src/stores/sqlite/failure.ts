@@ -1,6 +1,6 @@
 import { accessSync, constants, lstatSync, statfsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { PlantsError, systemCode } from '../../errors.js'
+import { PlantsError, shellWord, systemCode } from '../../errors.js'
 
 export function isSqliteError(error: unknown): error is Error {
   return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'
@@ -49,11 +49,13 @@ const busyCodes = new Set([5, 6, 15])
 const explanations: Record<string, (path: string, message: string) => Explanation> = {
   1: damaged, // no such table or column in a file that says it is ours; any other is a mistake in our SQL
   3: forbidden,
+  7: tooLarge,
   8: forbidden,
   10: failing,
   11: damaged,
   13: full,
   14: unopened,
+  18: tooLarge,
   26: (path) => ({ message: `${path} is not a store: it is no SQLite file`, hint: elsewhere }),
   EACCES: forbidden,
   EPERM: forbidden,
@@ -74,7 +76,7 @@ const explanations: Record<string, (path: string, message: string) => Explanatio
 function damaged(path: string, message: string): Explanation {
   return {
     message: `The store ${path} is damaged: ${message}`,
-    hint: `Copy the file aside, then bring back a backup, or what can be read: sqlite3 ${path} .recover`,
+    hint: `Copy the file aside, then bring back a backup, or what can be read: sqlite3 ${shellWord(path)} .recover`,
   }
 }
 
@@ -84,9 +86,25 @@ function full(path: string): Explanation {
 
 /** SQLite calls it an I/O error as well when there is no room for the shared memory of its log. */
 function failing(path: string, message: string): Explanation {
-  const disk = exists(dirname(path)) ? statfsSync(dirname(path)) : undefined
-  if (disk && disk.bavail * disk.bsize < 1_048_576) return full(path)
+  if (freeBytes(dirname(path)) < 1_048_576) return full(path)
   return { message: `The disk failed under ${path}: ${message}`, hint: 'Look at the disk and its logs, then try again', retryable: true }
+}
+
+function tooLarge(path: string, message: string): Explanation {
+  return {
+    message: `The store ${path} holds more than this machine can take: ${message}`,
+    hint: 'Read a part of it with plants list --after ID',
+  }
+}
+
+function freeBytes(folder: string): number {
+  try {
+    const { bavail, bsize } = statfsSync(folder)
+    return bavail * bsize
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return Infinity // unknown: the failure that is explained here counts, not this one
+  }
 }
 
 function crowded(path: string): Explanation {
@@ -102,8 +120,10 @@ function forbidden(path: string): Explanation {
 
 function unopened(path: string): Explanation {
   const folder = dirname(path)
-  if (isFolder(path)) return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${join(path, 'plants.db')}` }
-  if (!exists(folder)) return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${folder}` }
+  if (isFolder(path))
+    return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}` }
+  if (!exists(folder))
+    return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${shellWord(folder)}` }
   if (!isFolder(folder)) return { message: `There is no place for the store ${path}: ${folder} is not a folder`, hint: elsewhere }
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !exists(path)) {
     return { message: `${path} is a link to a file that is not there`, hint: elsewhere }

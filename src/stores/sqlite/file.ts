@@ -1,14 +1,23 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { chmodSync, closeSync, existsSync, fchmodSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { systemCode } from '../../errors.js'
 import type { Address } from '../store.js'
 import { connect, type Database } from './driver.js'
 import { canWrite, notOurs } from './failure.js'
-import { migrations } from './schema.js'
+import { migrations, schemaText } from './schema.js'
 
 /** "plnt": the application id in the header of every file that is a store. */
 const applicationId = 0x706c6e74n
+
+/**
+ * The real path of a file that may not be there yet. SQLite keeps the log beside the file that a link leads to, so
+ * everything that looks for the log must go by this path.
+ */
+export function realPathOf(path: string): string {
+  const known = [path, dirname(path)].find((candidate) => existsSync(candidate))
+  return known === undefined ? path : join(realpathSync(known), relative(known, path))
+}
 
 /**
  * Makes the file of a store, empty and for its owner alone, unless it is there. The file is made before SQLite sees it,
@@ -16,9 +25,23 @@ const applicationId = 0x706c6e74n
  * drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export function makeFile({ path, isDefault }: Address): void {
-  if (isDefault) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  if (isDefault) makeFolder(dirname(path))
   try {
-    closeSync(openSync(path, 'wx', 0o600))
+    const fd = openSync(path, 'wx', 0o600)
+    fchmodSync(fd, 0o600) // whatever the umask takes away
+    closeSync(fd)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+  }
+}
+
+/** Makes a folder and all above it, for their owner alone. Node's own way to do this never ends in /proc. */
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, 0o700)
+    chmodSync(folder, 0o700)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
@@ -37,15 +60,36 @@ export function openToWrite(path: string): Database {
 
 /** Connects to an existing file; where nothing may be written, for reading alone. */
 export function openToRead(path: string): Database {
-  if (canWrite(path) && canWrite(dirname(path))) return openToWrite(path)
   checkKind(path)
-  // Without a write-ahead log the file is all there is; "immutable" then spares SQLite the index that it could not make.
-  const hasLog = fileHasContent(`${path}-wal`)
-  if (hasLog && !fileHasContent(`${path}-shm`)) {
-    const why = `was not closed: its last changes are in ${path}-wal, and reading them takes a folder that can be written`
-    throw notOurs(path, why, 'Copy both files to such a folder')
-  }
-  return connect(uriOf(path, hasLog ? 'mode=ro' : 'mode=ro&immutable=1'), { readOnly: true })
+  if (canWrite(path) && canWrite(dirname(path))) return openToWrite(path)
+  return connect(uriOf(path, isFrozen(path) ? 'mode=ro&immutable=1' : 'mode=ro'), { readOnly: true })
+}
+
+/**
+ * Whether the file is all there is, and this user cannot make what SQLite needs beside it: "immutable" then spares SQLite
+ * that. Without a lock it cannot see that somebody else writes, see `stampOf`.
+ *
+ * @throws {PlantsError} when a crash has left changes beside the file, which take a writer to bring in
+ */
+export function isFrozen(path: string): boolean {
+  if (canWrite(path) && canWrite(dirname(path))) return false
+  const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
+  if (left === undefined) return true
+  if (fileHasContent(`${path}-shm`)) return false
+  const why = `was not closed: its last changes are in ${left}, and reading them takes a folder that can be written`
+  throw notOurs(path, why, 'Copy both files to such a folder')
+}
+
+/** Which file a path leads to now. */
+export function identityOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false, bigint: true })
+  return stats ? `${stats.dev}:${stats.ino}` : 'none'
+}
+
+/** Changes whenever the file does, or its log. */
+export function stampOf(path: string): string {
+  const stamps = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
+  return stamps.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
 }
 
 function uriOf(path: string, query: string): string {
@@ -57,6 +101,9 @@ function uriOf(path: string, query: string): string {
 function checkKind(path: string): void {
   const stats = statSync(path)
   if (!stats.isFile() && !stats.isDirectory()) throw notOurs(path, 'is a device or a pipe, not a store')
+  if (stats.isFile() && stats.nlink > 1) {
+    throw notOurs(path, 'has a second name (a hard link), and each name would have a log of its own', 'Copy the file instead')
+  }
 }
 
 /**
@@ -75,7 +122,7 @@ export function secure(db: Database): void {
  */
 export function identify(db: Database, path: string): number {
   // One statement, so one moment: another process may be making the store right now.
-  const { application_id: application, user_version: version, is_empty: isEmpty } = db.prepare(identity).get() as Identity
+  const { application_id: application, user_version: version, is_empty: isEmpty, schema } = db.prepare(identity).get() as Identity
   if (application === applicationId && version > migrations.length) {
     throw notOurs(
       path,
@@ -83,14 +130,20 @@ export function identify(db: Database, path: string): number {
       'Update plants',
     )
   }
-  if (application === applicationId && version > 0n) return Number(version)
+  if (application === applicationId && version > 0n) {
+    if (schema !== schemaText)
+      throw notOurs(path, 'is not as plants made it: its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
+    return Number(version)
+  }
   if (application !== 0n || version !== 0n || isEmpty === 0n) throw notOurs(path, 'is an SQLite file of another program, not a store')
   return 0
 }
 
-const identity = `SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema) AS is_empty
+/** `sqlite_…` are tables of SQLite's own, such as what ANALYZE makes. */
+const identity = `SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema) AS is_empty,
+    (SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid)) AS schema
   FROM pragma_application_id, pragma_user_version`
-type Identity = Record<'application_id' | 'user_version' | 'is_empty', bigint>
+type Identity = Record<'application_id' | 'user_version' | 'is_empty', bigint> & { schema: string | null }
 
 /**
  * Brings a file to the newest schema, in one transaction. It can be called again when SQLite was busy.

@@ -2,6 +2,7 @@ import { PlantsError } from '../../errors.js'
 import type { OpenOptions } from '../store.js'
 import type { Database } from './driver.js'
 import { explainFailure, isBusy, isSqliteError, leavesCommitOpen } from './failure.js'
+import { identityOf } from './file.js'
 import { lockedError, pause } from './lock.js'
 import { migrations } from './schema.js'
 
@@ -22,11 +23,12 @@ const batchSize = 1000
 export class Writer {
   readonly #db: Database
   readonly #path: string
-  readonly #options: OpenOptions
+  readonly #options: OpenOptions & { identity: string }
   #jobs: Job[] = []
   #isRunning = false
 
-  constructor(db: Database, path: string, options: OpenOptions) {
+  /** @param options with the `identityOf` the file from before it was opened */
+  constructor(db: Database, path: string, options: OpenOptions & { identity: string }) {
     this.#db = db
     this.#path = path
     this.#options = options
@@ -83,11 +85,14 @@ export class Writer {
   #begin(): boolean {
     try {
       this.#db.exec('BEGIN IMMEDIATE')
-      return true
     } catch (error) {
       if (!isBusy(error)) this.#failAll(explainFailure(error, this.#path))
       return false
     }
+    if (this.#isInPlace()) return true
+    this.#rollBack()
+    this.#failAll(new PlantsError('unavailable', `${this.#path} was deleted or replaced`, { hint: 'Try again', retryable: true }))
+    return false
   }
 
   async #wait(tries: number): Promise<void> {
@@ -103,11 +108,12 @@ export class Writer {
     try {
       answers = jobs.map((job) => job.run())
       this.#db.exec('COMMIT')
-      for (const answer of answers) answer()
+      if (this.#isInPlace()) for (const answer of answers) answer()
+      else failEach(jobs, unknownOutcome(`${this.#path} was deleted or replaced`))
     } catch (error) {
       this.#rollBack()
       const isLost = answers === undefined || !leavesCommitOpen(error) || this.#overwrite()
-      failEach(jobs, isLost ? explainFailure(error, this.#path) : unknownOutcome(this.#path, error))
+      failEach(jobs, isLost ? explainFailure(error, this.#path) : unknownOutcome(`The disk failed under ${this.#path}`, error))
     }
   }
 
@@ -124,6 +130,11 @@ export class Writer {
       this.#rollBack()
       return false
     }
+  }
+
+  /** A file that was moved away or deleted takes what is written with it. */
+  #isInPlace(): boolean {
+    return identityOf(this.#path) === this.#options.identity
   }
 
   /** What cannot be rolled back now is when the connection closes; the first failure is the one that is reported. */
@@ -154,8 +165,8 @@ function failEach(jobs: Job[], error: unknown): void {
   for (const job of jobs) job.fail(error)
 }
 
-function unknownOutcome(path: string, cause: unknown): PlantsError {
-  const message = `The disk failed under ${path} in the middle of a commit: whether it is stored is not known`
+function unknownOutcome(what: string, cause?: unknown): PlantsError {
+  const message = `${what} in the middle of a commit: whether it is stored is not known`
   return new PlantsError('unknownOutcome', message, {
     hint: 'Look at the disk first. Then plants get shows whether the plant is there',
     cause,
