@@ -10,8 +10,8 @@ const folder = mkdtempSync(join(tmpdir(), 'plants-bench-'))
 const plants = join(import.meta.dirname, '../../bin/plants.js')
 
 // With NODE_EXTRA_CA_CERTS Node 20 reads certificates at every start, which would be measured instead.
-const { NODE_EXTRA_CA_CERTS, ...environment } = process.env
-const env = { ...environment, PLANTS_DATA_DIR: join(folder, 'data'), PLANTS_STORE: '' }
+const { NODE_EXTRA_CA_CERTS, PLANTS_DATA_DIR, PLANTS_STORE, XDG_DATA_HOME, ...environment } = process.env
+const env = { ...environment, HOME: folder, LOCALAPPDATA: folder }
 
 let id = 1 // this one is made first, to be found and refused
 const create = () => {
