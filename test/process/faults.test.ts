@@ -1,18 +1,14 @@
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { execa } from 'execa'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
+import { canMount, canTrace, smallDisk } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants } from '../helpers/process.js'
 import { rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
-const isLinux = process.platform === 'linux'
-const canTrace = isLinux && spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
-const canMount = isLinux && spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0
 const isSoak = rounds(10) > 10
 
 interface Fault {
@@ -180,20 +176,22 @@ async function judge({ code, out, err }: ProcessResult, folder: string, earlier:
 
 describe.runIf(canMount)('on a disk that fills up (a tmpfs, needs unshare)', () => {
   test('a create is stored or says why not; the store stays whole, and takes plants again when space is free', async () => {
-    const disk = await smallDisk()
+    const disk = await smallStore()
     expect((await disk.plants(['create', '--id', '0', '--name', 'Fern'])).code).toBe(0)
     const names = ['Fern']
     const codes = new Set<number | undefined>()
     for (const left of [60, 56, 52, 48, 44, 40, 36, 32, 28, 16, 8, 4, 0]) {
       disk.fillUpTo(left)
       const { code, out, err } = await disk.plants(['create', '--id', `${100 - left}`, '--name', 'Oak', '--output', 'json'])
+      const listedFull = await disk.plants(['list'])
       disk.clear()
       codes.add(code)
       if (code === 0) names.push('Oak')
-      expect({ left, code, out, error: err && JSON.parse(err), list: (await disk.plants(['list'])).code, ...disk.look() }).toEqual({
+      const lists = [listedFull.code, (await disk.plants(['list'])).code]
+      expect({ left, code, out, error: err && JSON.parse(err), lists, ...disk.look() }).toEqual({
         left,
         ...(code === 0 ? { code: 0, out: '{"name":"Oak"}\n', error: '' } : { code: 4, out: '', error: disk.fullError }),
-        list: 0,
+        lists: [0, 0],
         integrity: 'ok',
         names: names.join(),
       })
@@ -203,17 +201,9 @@ describe.runIf(canMount)('on a disk that fills up (a tmpfs, needs unshare)', () 
   })
 })
 
-/** A store on a disk of 256 KiB that only the processes of this test can see, and that goes with them. */
-async function smallDisk() {
-  const folder = temporaryFolder()
-  const script = 'mount -t tmpfs -o size=256k tmpfs "$1" && echo mounted && exec cat'
-  const owner = execa('unshare', ['-rm', 'sh', '-c', script, 'sh', folder], { stdin: 'pipe', reject: false })
-  onTestFinished(async () => {
-    owner.stdin.end()
-    await owner
-  })
-  await once(owner.stdout, 'data')
-  const inside = join(`/proc/${owner.pid}/root`, folder)
+/** A store on a disk of 256 KiB, which programs reach by entering the mounts of the process that made it. */
+async function smallStore() {
+  const { folder, owner, inside } = await smallDisk()
   return {
     fullError: {
       error: 503,
@@ -222,7 +212,7 @@ async function smallDisk() {
       retryable: true,
     },
     async plants(args: string[]): Promise<ProcessResult> {
-      const enter = ['-t', `${owner.pid}`, '-U', '-m', '--preserve-credentials', bin]
+      const enter = ['-t', `${owner}`, '-U', '-m', '--preserve-credentials', bin]
       const env = { PATH: process.env['PATH'], PLANTS_DATA_DIR: folder }
       const options = { reject: false, stripFinalNewline: false, stdin: 'ignore', extendEnv: false, env } as const
       const { exitCode, stdout, stderr } = await execa('nsenter', [...enter, ...args], options)

@@ -1,14 +1,13 @@
-import { spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { canTrace } from '../helpers/linux.js'
 import { bin, plants, start } from '../helpers/process.js'
 import { rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
-const canTrace = process.platform === 'linux' && spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
 const atOnce = 6
 
 test('a plant that was answered stays when the processes around it are killed', { timeout: rounds(60_000) }, async () => {

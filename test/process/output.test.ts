@@ -1,18 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { closeSync, createReadStream, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
-import { constants, tmpdir } from 'node:os'
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { canMount, isLinux, smallDisk } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start } from '../helpers/process.js'
 import { rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
-const isLinux = process.platform === 'linux'
-const canMount = isLinux && spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0
 const repeated = { repeats: rounds(1) - 1 }
 const patience = { timeout: 20_000, interval: 5 }
 
@@ -33,7 +31,7 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
 
   test.runIf(canMount)('is noticed in the middle of a list (a tmpfs, needs unshare)', async () => {
     const { folder, text } = await storeOf(20_000)
-    const file = join(await smallDisk(), 'list')
+    const file = join((await smallDisk()).inside, 'list')
     expect(await bash('"$plants" list > "$1"', folder, file)).toEqual({ code: 74, out: '', err: unwritten('Run it again') })
     expect(readFileSync(file, 'utf8') === text.slice(0, 256 * 1024)).toBe(true)
   })
@@ -173,17 +171,4 @@ async function storeOf(count: number): Promise<{ folder: string; text: string }>
   db.close()
   const text = Array.from({ length: count }, (_, id) => `{"id":${id},"name":"Fern ${id}","tag":"shade"}\n`).join('')
   return { folder, text }
-}
-
-/** An empty disk of 256 KiB, which goes with the process that has mounted it. */
-async function smallDisk(): Promise<string> {
-  const folder = temporaryFolder()
-  const script = 'mount -t tmpfs -o size=256k tmpfs "$1" && echo mounted && exec cat'
-  const owner = execa('unshare', ['-rm', 'sh', '-c', script, 'sh', folder], { stdin: 'pipe', reject: false })
-  onTestFinished(async () => {
-    owner.stdin.end()
-    await owner
-  })
-  await once(owner.stdout, 'data')
-  return join(`/proc/${owner.pid}/root`, folder)
 }

@@ -1,15 +1,12 @@
-import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa, type Result } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { canTrace, isLinux } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start } from '../helpers/process.js'
 import { rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
-
-const isLinux = process.platform === 'linux'
-const canTrace = isLinux && spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
 
 const repeated = { repeats: rounds(1) - 1 }
 const patience = { timeout: 20_000, interval: 5 }

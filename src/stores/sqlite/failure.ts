@@ -25,7 +25,7 @@ export function explainFailure(error: unknown, path: string): unknown {
   const explain = explanations[primaryCode(error) ?? systemCode(error) ?? '']
   const text = error instanceof Error ? error.message : ''
   if (!explain || (primaryCode(error) === 1 && !/^no such (table|column)/.test(text))) return error
-  const { message, hint, retryable = false } = explain(path, text)
+  const { message, hint, retryable = false } = describe(() => explain(path, text), path, text)
   return new PlantsError('unavailable', message, { hint, retryable, cause: error })
 }
 
@@ -73,6 +73,20 @@ const explanations: Record<string, (path: string, message: string) => Explanatio
   ENFILE: crowded,
 }
 
+/** Looking for the reason can fail for the same reason. */
+function describe(explain: () => Explanation, path: string, text: string): Explanation {
+  try {
+    return explain()
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return {
+      message: `The store ${path} could not be used: ${text}`,
+      hint: 'Look at the disk and its logs, then try again',
+      retryable: true,
+    }
+  }
+}
+
 function damaged(path: string, message: string): Explanation {
   return {
     message: `The store ${path} is damaged: ${message}`,
@@ -86,7 +100,7 @@ function full(path: string): Explanation {
 
 /** SQLite calls it an I/O error as well when there is no room for the shared memory of its log. */
 function failing(path: string, message: string): Explanation {
-  if (freeBytes(dirname(path)) < 1_048_576) return full(path)
+  if (isFull(path)) return full(path)
   return { message: `The disk failed under ${path}: ${message}`, hint: 'Look at the disk and its logs, then try again', retryable: true }
 }
 
@@ -97,13 +111,23 @@ function tooLarge(path: string, message: string): Explanation {
   }
 }
 
-function freeBytes(folder: string): number {
+/** Whether less than 1 MiB is left where a file is; false when that is not known. */
+export function isFull(path: string): boolean {
   try {
-    const { bavail, bsize } = statfsSync(folder)
-    return bavail * bsize
+    const { bavail, bsize } = statfsSync(dirname(path))
+    return bavail * bsize < 1_048_576
   } catch (error) {
     if (systemCode(error) === undefined) throw error
-    return Infinity // unknown: the failure that is explained here counts, not this one
+    return false
+  }
+}
+
+/** Nothing about the file or its folder says why. */
+function unready(path: string): Explanation {
+  return {
+    message: `The store ${path} could not be opened`,
+    hint: 'Try again, or raise the limit of open files: ulimit -n',
+    retryable: true,
   }
 }
 
@@ -114,6 +138,7 @@ function crowded(path: string): Explanation {
 function forbidden(path: string): Explanation {
   const hint = 'Change the permissions, or choose another file with --store PATH'
   if (exists(path) && !allows(path, constants.R_OK)) return { message: `The store ${path} may not be read by this user`, hint }
+  if (canWrite(path) && canWrite(dirname(path))) return isFull(path) ? full(path) : unready(path)
   const what = allows(path, constants.W_OK) || !exists(path) ? `its folder, ${dirname(path)},` : 'its file'
   return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
 }
@@ -129,7 +154,7 @@ function unopened(path: string): Explanation {
     return { message: `${path} is a link to a file that is not there`, hint: elsewhere }
   }
   if (!allows(folder, constants.W_OK)) return forbidden(path)
-  return allows(path, constants.R_OK) ? { message: `The store ${path} could not be opened`, hint: elsewhere } : forbidden(path)
+  return allows(path, constants.R_OK) ? unready(path) : forbidden(path)
 }
 
 /** Whether this user may write to a file or a folder. */

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { systemCode } from '../../errors.js'
 import type { Address } from '../store.js'
 import { connect, type Database } from './driver.js'
-import { canWrite, notOurs } from './failure.js'
+import { canWrite, isFull, notOurs } from './failure.js'
 import { migrations, schemaText } from './schema.js'
 
 /** "plnt": the application id in the header of every file that is a store. */
@@ -61,20 +61,24 @@ export function openToWrite(path: string): Database {
 /** Connects to an existing file; where nothing may be written, for reading alone. */
 export function openToRead(path: string): Database {
   checkKind(path)
-  if (canWrite(path) && canWrite(dirname(path))) return openToWrite(path)
-  return connect(uriOf(path, isFrozen(path) ? 'mode=ro&immutable=1' : 'mode=ro'), { readOnly: true })
+  if (isFrozen(path)) return connect(uriOf(path, 'mode=ro&immutable=1'), { readOnly: true })
+  return isWritable(path) ? openToWrite(path) : connect(uriOf(path, 'mode=ro'), { readOnly: true })
+}
+
+function isWritable(path: string): boolean {
+  return canWrite(path) && canWrite(dirname(path))
 }
 
 /**
- * Whether the file is all there is, and this user cannot make what SQLite needs beside it: "immutable" then spares SQLite
- * that. Without a lock it cannot see that somebody else writes, see `stampOf`.
+ * Whether the file is all there is, and SQLite cannot make what it needs beside it, for lack of rights or of room: "immutable"
+ * then spares it that. Without a lock it cannot see that somebody else writes, see `stampOf`.
  *
  * @throws {PlantsError} when a crash has left changes beside the file, which take a writer to bring in
  */
 export function isFrozen(path: string): boolean {
-  if (canWrite(path) && canWrite(dirname(path))) return false
   const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
-  if (left === undefined) return true
+  if (left === undefined) return !isWritable(path) || isFull(path)
+  if (isWritable(path)) return false
   if (fileHasContent(`${path}-shm`)) return false
   const why = `was not closed: its last changes are in ${left}, and reading them takes a folder that can be written`
   throw notOurs(path, why, 'Copy both files to such a folder')

@@ -1,4 +1,5 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
+import { basename } from 'node:path'
 import { PlantsError, systemCode } from '../../errors.js'
 import type { Clock } from '../store.js'
 import { isBusy } from './failure.js'
@@ -54,10 +55,20 @@ function findHolder(path: string): string | undefined {
       .map((line) => /POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /.exec(line))
       .flatMap((match) => (match && inodes.includes(parseInt(match[2] ?? '', 10)) ? [match[1] ?? ''] : []))
     const holder = holders.find((pid) => hasOpen(pid, path))
-    return holder && `process ${holder} (${readFileSync(`/proc/${holder}/comm`, 'utf8').trim()})`
+    return holder && `process ${holder} (${programOf(holder)})`
   } catch (error) {
     if (systemCode(error) === undefined) throw error
     return undefined
+  }
+}
+
+/** The name of its executable; of another user's process, what its main thread is called. */
+function programOf(pid: string): string {
+  try {
+    return basename(readlinkSync(`/proc/${pid}/exe`))
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
   }
 }
 
