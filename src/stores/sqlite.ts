@@ -2,20 +2,9 @@ import { PlantsError } from '../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
-import {
-  fileHasContent,
-  identify,
-  identityOf,
-  isFrozen,
-  makeFile,
-  migrate,
-  openToRead,
-  openToWrite,
-  realPathOf,
-  secure,
-  stampOf,
-} from './sqlite/file.js'
+import { fileHasContent, identityOf, isFrozen, makeFile, openToRead, openToWrite, realPathOf, secure, stampOf } from './sqlite/file.js'
 import { whenFree } from './sqlite/lock.js'
+import { identify, migrate } from './sqlite/schema.js'
 import { Writer } from './sqlite/writer.js'
 import { type Address, type CreateOptions, idTaken, keyTaken, type ListQuery, type OpenOptions, type ReadableStore } from './store.js'
 

@@ -5,10 +5,6 @@ import { systemCode } from '../../errors.js'
 import type { Address } from '../store.js'
 import { connect, type Database } from './driver.js'
 import { canWrite, isFull, notOurs } from './failure.js'
-import { migrations, schemaText } from './schema.js'
-
-/** "plnt": the application id in the header of every file that is a store. */
-const applicationId = 0x706c6e74n
 
 /**
  * The real path of a file that may not be there yet. SQLite keeps the log beside the file that a link leads to, so
@@ -119,66 +115,10 @@ export function secure(db: Database): void {
 }
 
 /**
- * Finds out what a connection leads to. It can be called again when SQLite was busy.
- *
- * @returns the version of the schema, 0 for a file that is still empty
- * @throws {PlantsError} when the file belongs to another program, or to a newer version of this one
- */
-export function identify(db: Database, path: string): number {
-  // One statement, so one moment: another process may be making the store right now.
-  const { application_id: application, user_version: version, is_empty: isEmpty, schema } = db.prepare(identity).get() as Identity
-  if (application === applicationId && version > migrations.length) {
-    throw notOurs(
-      path,
-      `was written by a newer version of plants (schema ${version}, this one knows ${migrations.length})`,
-      'Update plants',
-    )
-  }
-  if (application === applicationId && version > 0n) {
-    if (schema !== schemaText)
-      throw notOurs(path, 'is not as plants made it: its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
-    return Number(version)
-  }
-  if (application !== 0n || version !== 0n || isEmpty === 0n) throw notOurs(path, 'is an SQLite file of another program, not a store')
-  return 0
-}
-
-/** `sqlite_…` are tables of SQLite's own, such as what ANALYZE makes. */
-const identity = `SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema) AS is_empty,
-    (SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid)) AS schema
-  FROM pragma_application_id, pragma_user_version`
-type Identity = Record<'application_id' | 'user_version' | 'is_empty', bigint> & { schema: string | null }
-
-/**
- * Brings a file to the newest schema, in one transaction. It can be called again when SQLite was busy.
- *
- * @throws {PlantsError} when the place cannot hold a write-ahead log
- */
-export function migrate(db: Database, path: string): void {
-  if (identify(db, path) === migrations.length && isWal(db)) return
-  db.exec('PRAGMA journal_mode=WAL')
-  if (!isWal(db)) throw notOurs(path, 'cannot be a store: SQLite needs shared memory beside it', 'Put it on a local disk: --store PATH')
-  db.exec('BEGIN IMMEDIATE')
-  try {
-    const steps = migrations.slice(identify(db, path))
-    if (steps.length > 0) syncFolders(path)
-    for (const step of steps) db.exec(step)
-    db.exec(`PRAGMA application_id=${applicationId}; PRAGMA user_version=${migrations.length}; COMMIT`)
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK')
-    throw error
-  }
-}
-
-function isWal(db: Database): boolean {
-  return db.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal'
-}
-
-/**
  * Makes the names of a new file and of its folders durable. Any of them may just have been made, by this process or by
  * one that has not come to this line yet, so all of them are synced; a folder that this user may not open was not made by this user.
  */
-function syncFolders(path: string): void {
+export function syncFolders(path: string): void {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     syncFolder(folder)
     if (folder === dirname(folder)) return

@@ -4,7 +4,7 @@ import type { Database } from './driver.js'
 import { explainFailure, isBusy, isSqliteError, leavesCommitOpen } from './failure.js'
 import { identityOf } from './file.js'
 import { lockedError, pause } from './lock.js'
-import { migrations } from './schema.js'
+import { schemaVersion } from './schema.js'
 
 interface Job {
   deadline: number
@@ -123,7 +123,7 @@ export class Writer {
    */
   #overwrite(): boolean {
     try {
-      this.#db.exec(`BEGIN IMMEDIATE; PRAGMA user_version=${migrations.length}; COMMIT`)
+      this.#db.exec(`BEGIN IMMEDIATE; PRAGMA user_version=${schemaVersion}; COMMIT`)
       return true
     } catch (error) {
       if (!isSqliteError(error)) throw error
