@@ -33,12 +33,17 @@ export async function askForPlant(given: Record<string, unknown>, { io, isColore
   }
   try {
     const id = given['id'] ?? parseInt64(await ask('id', checkId))
-    const name = given['name'] ?? (await ask('name', (text) => checkField('name', text)))
+    const name = given['name'] ?? (await ask('name', checkName))
     const tag = given['tag'] ?? ((await ask('tag (Enter for none)', (text) => checkField('tag', text))) || undefined)
     return tag === undefined ? { id, name } : { id, name, tag }
   } finally {
     keyboard.close()
   }
+}
+
+/** An empty name is a name, but at a question it is a slip of the Enter key. */
+function checkName(text: string): Verdict {
+  return text === '' ? 'Give a name. One that is empty can be given with --name=' : checkField('name', text)
 }
 
 /** Asks a question on stderr that only `y` answers with yes. Throws as `askForPlant` does. */
@@ -107,8 +112,10 @@ class Keyboard {
   nextAfter(check: (text: string) => Verdict | Promise<Verdict>): (text: string) => Promise<string | boolean> {
     return async (text) => {
       const verdict = this.#refuseBytes(text) ?? (await check(text))
-      if (verdict !== undefined) setImmediate(this.next)
-      return verdict === undefined || visible(verdict)
+      if (verdict === undefined) return true
+      this.#typed = Buffer.alloc(0) // the lines of a paste that was meant for other questions
+      setImmediate(this.next)
+      return visible(verdict)
     }
   }
 

@@ -90,7 +90,7 @@ function explainExcess(command: Command | undefined): Explained {
   const isSplitName = command?.name() === 'create' && !excess.startsWith('-')
   return [
     count === 0 ? message : `${message} besides`,
-    isSplitName ? 'Put quotes around a value with spaces: --name "Boston Fern"' : undefined,
+    isSplitName ? 'Give them with flags: plants create --id 1 --name "Boston Fern"' : undefined,
   ]
 }
 

@@ -8,7 +8,6 @@ import { temporaryFolder } from './helpers/temporary.js'
 const root = join(import.meta.dirname, '..')
 const readme = read('README.md')
 const blocks = [...readme.matchAll(/```sh\n(.*?)```/gs)].map((match) => match[1] ?? '')
-const [pipeOfDelete = ''] = /plants delete \d+ --yes \| plants create/.exec(readme) ?? []
 const [runBlock = '', testBlock = '', ...blocksOfPlants] = blocks
 
 describe('the README', () => {
@@ -19,7 +18,7 @@ describe('the README', () => {
 
   test('shows commands that work, in the order in which they stand there', async () => {
     const folder = temporaryFolder()
-    for (const block of ['plants create --id 1 --name Fern\n', ...blocksOfPlants, 'plants create --id 1 --name Fern', pipeOfDelete]) {
+    for (const block of ['plants create --id 1 --name Fern\n', ...blocksOfPlants]) {
       const { exitCode, stderr } = await shell(block, folder)
       expect({ block, exitCode, stderr }).toEqual({ block, exitCode: 0, stderr: '' })
     }

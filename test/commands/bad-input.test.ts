@@ -201,7 +201,7 @@ const flags: Row[] = [
   [{ argv: 'delete x --yes' }, 2, 400, `id must be ${int64}, but was "x"`, 'For example: 1'],
 ]
 
-const quotes = 'Put quotes around a value with spaces: --name "Boston Fern"'
+const quotes = 'Give them with flags: plants create --id 1 --name "Boston Fern"'
 const usage: Row[] = [
   [{ argv: 'create --nmae Fern' }, 2, 400, 'Unknown flag --nmae', 'Did you mean --name?'],
   [{ argv: 'list --timeuot 5s' }, 2, 400, 'Unknown flag --timeuot', 'Did you mean --timeout?'],

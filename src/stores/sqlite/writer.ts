@@ -100,7 +100,7 @@ export class Writer {
     const late = this.#jobs.filter((job) => job.deadline <= clock.now())
     this.#jobs = this.#jobs.filter((job) => !late.includes(job))
     if (late.length > 0) failEach(late, lockedError(this.#path, timeout))
-    if (this.#jobs.length > 0) await pause(tries, clock).catch((reason: unknown) => this.#failAll(reason))
+    if (this.#jobs.length > 0) await pause(tries, clock).catch((reason: unknown) => this.#failAll(unchanged(reason)))
   }
 
   #commit(jobs: Job[]): void {
@@ -159,6 +159,10 @@ function answerOf<T>(work: () => T, resolve: (value: T) => void, reject: (error:
     if (!(error instanceof PlantsError)) throw error
     return () => reject(error)
   }
+}
+
+function unchanged(reason: unknown): unknown {
+  return reason instanceof PlantsError ? new PlantsError(reason.kind, `${reason.message}, nothing was changed`, { cause: reason }) : reason
 }
 
 function failEach(jobs: Job[], error: unknown): void {

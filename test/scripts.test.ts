@@ -1,0 +1,23 @@
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+
+const soak = (...args: string[]) =>
+  execa(process.execPath, [join(import.meta.dirname, 'soak.mjs'), ...args], { reject: false, env: { NO_COLOR: '1' } })
+
+test('a soak runs the suite, or the part of it that has a name', async () => {
+  const { exitCode, stdout } = await soak('2', 'plant.test')
+  expect({ exitCode, files: /Test Files +(.*)/.exec(stdout)?.[1] }).toEqual({ exitCode: 0, files: '1 passed (1)' })
+})
+
+test('a soak wants a number', async () => {
+  const { exitCode, stderr } = await soak('kill')
+  const message = 'npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was kill'
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: message })
+})
+
+test('the start is measured beside bare node', async () => {
+  const { exitCode, stdout } = await execa(process.execPath, [join(import.meta.dirname, 'bench/start.mjs'), '1'], { reject: false })
+  expect(exitCode).toBe(0)
+  expect(stdout).toMatch(/^plants create, flags +\d+\.\d ms +\d+\.\d\d/m)
+})
