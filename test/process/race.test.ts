@@ -114,7 +114,10 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
     const result = await resultOf(waiting)
     const isStored = (await plants(['get', '2'], folder)).code === 0
     const stored = 'plants: Interrupted before the answer was written\n  The plant is stored. See it with: plants get 2\n'
-    expect([{ code: 130, out: '', err: isStored ? stored : 'plants: Interrupted\n' }, isStored ? created : {}]).toContainEqual(result)
+    expect([
+      { code: 130, out: '', err: isStored ? stored : 'plants: Interrupted, nothing was changed\n' },
+      isStored ? created : {},
+    ]).toContainEqual(result)
   })
 })
 
