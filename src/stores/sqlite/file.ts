@@ -12,7 +12,7 @@ import { canWrite, isFull, notOurs } from './failure.js'
  */
 export function realPathOf(path: string): string {
   const known = [path, dirname(path)].find((candidate) => existsSync(candidate))
-  return known === undefined ? path : join(realpathSync(known), relative(known, path))
+  return known === undefined ? path : join(realpathSync.native(known), relative(known, path))
 }
 
 /**
