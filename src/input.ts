@@ -1,6 +1,6 @@
-import { closeSync, openSync, readSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { PlantsError, systemCode } from './errors.js'
-import type { Io } from './io.js'
+import { type Io, readFrom } from './io.js'
 import { parseJson, severalValues } from './json.js'
 
 /** A request's body, a file and stdin may hold this many bytes. */
@@ -63,12 +63,7 @@ async function collect(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 function* chunksOf(path: string): Iterable<Uint8Array> {
   const fd = openSync(path, 'r')
   try {
-    for (;;) {
-      const chunk = new Uint8Array(65_536)
-      const length = readSync(fd, chunk)
-      if (length === 0) return
-      yield chunk.subarray(0, length)
-    }
+    yield* readFrom(fd)
   } finally {
     closeSync(fd)
   }

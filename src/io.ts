@@ -143,7 +143,8 @@ function* readWaiting(): Generator<Uint8Array, boolean> {
   }
 }
 
-function* readFrom(fd: number): Generator<Uint8Array> {
+/** Reads a file descriptor to its end, with plain system calls. Throws the system's error. */
+export function* readFrom(fd: number): Generator<Uint8Array> {
   for (;;) {
     const chunk = new Uint8Array(65_536)
     const length = readSync(fd, chunk)

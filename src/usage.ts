@@ -69,12 +69,12 @@ type Explained = [message: string, hint: string | undefined]
 function explainFlag(text: string, argv: string[], program: Command, suggestion: string | undefined): Explained {
   const flag = nameOf(text)
   const typed = program.commands.find((command) => argv.includes(command.name()))
-  const hasFlag = (command: Command | undefined) => command?.options.some((option) => option.long === flag) ?? false
+  const hasFlag = (command: Command | undefined, name = flag) => command?.options.some((option) => option.long === name) ?? false
   if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`, undefined]
   const isBefore = typed !== undefined && argv.indexOf(text) < argv.indexOf(typed.name())
   if (isBefore && hasFlag(typed)) return [`Unknown flag ${flag} before the command`, `Write it behind: plants ${typed.name()} ${flag}`]
   const other = meant.get(flag)?.split(' ')[0]
-  const isKnown = [program, typed].some((command) => command?.options.some((option) => option.long === other))
+  const isKnown = other !== undefined && (hasFlag(program, other) || hasFlag(typed, other))
   return [`Unknown flag ${flag}`, isKnown ? suggest(flag) : suggestion]
 }
 

@@ -19,9 +19,10 @@ export class SqliteStore implements ReadableStore {
   readonly #statements = new Map<string, Statement>()
 
   private constructor(path: string, options: OpenOptions, { isWriting }: { isWriting: boolean }) {
-    this.#stamp = !isWriting && isFrozen(path) ? stampOf(path) : undefined
+    const frozen = !isWriting && isFrozen(path)
+    this.#stamp = frozen ? stampOf(path) : undefined
     const identity = identityOf(path)
-    this.#db = isWriting ? openToWrite(path) : openToRead(path)
+    this.#db = isWriting ? openToWrite(path) : openToRead(path, frozen)
     this.#path = path
     this.#options = options
     this.#writer = new Writer(this.#db, path, { ...options, identity })

@@ -138,7 +138,7 @@ function crowded(path: string): Explanation {
 function forbidden(path: string): Explanation {
   const hint = 'Change the permissions, or choose another file with --store PATH'
   if (exists(path) && !allows(path, constants.R_OK)) return { message: `The store ${path} may not be read by this user`, hint }
-  if (canWrite(path) && canWrite(dirname(path))) return isFull(path) ? full(path) : unready(path)
+  if (isWritable(path)) return isFull(path) ? full(path) : unready(path)
   const what = allows(path, constants.W_OK) || !exists(path) ? `its folder, ${dirname(path)},` : 'its file'
   return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
 }
@@ -157,9 +157,9 @@ function unopened(path: string): Explanation {
   return allows(path, constants.R_OK) ? unready(path) : forbidden(path)
 }
 
-/** Whether this user may write to a file or a folder. */
-export function canWrite(path: string): boolean {
-  return allows(path, constants.W_OK)
+/** Whether this user may write to a file and beside it. */
+export function isWritable(path: string): boolean {
+  return allows(path, constants.W_OK) && allows(dirname(path), constants.W_OK)
 }
 
 function allows(path: string, mode: number): boolean {

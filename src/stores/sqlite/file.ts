@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import { systemCode } from '../../errors.js'
 import type { Address } from '../store.js'
 import { connect, type Database } from './driver.js'
-import { canWrite, isFull, notOurs } from './failure.js'
+import { isFull, isWritable, notOurs } from './failure.js'
 
 /**
  * The real path of a file that may not be there yet. SQLite keeps the log beside the file that a link leads to, so
@@ -54,15 +54,15 @@ export function openToWrite(path: string): Database {
   return connect(uriOf(path, 'mode=rw'), { readOnly: false })
 }
 
-/** Connects to an existing file; where nothing may be written, for reading alone. */
-export function openToRead(path: string): Database {
+/**
+ * Connects to an existing file; where nothing may be written, for reading alone.
+ *
+ * @param frozen what `isFrozen` said of it; asked once, because a log may come or go at any moment
+ */
+export function openToRead(path: string, frozen: boolean): Database {
   checkKind(path)
-  if (isFrozen(path)) return connect(uriOf(path, 'mode=ro&immutable=1'), { readOnly: true })
+  if (frozen) return connect(uriOf(path, 'mode=ro&immutable=1'), { readOnly: true })
   return isWritable(path) ? openToWrite(path) : connect(uriOf(path, 'mode=ro'), { readOnly: true })
-}
-
-function isWritable(path: string): boolean {
-  return canWrite(path) && canWrite(dirname(path))
 }
 
 /**
