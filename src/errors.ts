@@ -6,6 +6,10 @@ const kinds = {
   tooLarge: { error: 413, exitCode: 2 },
   /** JSON or flags, but not a NewPlant */
   invalid: { error: 422, exitCode: 2 },
+  /** no token, or one that is not accepted */
+  unauthorized: { error: 401, exitCode: 3 },
+  /** a remote store said no, for a reason of its own */
+  refused: { error: 400, exitCode: 1 },
   /** no plant has this id */
   notFound: { error: 404, exitCode: 1 },
   /** the id or the idempotency key is taken */
@@ -14,6 +18,10 @@ const kinds = {
   unavailable: { error: 503, exitCode: 4 },
   /** a commit whose outcome could not be found out */
   unknownOutcome: { error: 500, exitCode: 5 },
+  /** a remote store answered what the specification does not know */
+  unusable: { error: 502, exitCode: 5 },
+  /** a remote store got the plant and did not answer */
+  unanswered: { error: 504, exitCode: 5 },
   /** a mistake in this program */
   defect: { error: 500, exitCode: 70 },
   /** the answer could not be written */
@@ -31,6 +39,12 @@ interface Details {
   /** whether the same call can succeed later, with nothing changed */
   retryable?: boolean
   cause?: unknown
+  /** a remote store's own `error`, where that is not the one of the kind */
+  error?: number
+  /** the HTTP status of a remote store's answer */
+  status?: number | undefined
+  /** what a remote store calls the request in its log */
+  requestId?: string | undefined
 }
 
 /**
@@ -41,18 +55,20 @@ export class PlantsError extends Error {
   readonly kind: Kind
   readonly hint: string | undefined
   readonly retryable: boolean
+  /** the specification's `error`, an int32; the contract says what each value means */
+  readonly error: number
+  readonly status: number | undefined
+  readonly requestId: string | undefined
 
-  constructor(kind: Kind, message: string, { hint, retryable = false, cause }: Details = {}) {
+  constructor(kind: Kind, message: string, { hint, retryable = false, cause, error, status, requestId }: Details = {}) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'PlantsError'
     this.kind = kind
     this.hint = hint
     this.retryable = retryable
-  }
-
-  /** The specification's `error`, an int32; the contract says what each value means. */
-  get error(): number {
-    return kinds[this.kind].error
+    this.error = error ?? kinds[kind].error
+    this.status = status
+    this.requestId = requestId
   }
 
   /** The exit code of the process, from the contract's table. */

@@ -7,6 +7,8 @@ export interface GlobalFlags {
   store?: string
   output?: string
   timeout?: string
+  allowHttp?: boolean
+  caCert?: string
   /** false after `--no-input` */
   input?: boolean
   /** false after `--no-color` */
@@ -27,16 +29,45 @@ export function parseCount(flag: string, text: string): number {
   return count
 }
 
-/** Reads a duration such as `30s`, `500ms`, `2m` or `1.5` (seconds), in milliseconds. */
+/** Reads a whole number from 0 to 65535. */
+export function parsePort(flag: string, text: string): number {
+  const port = /^\d{1,5}$/.test(text) ? parseInt(text, 10) : Number.NaN
+  if (!(port <= 65_535)) throw refuse(flag, 'a port from 0 to 65535', text, '4010')
+  return port
+}
+
+/** Reads a size such as `1MiB`, `16KiB` or `65536`, in bytes. */
+export function parseSize(flag: string, text: string): number {
+  const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
+  if (amount === '') throw refuse(flag, 'a size such as 1MiB, 16KiB or 65536', text, '1MiB')
+  return parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
+}
+
+/** Reads a duration such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds), in milliseconds. */
 export function parseDuration(flag: string, text: string): number {
-  const [, amount = '', unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(text) ?? []
+  const [, amount = '', unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
   if (amount === '') throw refuse(flag, 'a duration such as 30s, 500ms or 2m', text, '30s')
-  return parseFloat(amount) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000 }[unit] ?? 0)
+  return parseFloat(amount) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit] ?? 0)
 }
 
 export function parseOutput(flag: string, text: string): 'text' | 'json' {
   if (text !== 'text' && text !== 'json') throw refuse(flag, 'text or json', text, 'json')
   return text
+}
+
+/** Reads the path of a base url: "" or "/v1", without a slash at its end. */
+export function parseBasePath(flag: string, text = ''): string {
+  const path = text.replace(/\/+$/, '')
+  if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path))
+    throw refuse(flag, 'a path of letters, digits, ".", "_", "~", "-" and "/"', text, '/v1')
+  return path
+}
+
+/** Reads one of some words. */
+export function parseChoice<Word extends string>(flag: string, text: string, words: readonly Word[]): Word {
+  const word = words.find((candidate) => candidate === text)
+  if (word === undefined) throw refuse(flag, `one of ${words.join(', ')}`, text, words[0] ?? '')
+  return word
 }
 
 function refuse(name: string, rule: string, text: string, example: string): PlantsError {

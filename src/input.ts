@@ -13,14 +13,16 @@ export const bodyLimit = 1_048_576
  * @throws {PlantsError} `malformed` or `tooLarge`, naming the source
  */
 export async function readDocument(path: string, io: Io): Promise<unknown> {
+  return parse(await readText(path, io), nameOf(path))
+}
+
+/** Reads a text as `readDocument` does. */
+export async function readText(path: string, io: Io): Promise<string> {
   if (path === '') throw new PlantsError('malformed', '--file needs a path', { hint: 'Or read stdin with: --file -' })
-  const source = path === '-' ? 'stdin' : path
+  const source = nameOf(path)
   try {
-    const text = decode(
-      path === '-' ? await collect(io.stdin.chunks(), source) : await collect(chunksOf(io.resolvePath(path)), source),
-      source,
-    )
-    return parse(text, source)
+    const chunks = path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path))
+    return decode(await collect(chunks, source), source)
   } catch (error) {
     const code = systemCode(error)
     if (code === undefined || code.startsWith('ERR_')) throw error
@@ -30,6 +32,10 @@ export async function readDocument(path: string, io: Io): Promise<unknown> {
       cause: error,
     })
   }
+}
+
+function nameOf(path: string): string {
+  return path === '-' ? 'stdin' : path
 }
 
 /** Hints for a document that is not what it should be. */

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync, statSync, writeSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, readSync, statSync, write, writeSync } from 'node:fs'
 import { devNull, homedir } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
@@ -14,12 +14,16 @@ export interface Io {
   resolvePath(path: string): string
   /** The absolute path of the system's place for this user's data. */
   dataFolder(): Promise<string>
+  /** The absolute path of the system's place for this user's settings. */
+  configFolder(): Promise<string>
   /** False when an argument was not UTF-8: Node has put U+FFFD where its bytes were. */
   argumentsAreExact(): boolean
   /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Signals that come while nobody asks for it end the process at once. */
   readonly signal: AbortSignal
   /** milliseconds since some fixed moment, never going back */
   now(): number
+  /** the time of day, in milliseconds since 1970 (UTC) */
+  time(): number
   /** a number from 0 up to 1 */
   random(): number
 }
@@ -38,6 +42,11 @@ export interface Output {
   readonly columns: number
   /** Resolves when the operating system has taken every byte; rejects with the system's error. */
   write(text: string): Promise<void>
+  /**
+   * Takes a line of a log, in order. A reader that falls behind holds nothing up: what is more than 1 MiB is dropped.
+   * Resolves when the line is written or dropped.
+   */
+  log(line: string): Promise<void>
   stream(): NodeJS.WritableStream
 }
 
@@ -52,12 +61,14 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     stderr,
     env: process.env,
     resolvePath,
-    dataFolder,
+    dataFolder: () => folderOf('data'),
+    configFolder: () => folderOf('config'),
     argumentsAreExact,
     get signal() {
       return signals.listen()
     },
     now: () => process.uptime() * 1000, // the global `performance` would load a module for this
+    time: Date.now,
     random: Math.random,
   }
   let code = 70 // a crash, or a wait that nothing ends, is a defect
@@ -165,6 +176,8 @@ class ProcessOutput implements Output {
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
   #isSlow = false
+  #log = ''
+  #logging: Promise<void> | undefined
 
   constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
     this.#fd = fd
@@ -199,6 +212,25 @@ class ProcessOutput implements Output {
     if (this.#isSlow) await this.#writeLater(bytes.subarray(written))
   }
 
+  log(line: string): Promise<void> {
+    if (this.#log.length + line.length <= longestLog) this.#log += line
+    this.#logging ??= this.#writeLog()
+    return this.#logging
+  }
+
+  /** Writes all lines of a turn with one call, in a thread that may wait for the reader. */
+  async #writeLog(): Promise<void> {
+    await new Promise(setImmediate)
+    while (this.#log !== '') {
+      const bytes = Buffer.from(this.#log)
+      this.#log = ''
+      await writeInThread(this.#fd, bytes).catch((error: unknown) => {
+        if (systemCode(error) === undefined) throw error // nobody can be told that the log is gone
+      })
+    }
+    this.#logging = undefined
+  }
+
   #writeLater(bytes: Uint8Array): Promise<void> {
     const signal = this.#signals.listen()
     this.unwritten += 1
@@ -227,6 +259,22 @@ function writeNow(fd: number, bytes: Uint8Array): number {
   return written
 }
 
+/** characters of a log that wait for their reader */
+const longestLog = 1_048_576
+
+async function writeInThread(fd: number, bytes: Uint8Array): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    written += await new Promise<number>((resolve, reject) => {
+      write(fd, bytes, written, (error, count) => {
+        if (!error) resolve(count)
+        else if (systemCode(error) === 'EAGAIN')
+          setTimeout(resolve, 10, 0) // somebody made it non-blocking
+        else reject(error)
+      })
+    })
+  }
+}
+
 function resolvePath(path: string): string {
   const place = path.replace(/^~(?=$|[\\/])/, homeFolder)
   if (isAbsolute(place)) return place
@@ -238,12 +286,15 @@ function resolvePath(path: string): string {
   }
 }
 
-async function dataFolder(): Promise<string> {
+async function folderOf(kind: 'data' | 'config'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(withoutHome)
-  const { data } = envPaths('plants', { suffix: '' })
-  if (isAbsolute(data)) return data
-  const hint = 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'
-  throw new PlantsError('malformed', `There is no absolute path for the store, only ${data}`, { hint })
+  const folder = envPaths('plants', { suffix: '' })[kind]
+  if (isAbsolute(folder)) return folder
+  const [what, hint] = {
+    data: ['the store', 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'],
+    config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
+  }[kind]
+  throw new PlantsError('malformed', `There is no absolute path for ${what}, only ${folder}`, { hint })
 }
 
 function homeFolder(): string {
@@ -257,8 +308,8 @@ function homeFolder(): string {
 /** A user id without an account has no home; `os.homedir` and whoever calls it then throw. */
 function withoutHome(error: unknown): never {
   if (systemCode(error) !== 'ERR_SYSTEM_ERROR') throw error
-  const hint = 'Set HOME or PLANTS_DATA_DIR, or choose a file with --store PATH'
-  throw new PlantsError('malformed', 'This user has no home directory to keep the store in', { hint, cause: error })
+  const hint = 'Set HOME, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH'
+  throw new PlantsError('malformed', 'This user has no home directory to keep anything in', { hint, cause: error })
 }
 
 function isTerminal(fd: number): boolean {

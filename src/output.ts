@@ -40,9 +40,9 @@ export async function warn(io: Io, text: string, { errors, colors }: Pick<Settin
 
 /** Tells what failed and what to do next; one line of JSON when that was asked for. */
 export async function writeError(io: Io, error: PlantsError, { errors, colors }: Pick<Settings, 'errors' | 'colors'>): Promise<void> {
-  const { message, hint, retryable } = error
+  const { message, hint, retryable, status, requestId } = error
   if (errors === 'json') {
-    const fields = { error: error.error, message, hint, retryable: retryable || undefined }
+    const fields = { error: error.error, message, hint, retryable: retryable || undefined, status, requestId }
     return writeAside(io.stderr, `${toJson(fields)}\n`)
   }
   const style = await styleFor(colors(io.stderr))
@@ -56,7 +56,7 @@ export async function writeError(io: Io, error: PlantsError, { errors, colors }:
 
 /** The error for an id that no plant has, in a store that may not even be there. */
 export function notFound(id: bigint, { store, storeFlag }: Settings, isStore: boolean): PlantsError {
-  const place = isStore ? `in ${store.path}` : `because there is no store at ${store.path} yet`
+  const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
   const hint = isStore ? `See what is there with: plants list${storeFlag}` : 'plants create makes it'
   return new PlantsError('notFound', `No plant has the id ${id} ${place}`, { hint })
 }

@@ -48,7 +48,7 @@ export function checkField(field: Field, value: unknown): string | undefined {
 }
 
 /** The specification's Plant for a NewPlant: `name` and, when it has one, `tag`, in that order. */
-export function plantOf({ name, tag }: NewPlant): Plant {
+export function plantOf({ name, tag }: Plant): Plant {
   return tag === undefined ? { name } : { name, tag }
 }
 

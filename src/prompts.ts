@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { PassThrough } from 'node:stream'
-import { confirm, input } from '@inquirer/prompts'
+import { confirm, input, password } from '@inquirer/prompts'
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
 import { parseInt64 } from './json.js'
@@ -44,6 +44,19 @@ export async function askForPlant(given: Record<string, unknown>, { io, isColore
 /** An empty name is a name, but at a question it is a slip of the Enter key. */
 function checkName(text: string): Verdict {
   return text === '' ? 'Give a name. One that is empty can be given with --name=' : checkField('name', text)
+}
+
+/** Asks on stderr for a token, and shows nothing of it. Throws as `askForPlant` does. */
+export async function askForToken(message: string, check: (text: string) => Verdict, isColored: boolean, io: Io): Promise<string> {
+  const keyboard = new Keyboard(io.stdin.stream())
+  const validate = keyboard.nextAfter((text) => check(text.trim()))
+  try {
+    return (
+      await askOnce(keyboard, io, (context) => password({ message, mask: false, theme: themeFor(isColored), validate }, context))
+    ).trim()
+  } finally {
+    keyboard.close()
+  }
 }
 
 /** Asks a question on stderr that only `y` answers with yes. Throws as `askForPlant` does. */

@@ -1,16 +1,20 @@
 import { Command, CommanderError } from 'commander'
 import { version } from '../package.json'
+import { defineAuth } from './commands/auth.js'
 import { defineCreate } from './commands/create.js'
 import { defineDelete } from './commands/delete.js'
 import { defineGet } from './commands/get.js'
 import { defineList } from './commands/list.js'
+import { defineOpenapi } from './commands/openapi.js'
+import { defineServe } from './commands/serve.js'
+import { defineTokens } from './commands/tokens.js'
 import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { writeAnswer, writeError } from './output.js'
 import { mayColor } from './settings.js'
 import { checkValues, usageError } from './usage.js'
 
-const commands = [defineCreate, defineGet, defineList, defineDelete]
+const commands = [defineCreate, defineGet, defineList, defineDelete, defineServe, defineTokens, defineOpenapi, defineAuth]
 
 /**
  * Runs the command line: does what the arguments ask for, and tells how it ended.
@@ -67,11 +71,13 @@ function unknownCommand(argv: string[], program: Command): string | undefined {
 
 function buildProgram(io: Io, show: (text: string) => void): Command {
   return new Command('plants')
-    .description('Create plants in a store, and read what is there.')
+    .description('Create plants in a store, here or behind HTTP, and read what is there.')
     .version(version, '-V, --version', 'show the version')
-    .option('--store <address>', 'which store: "local" (default), a path, or sqlite:PATH; also PLANTS_STORE')
+    .option('--store <address>', 'which store: "local" (default), a path, sqlite:PATH, http(s)://… or unix:PATH; also PLANTS_STORE')
     .option('--output <format>', 'text or json; by default text on a terminal, json elsewhere')
-    .option('--timeout <duration>', 'how long to wait for a store that is in use: 30s (default), 500ms, 2m')
+    .option('--timeout <duration>', 'how long to wait for a store: 30s (default), 500ms, 2m')
+    .option('--ca-cert <path>', 'trust the PEM certificates in this file, instead of the usual ones')
+    .option('--allow-http', 'send the token without TLS, also to other machines')
     .option('--no-input', 'never ask questions')
     .option('--no-color', 'no colours; also NO_COLOR')
     .helpOption('-h, --help', 'show this help')

@@ -2,7 +2,7 @@ import { shellWord } from './errors.js'
 import { type GlobalFlags, parseDuration, parseOutput } from './flags.js'
 import type { Io, Output } from './io.js'
 import { parseAddress } from './stores/open.js'
-import type { Address } from './stores/store.js'
+import type { Address, OpenOptions } from './stores/store.js'
 
 /** What a run goes by: flag > environment > default. */
 export interface Settings {
@@ -15,8 +15,8 @@ export interface Settings {
   errors: 'text' | 'json'
   /** whether somebody is there to answer questions */
   mayAsk(): boolean
-  /** milliseconds to wait for a store */
-  timeout: number
+  /** what it takes to open the store */
+  opening: OpenOptions
   /** whether to colour what goes to this stream */
   colors(stream: Output): boolean
 }
@@ -24,15 +24,20 @@ export interface Settings {
 /** @throws {PlantsError} `malformed` for a value that a setting cannot have */
 export async function resolveSettings(flags: GlobalFlags, io: Io): Promise<Settings> {
   const output = flags.output === undefined ? undefined : parseOutput('--output', flags.output)
-  return {
+  const settings: Settings = {
     store: await resolveStore(flags, io),
     storeFlag: flags.store === undefined ? '' : ` --store${flags.store.startsWith('-') ? '=' : ' '}${shellWord(flags.store)}`,
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors: output ?? 'text',
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
-    timeout: parseDuration('--timeout', flags.timeout ?? '30s'),
+    opening: {
+      timeout: parseDuration('--timeout', flags.timeout ?? '30s'),
+      clock: io,
+      access: async (address) => (await import('./access.js')).accessTo(address, flags, settings, io),
+    },
     colors: (stream) => mayColor(stream, flags, io),
   }
+  return settings
 }
 
 function resolveStore({ store }: GlobalFlags, { env, resolvePath, dataFolder }: Io): Promise<Address> {

@@ -24,6 +24,17 @@ export function plantTable(columns: number | undefined, style: Style): (page: Ne
   }
 }
 
+/** A table whose columns are as wide as what is in them. */
+export function textTable(titles: string[], rows: string[][], style: Style): string {
+  const widths = titles.map((title, column) => Math.max(title.length, ...rows.map((row) => stringWidth(row[column] ?? ''))))
+  const lineOf = (row: string[]) =>
+    row
+      .map((cell, column) => pad(cell, widths[column] ?? 0))
+      .join(gap)
+      .trimEnd()
+  return [style.faint(lineOf(titles)), ...rows.map(lineOf)].map((text) => `${text}\n`).join('')
+}
+
 interface Row {
   id: string
   name: string

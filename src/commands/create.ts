@@ -5,7 +5,7 @@ import { example, onePlant, readDocument } from '../input.js'
 import type { Io } from '../io.js'
 import { parseInt64, toJson } from '../json.js'
 import { describePlant, styleFor, warn, writeAnswer } from '../output.js'
-import { type Checked, checkNewPlant, isIdempotencyKey, type NewPlant, shorten } from '../plant.js'
+import { type Checked, checkNewPlant, isIdempotencyKey, type NewPlant, type Plant, plantOf, shorten } from '../plant.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { openExistingStore, openStore } from '../stores/open.js'
 import { idTaken } from '../stores/store.js'
@@ -43,16 +43,28 @@ async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const idempotencyKey = parseKey(flags.idempotencyKey)
   const plant = await readPlant(flags, settings, io)
-  const store = await openStore(settings.store, { timeout: settings.timeout, clock: io })
+  const store = await openStore(settings.store, settings.opening)
   try {
     const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
       throw isIdTaken(error) ? withLook(idTaken(plant.id), plant.id, settings) : error
     })
+    if (answer.name !== plant.name || answer.tag !== plant.tag) await warn(io, differs(answer, plant), settings)
     const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
-    await writeAnswer(io, `${text}\n`, `The plant is stored. See it with: plants get ${plant.id}${settings.storeFlag}`)
+    await writeAnswer(
+      io,
+      `${text}\n`,
+      settings.store.kind === 'file'
+        ? `The plant is stored. See it with: plants get ${plant.id}${settings.storeFlag}`
+        : 'The plant is stored',
+    )
   } finally {
     await store.close()
   }
+}
+
+/** What a service answered may not be what it was given; then it is the answer that is shown. */
+function differs(answer: Plant, plant: NewPlant): string {
+  return `The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${toJson({ ...plantOf(plant) })}`
 }
 
 /** A store says of an id no more than that it is taken; of a key it says more. */
@@ -101,7 +113,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   if ('id' in given && 'name' in given) return given
   const checked = checkNewPlant({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
-  const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
+  const store = settings.store.kind === 'file' ? await openExistingStore(settings.store, settings.opening) : undefined
   const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     if (await isTaken(given['id'])) throw withLook(idTaken(checked.plant.id), checked.plant.id, settings)

@@ -29,7 +29,7 @@ async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<vo
   if (!flags.yes && !settings.mayAsk()) {
     throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: 'To delete it without a question, add --yes' })
   }
-  const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
+  const store = await openExistingStore(settings.store, settings.opening)
   try {
     const shown = await store?.get(id)
     if (!shown) throw notFound(id, settings, store !== undefined)

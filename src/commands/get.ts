@@ -20,7 +20,7 @@ export function defineGet(program: Command, io: Io): void {
 async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const id = parseId('id', text)
-  const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
+  const store = await openExistingStore(settings.store, settings.opening)
   try {
     const plant = await store?.get(id)
     if (!plant) throw notFound(id, settings, store !== undefined)

@@ -29,7 +29,7 @@ async function list(flags: ListFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const limit = flags.limit === undefined ? undefined : parseCount('--limit', flags.limit)
   const after = flags.after === undefined ? undefined : parseId('--after', flags.after)
-  const store = await openExistingStore(settings.store, { timeout: settings.timeout, clock: io })
+  const store = await openExistingStore(settings.store, settings.opening)
   try {
     let isEmpty = true
     const write = await pageWriter(settings, io)
@@ -37,7 +37,7 @@ async function list(flags: ListFlags, io: Io): Promise<void> {
       isEmpty = false
       await writeAnswer(io, write(page), 'Run it again')
     }
-    if (!store) await warn(io, `There is no store at ${settings.store.path} yet. plants create makes it`, settings)
+    if (!store) await warn(io, `There is no store at ${settings.store.name} yet. plants create makes it`, settings)
     else if (isEmpty && settings.output === 'text') await warn(io, 'No plants', settings)
   } finally {
     await store?.close()

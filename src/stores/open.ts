@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
-import type { Address, OpenOptions, ReadableStore } from './store.js'
+import type { Address, FileAddress, OpenOptions, PlantStore, ReadableStore, RemoteAddress, TokenStore } from './store.js'
 
 interface Place {
   resolvePath(path: string): string
@@ -15,34 +15,83 @@ interface Place {
  * @throws {PlantsError} `malformed` for an address that leads nowhere
  */
 export async function parseAddress(address: string, source: string, { resolvePath, dataFolder }: Place): Promise<Address> {
-  if (address === 'local') return { path: join(await dataFolder(), 'plants.db'), isDefault: true }
+  if (address === 'local') return fileAddress(join(await dataFolder(), 'plants.db'), true)
+  if (address.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${address}`)
+  if (/^https?:/i.test(address)) return parseUrl(address, source)
+  if (/^unix:/i.test(address)) return parseSocket(address, source, resolvePath)
   const path = address.replace(/^sqlite:/i, '')
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(address)}`)
   if (path === address) checkPath(path, source)
-  if (path.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${path}`)
-  return { path: resolvePath(path), isDefault: false }
+  return fileAddress(resolvePath(path), false)
+}
+
+function fileAddress(path: string, isDefault: boolean): FileAddress {
+  return { kind: 'file', path, name: path, isDefault }
 }
 
 /** Refuses a word that is no path, and what belongs to another kind of store. */
 function checkPath(path: string, source: string): void {
-  const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(https?|unix|file|postgres|postgresql):/i.exec(path)
+  const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(file|postgres|postgresql):/i.exec(path)
   if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
   if (!/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) throw refuse(source, `names no store: ${JSON.stringify(path)}`)
 }
 
-function refuse(source: string, why: string): PlantsError {
-  return new PlantsError('malformed', `${source} ${why}`, { hint: 'A store is "local", a path such as ./plants.db, or sqlite:PATH' })
+function parseUrl(address: string, source: string): RemoteAddress {
+  if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) throw refuse(source, 'is not a valid URL')
+  const url = new URL(address)
+  // What stands in front of an @ is a password to be, and must not be shown again.
+  if (url.username || url.password) throw refuse(source, 'holds a user name or a password; a store takes a token', tokenHint)
+  if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'is a base url, which has no "?" and no "#"')
+  url.pathname = url.pathname.replace(/\/+$/, '')
+  return { kind: 'remote', name: url.href.replace(/\/$/, ''), url }
 }
 
-/** Opens a store to create plants in it; the file is made when it is not there. */
-export async function openStore(address: Address, options: OpenOptions): Promise<ReadableStore> {
-  const { SqliteStore } = await import('./sqlite.js')
-  return SqliteStore.open(address, options)
+const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'
+
+/** `unix:/path.sock`, or `unix:/path.sock:/base` */
+function parseSocket(address: string, source: string, resolvePath: (path: string) => string): RemoteAddress {
+  const [, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(address) ?? []
+  if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
+  const { url } = parseUrl(`http://localhost${base}`, source)
+  const socketPath = resolvePath(path)
+  const basePath = url.pathname.replace(/\/$/, '')
+  return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
+}
+
+const addresses = 'A store is "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
+
+function refuse(source: string, why: string, hint = addresses): PlantsError {
+  return new PlantsError('malformed', `${source} ${why}`, { hint })
+}
+
+/** Opens a store to create plants in it; a file is made when it is not there. */
+export async function openStore(address: Address, options: OpenOptions): Promise<PlantStore> {
+  if (address.kind === 'file') return openFile(address, options)
+  const { RemoteStore } = await import('./remote.js')
+  return RemoteStore.open(address, options)
 }
 
 /** Opens a store to read it or to remove from it; undefined when there is none yet, and none is made. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
   const { SqliteStore } = await import('./sqlite.js')
-  return SqliteStore.openExisting(address, options)
+  return SqliteStore.openExisting(readable(address), options)
+}
+
+/** Opens a store to put a service in front of it, or to manage who may use that. */
+export function openStoreWithTokens(address: Address, options: OpenOptions): Promise<PlantStore & { tokens: TokenStore }> {
+  return openFile(readable(address), options)
+}
+
+/** @throws {PlantsError} `malformed` for a store that can do nothing but create */
+function readable(address: Address): FileAddress {
+  if (address.kind === 'file') return address
+  throw new PlantsError('malformed', `${address.name} is a remote store, and its service can create plants, but nothing else`, {
+    hint: 'Use plants create with it, or do this where its file is',
+  })
+}
+
+async function openFile(address: FileAddress, options: OpenOptions): Promise<ReadableStore & { tokens: TokenStore }> {
+  const { SqliteStore } = await import('./sqlite.js')
+  return SqliteStore.open(address, options)
 }

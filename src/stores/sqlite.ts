@@ -5,11 +5,22 @@ import { explainFailure } from './sqlite/failure.js'
 import { fileHasContent, identityOf, isFrozen, makeFile, openToRead, openToWrite, realPathOf, secure, stampOf } from './sqlite/file.js'
 import { whenFree } from './sqlite/lock.js'
 import { identify, migrate } from './sqlite/schema.js'
+import { SqliteTokens } from './sqlite/tokens.js'
 import { Writer } from './sqlite/writer.js'
-import { type Address, type CreateOptions, idTaken, keyTaken, type ListQuery, type OpenOptions, type ReadableStore } from './store.js'
+import {
+  type CreateOptions,
+  type FileAddress,
+  idTaken,
+  keyTaken,
+  type ListQuery,
+  type OpenOptions,
+  type ReadableStore,
+  type TokenStore,
+} from './store.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
 export class SqliteStore implements ReadableStore {
+  readonly tokens: TokenStore
   readonly #db: Database
   readonly #path: string
   readonly #options: OpenOptions
@@ -26,10 +37,15 @@ export class SqliteStore implements ReadableStore {
     this.#path = path
     this.#options = options
     this.#writer = new Writer(this.#db, path, { ...options, identity })
+    this.tokens = new SqliteTokens({
+      prepare: (sql) => this.#prepare(sql),
+      read: (read) => this.#read(read),
+      write: (work) => this.#writer.write(work),
+    })
   }
 
   /** Opens the file; makes or migrates it first where that is needed. */
-  static open(address: Address, options: OpenOptions): Promise<SqliteStore> {
+  static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
     const path = realPathOf(address.path)
     return explained(path, async () => {
       makeFile({ ...address, path })
@@ -40,7 +56,7 @@ export class SqliteStore implements ReadableStore {
   }
 
   /** Opens the file if it is there and holds a store. */
-  static openExisting(address: Address, options: OpenOptions): Promise<SqliteStore | undefined> {
+  static openExisting(address: FileAddress, options: OpenOptions): Promise<SqliteStore | undefined> {
     const path = realPathOf(address.path)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined

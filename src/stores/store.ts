@@ -42,12 +42,29 @@ export interface ListQuery {
   tag?: string | undefined
 }
 
-/** Where an address leads: to an SQLite file. */
-export interface Address {
+/** Where plants are kept: in a file here, or behind a service. */
+export type Address = FileAddress | RemoteAddress
+
+/** An SQLite file. */
+export interface FileAddress {
+  kind: 'file'
   /** absolute */
   path: string
+  /** the path once more: what people call the store */
+  name: string
   /** the program's own place, whose folder is made when it is not there */
   isDefault: boolean
+}
+
+/** A Plant Store service. */
+export interface RemoteAddress {
+  kind: 'remote'
+  /** the address as people write it, without a slash at its end; a token is bound to it */
+  name: string
+  /** the specification's base_url, without a slash at its end */
+  url: URL
+  /** absolute path of the Unix socket that leads there */
+  socketPath?: string
 }
 
 /** What a store needs in order to wait; `Io` is one. */
@@ -61,9 +78,48 @@ export interface Clock {
 }
 
 export interface OpenOptions {
-  /** milliseconds that a call may wait for its turn */
+  /** milliseconds that a call may wait for its turn, or for an answer */
   timeout: number
   clock: Clock
+  /** creates that share a commit at most; 1000 when not given */
+  batchLimit?: number
+  /** told how many creates a commit held */
+  onCommit?(count: number): void
+  /** what a remote store takes besides */
+  access(address: RemoteAddress): Promise<Access>
+}
+
+/** What it takes to reach a remote store. */
+export interface Access {
+  token: string
+  userAgent: string
+  /** whether it is this machine, about which no proxy is asked */
+  isLoopback: boolean
+  /** PEM certificates that are trusted instead of the system's */
+  ca: string | undefined
+  /** HTTP_PROXY, HTTPS_PROXY and NO_PROXY */
+  proxies: { http: string; https: string; none: string }
+  /** tells a person that something takes longer */
+  notify(text: string): Promise<void>
+}
+
+/** The bearer tokens of a store, of which only the SHA-256 is kept. */
+export interface TokenStore {
+  /** @param digest SHA-256 of the token */
+  find(digest: Uint8Array): Promise<Token | undefined>
+  add(digest: Uint8Array, token: Omit<Token, 'id' | 'revokedAt'>): Promise<Token>
+  /** All of them, revoked ones too, in the order in which they were made. */
+  list(): Promise<Token[]>
+  /** @returns the token as it is now, or undefined when there is none */
+  revoke(id: bigint, at: Date): Promise<Token | undefined>
+}
+
+export interface Token {
+  id: bigint
+  note: string | undefined
+  createdAt: Date
+  expiresAt: Date | undefined
+  revokedAt: Date | undefined
 }
 
 /** What every store says of an id that it has given away. */

@@ -48,9 +48,11 @@ function ioOf(
     env,
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
     dataFolder: async () => '/nonexistent/data',
+    configFolder: async () => '/nonexistent/config',
     signal,
     argumentsAreExact: () => true,
     now: () => performance.now(),
+    time: Date.now,
     random: Math.random,
   }
 }
@@ -67,6 +69,10 @@ class Captured implements Output {
 
   async write(text: string): Promise<void> {
     this.text += text
+  }
+
+  async log(line: string): Promise<void> {
+    this.text += line
   }
 
   stream(): NodeJS.WritableStream {

@@ -1,10 +1,16 @@
 import { onTestFinished } from 'vitest'
-import type { OpenOptions } from '../../src/stores/store.js'
+import type { FileAddress, OpenOptions } from '../../src/stores/store.js'
 
 /** What a store needs to wait, with a time-out that a test can outlast. */
 export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
-  return { timeout: 10_000, clock, ...options }
+  const access = () => Promise.reject(new Error('No remote store is expected here'))
+  return { timeout: 10_000, clock, access, ...options }
+}
+
+/** The address of a file that is not the program's own. */
+export function fileAddress(path: string): FileAddress {
+  return { kind: 'file', path, name: path, isDefault: false }
 }
 
 /** Closes a store when the test is over. */

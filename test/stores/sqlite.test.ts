@@ -23,7 +23,7 @@ import type { ReadableStore } from '../../src/stores/store.js'
 import { fill } from '../helpers/fill.js'
 import { bin } from '../helpers/process.js'
 import { type Result, runPlants } from '../helpers/run.js'
-import { closedAfterTest, openOptions } from '../helpers/store.js'
+import { closedAfterTest, fileAddress, openOptions } from '../helpers/store.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
 
@@ -32,9 +32,9 @@ describeReadableStore('the embedded store', openEmpty)
 
 async function openEmpty(): Promise<Subject<ReadableStore>> {
   const path = join(temporaryFolder(), 'plants.db')
-  const store = closedAfterTest(await SqliteStore.open({ path, isDefault: false }, openOptions()))
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
   const look = async (id: bigint) => {
-    const other = await SqliteStore.openExisting({ path, isDefault: false }, openOptions())
+    const other = await SqliteStore.openExisting(fileAddress(path), openOptions())
     const plant = await other?.get(id)
     await other?.close()
     return plant
@@ -49,7 +49,7 @@ describe('the file of a store', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(pragma(path, 'journal_mode')).toBe('wal')
     expect(pragma(path, 'application_id')).toBe(0x706c6e74)
-    expect(pragma(path, 'user_version')).toBe(1)
+    expect(pragma(path, 'user_version')).toBe(2)
     expect(query(path, "SELECT strict FROM pragma_table_list WHERE name = 'plants'")).toEqual([{ strict: 1 }])
   })
 
@@ -106,7 +106,7 @@ describe('the file of a store', () => {
   ])('takes no plant when it was %s while a create waited', async (_, change) => {
     const path = join(await storeIn(temporaryFolder()), 'plants.db')
     copyFileSync(path, `${path}.backup`)
-    const store = closedAfterTest(await SqliteStore.open({ path, isDefault: false }, openOptions()))
+    const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
     const other = open(path)
     other.exec('BEGIN IMMEDIATE')
     const create = store.create({ id: 2n, name: 'Moss' })
@@ -151,7 +151,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     [
       'a store of a newer version',
       (path) => open(path).exec(`PRAGMA application_id=${0x706c6e74}; PRAGMA user_version=99; CREATE TABLE t (x)`),
-      '{} was written by a newer version of plants (schema 99, this one knows 1)',
+      '{} was written by a newer version of plants (schema 99, this one knows 2)',
       'Update plants',
     ],
     ['a folder', (path) => mkdirSync(path), '{} is a folder, not a store', 'Name a file in it: --store {}/plants.db'],
@@ -205,7 +205,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
 
   test('a path that is not UTF-8', async () => {
     const err =
-      'plants: PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD: /\ufffd.db\n  A store is "local", a path such as ./plants.db, or sqlite:PATH\n'
+      'plants: PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD: /\ufffd.db\n  A store is "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH\n'
     expect(await runPlants(['list'], { env: { PLANTS_STORE: '/\ufffd.db' } })).toEqual({ code: 2, out: '', err })
   })
 
@@ -248,11 +248,11 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
 
 describe('a damaged store is named as that, and what is whole in it can be read:', () => {
   test.each<[string, (path: string) => void, string]>([
-    ['a page that was overwritten', (path) => overwrite(path, 4096 * 3, 4096), 'database disk image is malformed'],
+    ['a page that was overwritten', (path) => overwrite(path, 4096 * 6, 4096), 'database disk image is malformed'],
     ['a file that was cut', (path) => truncateSync(path, 8192), 'database disk image is malformed'],
   ])('%s', async (_, damage, what) => {
     const path = join(temporaryFolder(), 'plants.db')
-    const store = await SqliteStore.open({ path, isDefault: false }, openOptions())
+    const store = await SqliteStore.open(fileAddress(path), openOptions())
     await Promise.all(Array.from({ length: 200 }, (__, index) => store.create({ id: BigInt(index), name: 'F'.repeat(500) })))
     await store.close()
     query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')

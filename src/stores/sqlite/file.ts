@@ -2,7 +2,7 @@ import { chmodSync, closeSync, existsSync, fchmodSync, fsyncSync, mkdirSync, ope
 import { dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { systemCode } from '../../errors.js'
-import type { Address } from '../store.js'
+import type { FileAddress } from '../store.js'
 import { connect, type Database } from './driver.js'
 import { isFull, isWritable, notOurs } from './failure.js'
 
@@ -20,7 +20,7 @@ export function realPathOf(path: string): string {
  * because SQLite would make it readable for others. It is never opened here once it exists: closing it again would
  * drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
  */
-export function makeFile({ path, isDefault }: Address): void {
+export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefault'>): void {
   if (isDefault) makeFolder(dirname(path))
   try {
     const fd = openSync(path, 'wx', 0o600)

@@ -2,28 +2,12 @@ import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { PlantsError, systemCode } from '../../errors.js'
 import type { Clock } from '../store.js'
+import { wait } from '../wait.js'
 import { isBusy } from './failure.js'
 
-/**
- * Waits a moment, longer after each try and never the same for two processes.
- *
- * @throws the reason of the signal, when that aborts first
- */
-export function pause(tries: number, clock: Clock): Promise<void> {
-  const signal = clock.signal
-  signal.throwIfAborted()
-  const milliseconds = 1 + clock.random() * Math.min(2 ** tries, 50)
-  return new Promise((resolve, reject) => {
-    const abort = () => {
-      clearTimeout(timer)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort)
-      resolve()
-    }, milliseconds)
-    signal.addEventListener('abort', abort, { once: true })
-  })
+/** Waits a moment, longer after each try and never the same for two processes. Throws the reason of the signal, when that aborts first. */
+export function pause(tries: number, { random, signal }: Clock): Promise<void> {
+  return wait(1 + random() * Math.min(2 ** tries, 50), [signal])
 }
 
 /** Calls again while SQLite is busy, until the time is over. */

@@ -66,14 +66,24 @@ const table = `CREATE TABLE plants (
 /** A key is unique among the plants that have one: an index over them alone is free for all others. */
 const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
 
+/** Who may use the service in front of this store. Times are milliseconds since 1970. A row stays when its token is revoked, so that no id comes twice. */
+const tokens = `CREATE TABLE tokens (
+  id INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE,
+  note TEXT,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  revoked_at INTEGER
+) STRICT`
+
 /**
  * The steps from an empty file to the newest schema. The version of a file counts the steps it has taken; a step that has
  * been released is never changed, only followed by another.
  */
-const migrations: readonly string[] = [`${table}; ${keys}`]
+const migrations: readonly string[] = [`${table}; ${keys}`, tokens]
 
 /** What the newest schema reads like in `sqlite_schema`. A trigger or a view more, and nothing that is stored could be relied on. */
-const schemaText = `${table};${keys}`
+const schemaText = `${table};${keys};${tokens}`
 
 /** The version of the newest schema. */
 export const schemaVersion = migrations.length

@@ -14,7 +14,7 @@ interface Job {
 }
 
 /** Jobs in one transaction at most, so that others get a turn: about 10 ms. */
-const batchSize = 1000
+const usualBatch = 1000
 
 /**
  * Writes to one connection, in turn. What waits at the same moment goes into one transaction and one fsync,
@@ -75,8 +75,9 @@ export class Writer {
   async #run(): Promise<void> {
     for (let tries = 0; this.#jobs.length > 0; tries += 1) {
       if (this.#begin()) {
-        this.#commit(this.#jobs.splice(0, batchSize))
+        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? usualBatch))
         tries = 0
+        if (this.#jobs.length > 0) await new Promise(setImmediate) // whatever else the process has to do gets its turn
       } else await this.#wait(tries)
     }
     this.#isRunning = false
@@ -108,6 +109,7 @@ export class Writer {
     try {
       answers = jobs.map((job) => job.run())
       this.#db.exec('COMMIT')
+      this.#options.onCommit?.(jobs.length)
       if (this.#isInPlace()) for (const answer of answers) answer()
       else failEach(jobs, unknownOutcome(`${this.#path} was deleted or replaced`))
     } catch (error) {

@@ -1,0 +1,61 @@
+import { readFileSync } from 'node:fs'
+import { version } from '../package.json'
+import { findToken } from './credentials.js'
+import { PlantsError, systemCode } from './errors.js'
+import type { GlobalFlags } from './flags.js'
+import type { Io } from './io.js'
+import { warn } from './output.js'
+import type { Settings } from './settings.js'
+import type { Access, RemoteAddress } from './stores/store.js'
+
+/**
+ * What it takes to reach a remote store.
+ *
+ * @throws {PlantsError} `unauthorized` without a token, `malformed` where the token would be seen on its way
+ */
+export async function accessTo(address: RemoteAddress, flags: GlobalFlags, settings: Settings, io: Io): Promise<Access> {
+  const found = await findToken(address, io)
+  if (!found) {
+    const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${settings.storeFlag}`
+    throw new PlantsError('unauthorized', `There is no token for ${address.name}`, { hint })
+  }
+  if (isOpenToAll(address) && !flags.allowHttp) {
+    const hint = 'Use https://, or, where the network is yours alone, add --allow-http'
+    throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
+  }
+  const { env } = io
+  const variable = (name: string) => env[name.toLowerCase()] || env[name] || ''
+  return {
+    token: found.token,
+    userAgent: `plants/${version}`,
+    isLoopback: isLoopback(address.url.hostname),
+    ca: flags.caCert === undefined ? undefined : readCertificates(flags.caCert, io),
+    proxies: { http: variable('HTTP_PROXY'), https: variable('HTTPS_PROXY'), none: variable('NO_PROXY') },
+    notify: (text) => warn(io, text, settings),
+  }
+}
+
+function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
+  return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
+}
+
+/** Whether a host is this very machine, whatever the network says. */
+export function isLoopback(hostname: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
+}
+
+function readCertificates(path: string, { resolvePath }: Io): string {
+  const hint = 'Give a file of PEM certificates with --ca-cert'
+  try {
+    const text = readFileSync(resolvePath(path), 'utf8')
+    if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    throw new PlantsError('malformed', `Could not read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`, {
+      hint,
+      cause: error,
+    })
+  }
+  throw new PlantsError('malformed', `${path} holds no PEM certificate`, { hint })
+}

@@ -1,0 +1,96 @@
+import { readFileSync, statSync } from 'node:fs'
+import { checkToken } from '../credentials.js'
+import { PlantsError, systemCode } from '../errors.js'
+import type { Io } from '../io.js'
+import type { Settings } from '../settings.js'
+import type { TokenStore } from '../stores/store.js'
+import { changingTokens, type FindToken, fixedTokens, isUsable, tokensOfStore } from './guard.js'
+import { digestOf, newToken } from './tokens.js'
+
+interface Sources {
+  tokenFile: string | undefined
+  settings: Settings
+  io: Io
+  complain(message: string): void
+}
+
+/**
+ * Who may use a service: those with a token from PLANTS_SERVE_TOKEN or from a file, if there is one of these, else those
+ * with a token of the store. On a terminal a store without one gets one, which is shown there.
+ *
+ * @throws {PlantsError} `unauthorized` when nobody could come in, `malformed` for tokens that are none
+ */
+export async function callersOf(tokens: TokenStore, sources: Sources): Promise<FindToken> {
+  const { tokenFile, io, complain } = sources
+  const given = io.env['PLANTS_SERVE_TOKEN']?.trim()
+  const fixed = given ? fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']])) : undefined
+  if (given && given.length < shortToken) complain('PLANTS_SERVE_TOKEN is short enough to be guessed')
+  if (tokenFile === undefined) return fixed ?? storeTokens(tokens, sources)
+  const path = io.resolvePath(tokenFile)
+  const read = tokenFileReader(path, complain)
+  const inFile = changingTokens(readTokens(path), read, io.now)
+  return fixed ? (token) => fixed(token) ?? inFile(token) : inFile
+}
+
+/** characters below which a token is warned of */
+const shortToken = 16
+
+async function storeTokens(tokens: TokenStore, { settings, io }: Sources): Promise<FindToken> {
+  const isOpen = (await tokens.list()).some((token) => isUsable(token, io.time()))
+  if (!isOpen && !io.stderr.isTerminal) {
+    const hint = `Make one with: plants tokens create${settings.storeFlag}`
+    throw new PlantsError('unauthorized', `${settings.store.name} has no token that is valid, so nobody could use the service`, { hint })
+  }
+  if (!isOpen) await makeFirst(tokens, io)
+  return tokensOfStore(tokens, io)
+}
+
+async function makeFirst(tokens: TokenStore, io: Io): Promise<void> {
+  const token = newToken()
+  await tokens.add(digestOf(token), { note: 'made by plants serve', createdAt: new Date(io.time()), expiresAt: undefined })
+  await io.stderr.write(`The store had no token. This one is shown only now:\n\n  ${token}\n\n`)
+}
+
+/** Reads a file of tokens again when it has changed; one that is broken changes nothing. */
+function tokenFileReader(path: string, complain: (message: string) => void): () => ReadonlyMap<string, string> | undefined {
+  let stamp = stampOf(path)
+  return () => {
+    const now = stampOf(path)
+    if (now === stamp) return undefined
+    stamp = now
+    try {
+      return readTokens(path)
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      complain(`${error.message}. The tokens that were in it before are still accepted`)
+      return undefined
+    }
+  }
+}
+
+function stampOf(path: string): string {
+  const stats = statSync(path, { throwIfNoEntry: false, bigint: true })
+  return stats ? `${stats.ino}:${stats.size}:${stats.mtimeNs}` : 'none'
+}
+
+/** The tokens in a file, by the lines on which they stand. */
+function readTokens(path: string): ReadonlyMap<string, string> {
+  const lines = readText(path).split(/\r?\n/)
+  const tokens = lines.flatMap((line, index): [string, string][] => {
+    const name = `line ${index + 1}`
+    return line.trim() === '' ? [] : [[checkToken(line.trim(), `The token in ${path}, ${name},`), `${name} of the token file`]]
+  })
+  if (tokens.length > 0) return new Map(tokens)
+  throw new PlantsError('malformed', `${path} holds no token`, { hint: 'Write one a line into it' })
+}
+
+function readText(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    const message = `Could not read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`
+    throw new PlantsError('malformed', message, { hint: 'Give a file of tokens, one a line, with --token-file', cause: error })
+  }
+}

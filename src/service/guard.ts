@@ -1,0 +1,91 @@
+import { timingSafeEqual } from 'node:crypto'
+import type { Token, TokenStore } from '../stores/store.js'
+import { type Refused, refused } from './refusal.js'
+import { digestOf } from './tokens.js'
+
+/** Tells the name of a token, as a log may show it, or that it is not accepted. */
+export type FindToken = (token: string) => string | undefined | Promise<string | undefined>
+
+/**
+ * Finds out who asks, from the header Authorization (RFC 6750).
+ *
+ * @returns the name of the token
+ * @throws {Refused} with `error` 401
+ */
+export function authenticate(authorization: string | undefined, findToken: FindToken): string | Promise<string> {
+  const token = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization ?? '')?.[1]
+  if (token === undefined) throw unauthorized('No bearer token: it goes into the header Authorization, as "Bearer TOKEN"', '')
+  const name = findToken(token)
+  return typeof name === 'object' ? name.then(accept) : accept(name)
+}
+
+function accept(name: string | undefined): string {
+  if (name === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
+  return name
+}
+
+function unauthorized(message: string, parameter: string): Refused {
+  return refused(401, message, { 'WWW-Authenticate': `Bearer realm="plants"${parameter}` })
+}
+
+/** milliseconds after which a token is looked for again: one that was revoked gets no further */
+const freshness = 500
+
+/**
+ * Accepts the tokens of a store. They are found by their SHA-256, so that the time it takes tells nothing about a token.
+ *
+ * @param now milliseconds, never going back
+ * @param time milliseconds since 1970
+ */
+export function tokensOfStore(store: TokenStore, { now, time }: { now(): number; time(): number }): FindToken {
+  const known = new Map<string, { token: Token; until: number }>()
+  const nameOf = (token: Token) => (isUsable(token, time()) ? String(token.id) : undefined)
+  return (text) => {
+    const digest = digestOf(text)
+    const key = digest.toString('latin1')
+    const found = known.get(key)
+    if (found !== undefined && found.until > now()) return nameOf(found.token)
+    known.delete(key)
+    return store.find(digest).then((token) => {
+      if (token === undefined) return undefined
+      known.set(key, { token, until: now() + freshness })
+      return nameOf(token)
+    })
+  }
+}
+
+/** Whether a token is neither revoked nor expired. */
+export function isUsable({ revokedAt, expiresAt }: Token, time: number): boolean {
+  return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > time)
+}
+
+/** Accepts fixed tokens, by the names that they have. They are compared in constant time, all of them each time. */
+export function fixedTokens(names: ReadonlyMap<string, string>): FindToken {
+  const tokens = [...names].map(([token, name]) => ({ digest: digestOf(token), name }))
+  return (text) => {
+    const digest = digestOf(text)
+    return tokens.reduce<string | undefined>((found, token) => (timingSafeEqual(token.digest, digest) ? token.name : found), undefined)
+  }
+}
+
+/**
+ * Accepts tokens that may change, by the names that they have.
+ *
+ * @param read gives other tokens than before, or undefined when they are the same
+ */
+export function changingTokens(
+  first: ReadonlyMap<string, string>,
+  read: () => ReadonlyMap<string, string> | undefined,
+  now: () => number,
+): FindToken {
+  let find = fixedTokens(first)
+  let until = now() + freshness
+  return (text) => {
+    if (until <= now()) {
+      const names = read()
+      if (names) find = fixedTokens(names)
+      until = now() + freshness
+    }
+    return find(text)
+  }
+}

@@ -1,0 +1,84 @@
+import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import { connect, type Server } from 'node:net'
+import { PlantsError, systemCode } from '../errors.js'
+
+/** Where a server listens: at a port of a host, or at the absolute path of a Unix socket. */
+export type Place = { host: string; port: number } | { path: string }
+
+/**
+ * Listens; a Unix socket that was left behind is replaced.
+ *
+ * @returns the port; 0 for a socket
+ * @throws {PlantsError} when it cannot
+ */
+export async function listen(server: Server, place: Place): Promise<number> {
+  if ('path' in place) await removeStale(place.path)
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(place, () => {
+        server.off('error', reject)
+        resolve()
+      })
+    })
+  } catch (error) {
+    throw explain(error, place)
+  }
+  if ('path' in place) chmodSync(place.path, 0o660) // whoever connects needs a token as well
+  const address = server.address()
+  return typeof address === 'object' && address !== null ? address.port : 0
+}
+
+/** Whether only this machine can come in. */
+export function isLoopback(place: Place): boolean {
+  return 'path' in place || /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(place.host)
+}
+
+async function removeStale(path: string): Promise<void> {
+  const stats = lstatSync(path, { throwIfNoEntry: false })
+  if (!stats) return
+  if (!stats.isSocket())
+    throw new PlantsError('malformed', `${path} is there already, and is no socket`, { hint: 'Give another path with --socket' })
+  if (await answers(path)) throw inUse(path, 'Stop the other service, or give another path with --socket')
+  unlinkSync(path)
+}
+
+function answers(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path)
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
+
+function inUse(what: string, hint: string): PlantsError {
+  return new PlantsError('unavailable', `${what} is in use by another program`, { hint, retryable: true })
+}
+
+function explain(error: unknown, place: Place): unknown {
+  const name = 'path' in place ? place.path : `Port ${place.port} of ${place.host}`
+  const other = 'path' in place ? '--socket' : '--port'
+  const refuse = (message: string, hint: string) => new PlantsError('malformed', message, { hint, cause: error })
+  switch (systemCode(error)) {
+    case 'EADDRINUSE':
+      return inUse(name, 'path' in place ? 'Give another path with --socket' : 'Give another with --port, or 0 for any that is free')
+    case 'EACCES':
+    case 'EPERM':
+      return refuse(`This user may not listen at ${name}`, `Give another with ${other}; ports below 1024 are often kept for root`)
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'EAFNOSUPPORT':
+      return refuse(
+        `${'path' in place ? place.path : place.host} is no address of this machine`,
+        'Give --host 127.0.0.1, or 0.0.0.0 for all of them',
+      )
+    case 'ENOENT':
+    case 'ENOTDIR':
+    case 'EINVAL':
+    case 'ENAMETOOLONG':
+      return refuse(`There cannot be a socket at ${name}`, 'Its folder must exist, and the path be shorter than 108 bytes')
+    default:
+      return error
+  }
+}

@@ -1,0 +1,55 @@
+import { PlantsError } from '../errors.js'
+import { toJson } from '../json.js'
+
+/** What the service answers when it does not create a plant: the specification's Error, the status, and what else HTTP wants. */
+export interface Refusal {
+  status: number
+  error: number
+  message: string
+  headers?: Record<string, string>
+}
+
+/** A refusal on its way to the one place that answers. */
+export class Refused extends Error {
+  readonly refusal: Refusal
+
+  constructor(refusal: Refusal, cause?: unknown) {
+    super(refusal.message, { cause })
+    this.refusal = refusal
+  }
+}
+
+/** A refusal of the operation itself: the status is 400, as the specification says, and `error` tells the reason. */
+export function refused(error: 400 | 401 | 409 | 413 | 415 | 422, message: string, headers?: Record<string, string>): Refused {
+  return new Refused(headers ? { status: 400, error, message, headers } : { status: 400, error, message })
+}
+
+/** A refusal outside of the operation: the status is the `error`. */
+export function refusedWith(status: 404 | 405 | 408 | 431 | 500 | 503, message: string, headers?: Record<string, string>): Refused {
+  return new Refused(headers ? { status, error: status, message, headers } : { status, error: status, message })
+}
+
+/** "Come again, nothing was stored": in how many seconds. */
+export const comeAgain = { 'Retry-After': '1' }
+
+/**
+ * What a caller gets to know of a failure. Of the inside it gets no more than the id of the request.
+ *
+ * @param requestId what the log calls the request
+ */
+export function refusalOf(error: unknown, requestId: string): Refusal {
+  if (error instanceof Refused) return error.refusal
+  const kind = error instanceof PlantsError ? error.kind : 'defect'
+  const inside = `Ask its operator about the request ${requestId}`
+  if (error instanceof PlantsError && kind === 'conflict') return { status: 400, error: 409, message: error.message }
+  if (kind === 'unavailable') {
+    return { status: 503, error: 503, message: `The store is not available, and nothing was stored. ${inside}`, headers: comeAgain }
+  }
+  const message = kind === 'unknownOutcome' ? 'Whether the plant is stored is not known' : 'The service made a mistake'
+  return { status: 500, error: 500, message: `${message}. ${inside}` }
+}
+
+/** The specification's Error. */
+export function errorBody({ error, message }: Refusal): string {
+  return toJson({ error, message })
+}

@@ -1,0 +1,114 @@
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer as createSecureServer } from 'node:https'
+import { type Socket, Server as SocketServer } from 'node:net'
+import type { Duplex } from 'node:stream'
+import type { Exchange } from './app.js'
+import { answerAndClose, answerParserError, answerRaw } from './parser-errors.js'
+import { refused, refusedWith } from './refusal.js'
+
+/** What a connection may cost. Times are in milliseconds, sizes in bytes. */
+export interface Limits {
+  headerLimit: number
+  headerTimeout: number
+  requestTimeout: number
+  keepAlive: number
+  connectionLimit: number
+}
+
+export interface Tls {
+  cert: string
+  key: string
+}
+
+/**
+ * A server of node:http that gives each request an answer of ours, also those that its parser refuses, and that can stop
+ * without leaving one unanswered.
+ */
+export class HttpServer {
+  readonly server: Server
+  readonly #connections = new Set<Socket>()
+  readonly #open = new Set<ServerResponse>()
+  readonly #record: (exchange: Exchange) => void
+  isDraining = false
+
+  /** @param record told of each request that did not get as far as the handler */
+  constructor(handler: RequestListener, limits: Limits, tls: Tls | undefined, record: (exchange: Exchange) => void) {
+    const options = {
+      maxHeaderSize: limits.headerLimit,
+      headersTimeout: limits.headerTimeout,
+      requestTimeout: limits.requestTimeout,
+      keepAliveTimeout: limits.keepAlive,
+      connectionsCheckingInterval: Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2),
+      requireHostHeader: false,
+    }
+    this.#record = record
+    const listener = this.#listenerOf(handler)
+    this.server = tls
+      ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }, listener)
+      : createServer(options, listener)
+    this.server.maxConnections = limits.connectionLimit
+    this.server.on('connection', (socket: Socket) => {
+      this.#connections.add(socket)
+      socket.once('close', () => this.#connections.delete(socket))
+    })
+    this.#answerOddities(listener)
+  }
+
+  /** Lets no one in any more, answers what was received, and closes; what is not done in time is cut off. */
+  async drain(milliseconds: number): Promise<void> {
+    this.isDraining = true
+    for (const response of this.#open) response.shouldKeepAlive = false
+    await new Promise(setImmediate) // who is in the queue of the socket comes in first
+    // The close of http.Server would cut off connections that a request may be on its way through.
+    const closed = new Promise<void>((resolve) => SocketServer.prototype.close.call(this.server, () => resolve()))
+    const grace = setTimeout(() => this.#closeIdle(), Math.min(idleGrace, milliseconds))
+    const end = setTimeout(() => this.server.closeAllConnections(), milliseconds)
+    await closed
+    for (const timer of [grace, end]) clearTimeout(timer)
+  }
+
+  /** Closes connections that bring no request. */
+  #closeIdle(): void {
+    this.server.closeIdleConnections()
+    for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
+  }
+
+  #listenerOf(handler: RequestListener): RequestListener {
+    return (request, response) => {
+      this.#open.add(response)
+      response.once('close', () => this.#open.delete(response))
+      if (this.isDraining) response.shouldKeepAlive = false
+      handler(request, response)
+    }
+  }
+
+  #answerOddities(listener: RequestListener): void {
+    this.server.on('clientError', (error: Error, socket: Duplex) => {
+      const open = [...this.#open].filter((response) => response.req.socket === socket)
+      const answered = answerParserError(error, socket, open)
+      if (answered) this.#record(answered)
+    })
+    // Whoever waits for "100 Continue" is told what is wrong before it sends the body, and then may not send it at all.
+    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+      const { shouldKeepAlive } = response
+      response.shouldKeepAlive = false
+      request.once('resume', () => {
+        if (response.headersSent) return
+        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining
+        response.writeContinue()
+      })
+      listener(request, response)
+    })
+    this.server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) => {
+      answerAndClose(response, refused(400, 'This Expect is not supported, only 100-continue').refusal)
+      this.#record({ outcome: '400', code: 'EXPECT' })
+    })
+    this.server.on('connect', (_: IncomingMessage, socket: Duplex) => {
+      answerRaw(socket, refusedWith(404, 'This is no proxy').refusal)
+      this.#record({ outcome: '404', code: 'CONNECT' })
+    })
+  }
+}
+
+/** milliseconds in which a connection that was kept alive may still bring a request */
+const idleGrace = 500

@@ -1,0 +1,95 @@
+import { randomBytes } from 'node:crypto'
+import type { Output } from '../io.js'
+import type { PlantStore, TokenStore } from '../stores/store.js'
+import { adminServer } from './admin.js'
+import { buildApp, type Exchange } from './app.js'
+import type { FindToken } from './guard.js'
+import { isLoopback, listen, type Place } from './listen.js'
+import { logStream } from './log.js'
+import { Metrics } from './metrics.js'
+import { HttpServer, type Limits, type Tls } from './server.js'
+
+export interface ServiceOptions {
+  /** @param onCommit told how many creates a commit held */
+  openStore(onCommit: (count: number) => void): Promise<PlantStore & { tokens: TokenStore }>
+  /** @param complain tells who runs the service that something is wrong */
+  findCallers(tokens: TokenStore, complain: (message: string) => void): Promise<FindToken>
+  place: Place
+  /** "" or "/v1" */
+  basePath: string
+  tls: Tls | undefined
+  /** where `/live`, `/ready` and `/metrics` are; nowhere when undefined */
+  admin: Place | undefined
+  limits: Limits & { bodyLimit: number; queueLimit: number }
+  log: { output: Output; level: string }
+}
+
+/** A store behind the specification's HTTP operation. */
+export interface Service {
+  /** the base_url, as `--store` takes it */
+  address: string
+  /** Answers what was received, then closes; what is not done in so many milliseconds is cut off. */
+  drain(milliseconds: number): Promise<void>
+}
+
+/** @throws {PlantsError} when the store cannot be opened, nobody could come in, or it cannot listen there */
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const queue = { waiting: 0 }
+  const metrics = options.admin && new Metrics(() => queue.waiting)
+  const store = await options.openStore((count) => metrics?.recordCommit(count))
+  try {
+    return await start(options, { store, queue, metrics })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
+}
+
+interface Parts {
+  store: PlantStore & { tokens: TokenStore }
+  queue: { waiting: number }
+  metrics: Metrics | undefined
+}
+
+async function start(options: ServiceOptions, { store, queue, metrics }: Parts): Promise<Service> {
+  const { place, limits, tls, admin, basePath, log } = options
+  const record = (exchange: Exchange) => {
+    app.log.info(exchange)
+    metrics?.record(exchange)
+  }
+  const findToken = await options.findCallers(store.tokens, (message) => app.log.warn(message))
+  const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, record)
+  const app = buildApp({
+    ...{ store, queue, findToken, basePath, record },
+    ...limits,
+    server: http.server,
+    runId: randomBytes(4).toString('hex'),
+    logger: { level: log.level, stream: logStream(log.output) },
+  })
+  await app.ready()
+  const isReady = async () => !http.isDraining && (await store.tokens.list().then(...isOrNot))
+  const watch = metrics && adminServer({ metrics, isReady })
+  const port = await listen(http.server, place)
+  const adminPort = watch && admin && (await listen(watch, admin))
+  const address = addressOf(place, port, basePath, tls !== undefined)
+  app.log.info({ address, admin: admin && adminPort && addressOf(admin, adminPort, '', false) }, 'listening')
+  if (!isLoopback(place) && !tls) app.log.warn('Others can reach this address, and without TLS can read tokens and plants on their way')
+  return {
+    address,
+    drain: async (milliseconds) => {
+      app.log.info('draining')
+      await http.drain(milliseconds)
+      watch?.close().closeAllConnections()
+      await store.close()
+      app.log.info('stopped')
+    },
+  }
+}
+
+const isOrNot = [() => true, () => false] as const
+
+function addressOf(place: Place, port: number, basePath: string, isSecure: boolean): string {
+  if ('path' in place) return `unix:${place.path}${basePath && `:${basePath}`}`
+  const host = place.host.includes(':') ? `[${place.host}]` : place.host
+  return `${isSecure ? 'https' : 'http'}://${host}:${port}${basePath}`
+}

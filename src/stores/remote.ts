@@ -1,0 +1,151 @@
+import { randomUUID } from 'node:crypto'
+import { PlantsError, shellWord } from '../errors.js'
+import { toJson } from '../json.js'
+import type { NewPlant, Plant } from '../plant.js'
+import { judge, type Verdict } from './remote/answer.js'
+import { Connection, NoAnswer } from './remote/exchange.js'
+import { unanswered, unreached } from './remote/failure.js'
+import { honoursKeys } from './remote/keys.js'
+import type { Access, CreateOptions, OpenOptions, PlantStore, RemoteAddress } from './store.js'
+import { wait, within } from './wait.js'
+
+/** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
+export class RemoteStore implements PlantStore {
+  readonly #address: RemoteAddress
+  readonly #access: Access
+  readonly #options: OpenOptions
+  readonly #connection: Connection
+  /** asked of the service once, and only when it matters */
+  #honoursKeys: boolean | undefined
+
+  private constructor(address: RemoteAddress, access: Access, options: OpenOptions, connection: Connection) {
+    this.#address = address
+    this.#access = access
+    this.#options = options
+    this.#connection = connection
+  }
+
+  /** Connects to nothing yet. Throws what `options.access` throws. */
+  static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
+    const access = await options.access(address)
+    return new RemoteStore(address, access, options, await Connection.open(address, access))
+  }
+
+  /**
+   * Besides what every store throws: `unauthorized`, `refused`, `unusable` for an answer that the specification does not
+   * know, and `unanswered`. What can be sent again safely is, with growing pauses, until the time is over.
+   */
+  async create(plant: NewPlant, options: CreateOptions = {}): Promise<Plant> {
+    const { clock, timeout } = this.#options
+    const task: Task = {
+      plant,
+      key: options.idempotencyKey ?? randomUUID(),
+      end: clock.now() + timeout,
+      signals: options.signal ? [clock.signal, options.signal] : [clock.signal],
+      open: undefined,
+    }
+    for (let tries = 0; ; tries += 1) {
+      const verdict = await this.#try(task)
+      if ('plant' in verdict) return verdict.plant
+      if ('isOpen' in verdict) task.open = verdict.error
+      const pause = this.#pauseAfter(verdict, tries, task)
+      if (pause === undefined || (task.open && !(await this.#mayRepeat(task)))) throw this.#explain(verdict.error, task)
+      if (tries === 0) await this.#access.notify(`${verdict.error.message}. Trying again for up to ${seconds(task.end - clock.now())}`)
+      await wait(pause, task.signals).catch((reason: unknown) => this.#stop(reason, task))
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close()
+  }
+
+  /** One request, and what its answer settles. */
+  async #try(task: Task): Promise<Verdict> {
+    for (const signal of task.signals) signal.throwIfAborted()
+    const { clock } = this.#options
+    try {
+      const left = task.end - clock.now()
+      const answer = await within(left, task.signals, (signal) => this.#connection.send(this.#request(task), signal))
+      return judge(answer, this.#address.name)
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error
+      const { cause, isSent } = error
+      if (task.signals.some(({ aborted }) => aborted))
+        this.#stop(cause, { ...task, open: isSent ? unanswered(this.#address, cause) : task.open })
+      return isSent
+        ? { error: unanswered(this.#address, cause), isOpen: true }
+        : { error: unreached(this.#address, cause), comeAgain: undefined }
+    }
+  }
+
+  #request({ plant, key }: Task) {
+    return {
+      method: 'POST' as const,
+      path: '/plants',
+      headers: {
+        accept: 'application/json',
+        authorization: `Bearer ${this.#access.token}`,
+        'content-type': 'application/json',
+        'idempotency-key': key,
+        'user-agent': this.#access.userAgent,
+      },
+      body: toJson({ ...plant }),
+    }
+  }
+
+  /** Milliseconds until the next try, or undefined when there is none: the answer is final, or the time is over. */
+  #pauseAfter(verdict: Verdict, tries: number, { end }: Task): number | undefined {
+    const { clock, timeout } = this.#options
+    if (!('comeAgain' in verdict || 'isOpen' in verdict)) return undefined
+    const room = end - clock.now() - Math.min(1000, timeout / 10) // so that the last try has some time too
+    const asked = ('comeAgain' in verdict ? (verdict.comeAgain ?? 0) : 0) * 1000
+    if (room <= 0 || asked > room) return undefined
+    const grown = Math.min(100 * 2 ** tries, 5000)
+    return Math.min(asked + grown * (0.5 + clock.random() / 2), room)
+  }
+
+  /** What was sent, and may have been received, goes again only under a key that the service keeps. */
+  async #mayRepeat({ end, signals }: Task): Promise<boolean> {
+    const left = end - this.#options.clock.now()
+    this.#honoursKeys ??= await within(left, signals, (signal) => honoursKeys(this.#connection, signal))
+    return this.#honoursKeys
+  }
+
+  /** What to tell when there is no further try. Of a plant that may have been stored, only an answer to its own key can say more. */
+  #explain(error: PlantsError, task: Task): PlantsError {
+    const settles = error.kind === 'conflict' && this.#honoursKeys === true
+    const last = task.open && !settles ? task.open : error
+    if (last.exitCode !== 5) return last
+    const { kind, message, status, requestId, cause } = last
+    return new PlantsError(kind, message, { hint: this.#howToRepeat(task), error: last.error, status, requestId, cause })
+  }
+
+  /** @throws always: the reason of the signal, and what it means for the plant */
+  #stop(reason: unknown, task: Task): never {
+    if (!(reason instanceof PlantsError)) throw reason
+    const message = task.open ? `${reason.message} before ${this.#address.name} answered` : `${reason.message}, nothing was stored`
+    throw new PlantsError(reason.kind, message, { hint: task.open && this.#howToRepeat(task), cause: reason })
+  }
+
+  #howToRepeat({ plant, key }: Task): string {
+    const unknown = `Whether the plant ${plant.id} is stored is not known`
+    if (this.#honoursKeys === false) return `${unknown}, and this service has no idempotency keys: look there before you repeat it`
+    const repeat = `To make no second one, repeat it with: --idempotency-key ${shellWord(key)}`
+    return `${unknown}. ${repeat}${this.#honoursKeys ? '' : ', if the service honours such keys'}`
+  }
+}
+
+/** A create under way. */
+interface Task {
+  plant: NewPlant
+  key: string
+  /** on the clock */
+  end: number
+  signals: AbortSignal[]
+  /** the try that may have stored the plant, if there was one */
+  open: PlantsError | undefined
+}
+
+function seconds(milliseconds: number): string {
+  return `${Math.max(1, Math.round(milliseconds / 1000))} s`
+}

@@ -1,0 +1,142 @@
+import type { Dispatcher } from 'undici'
+import Pool from 'undici/lib/dispatcher/pool.js'
+import type { Access, RemoteAddress } from '../store.js'
+
+/** What a service answered, as it came. */
+export interface Answer {
+  status: number
+  headers: Readonly<Record<string, string | string[] | undefined>>
+  body: Buffer
+  /** false when the body was longer than is read */
+  isWhole: boolean
+}
+
+/** An exchange that ended without an answer. Its cause is what the system or the connection says. */
+export class NoAnswer extends Error {
+  /** whether the service may have got the request */
+  readonly isSent: boolean
+
+  constructor(cause: unknown, isSent: boolean) {
+    super('No answer', { cause })
+    this.isSent = isSent
+  }
+}
+
+export interface Request {
+  method: 'GET' | 'POST'
+  path: string
+  headers: Record<string, string>
+  body?: string
+}
+
+/** Connections to one service. */
+export class Connection {
+  readonly #address: RemoteAddress
+  readonly #dispatcher: Dispatcher
+
+  private constructor(address: RemoteAddress, dispatcher: Dispatcher) {
+    this.#address = address
+    this.#dispatcher = dispatcher
+  }
+
+  static async open(address: RemoteAddress, access: Access): Promise<Connection> {
+    return new Connection(address, await dispatcherOf(address, access))
+  }
+
+  /**
+   * Sends a request below the base_url and reads the answer, up to 1 MiB. Redirects are not followed, and nothing is unpacked.
+   *
+   * @param signal ends it, with its reason as the cause
+   * @throws {NoAnswer}
+   */
+  send(request: Request, signal: AbortSignal): Promise<Answer> {
+    const { origin, pathname } = this.#address.url
+    const path = `${pathname.replace(/\/$/, '')}${request.path}`
+    return new Promise((resolve, reject) => {
+      const reader = new Reader(signal, resolve, reject)
+      this.#dispatcher.dispatch({ ...request, origin, path, headersTimeout: 0, bodyTimeout: 0 }, reader)
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.#dispatcher.destroy()
+  }
+}
+
+/** A proxy is not asked about this machine: its own loopback is another one. */
+async function dispatcherOf({ url, socketPath }: RemoteAddress, { ca, proxies, isLoopback }: Access): Promise<Dispatcher> {
+  const isSecure = url.protocol === 'https:'
+  const proxy = isSecure ? proxies.https : proxies.http
+  const tls = ca === undefined ? {} : { ca }
+  if (proxy === '' || socketPath !== undefined || isLoopback)
+    return new Pool(url.origin, { connect: { ...tls, ...(socketPath && { socketPath }) } })
+  const { default: EnvHttpProxyAgent } = await import('undici/lib/dispatcher/env-http-proxy-agent.js')
+  const addresses = { httpProxy: isSecure ? '' : proxy, httpsProxy: isSecure ? proxy : '', noProxy: proxies.none }
+  return new EnvHttpProxyAgent({ ...addresses, connect: tls, requestTls: tls, proxyTls: tls, proxyTunnel: isSecure })
+}
+
+/** bytes of an answer that are read */
+const answerLimit = 1_048_576
+
+class Reader implements Dispatcher.DispatchHandler {
+  readonly #signal: AbortSignal
+  readonly #resolve: (answer: Answer) => void
+  readonly #reject: (error: NoAnswer) => void
+  readonly #chunks: Buffer[] = []
+  #controller: Dispatcher.DispatchController | undefined
+  #length = 0
+  #head: Pick<Answer, 'status' | 'headers'> | undefined
+
+  constructor(signal: AbortSignal, resolve: (answer: Answer) => void, reject: (error: NoAnswer) => void) {
+    this.#signal = signal
+    this.#resolve = resolve
+    this.#reject = reject
+    if (signal.aborted) queueMicrotask(this.#abort)
+    signal.addEventListener('abort', this.#abort, { once: true })
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#signal.aborted) controller.abort(new Error('Too late'))
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
+    this.#head = { status, headers }
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#length += chunk.length
+    this.#chunks.push(chunk)
+    if (this.#length <= answerLimit) return
+    this.#finish(false)
+    controller.abort(new Error('Too long'))
+  }
+
+  onResponseEnd(): void {
+    this.#finish(true)
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error): void {
+    this.#fail(error)
+  }
+
+  readonly #abort = (): void => {
+    const reason: unknown = this.#signal.reason
+    this.#fail(reason)
+    this.#controller?.abort(new Error('Too late'))
+  }
+
+  #finish(isWhole: boolean): void {
+    this.#leave()
+    if (this.#head) this.#resolve({ ...this.#head, body: Buffer.concat(this.#chunks), isWhole })
+  }
+
+  #fail(cause: unknown): void {
+    this.#leave()
+    this.#reject(new NoAnswer(cause, this.#controller !== undefined))
+  }
+
+  #leave(): void {
+    this.#signal.removeEventListener('abort', this.#abort)
+  }
+}

@@ -1,0 +1,71 @@
+import { PlantsError, systemCode } from '../../errors.js'
+import type { RemoteAddress } from '../store.js'
+
+/** Says which step failed on the way to a service, before anything was sent. */
+export function unreached({ name, url, socketPath }: RemoteAddress, cause: unknown): PlantsError {
+  const code = codeOf(cause)
+  const [reason, hint] = reasons[code] ?? (isTls(code) ? tlsReason(cause) : [textOf(cause), 'Check the address, the network and the proxy'])
+  const where = socketPath ?? url.hostname
+  return new PlantsError('unavailable', `Could not reach ${name}: ${reason.replace('HOST', where)}`, { hint, retryable: true, cause })
+}
+
+/** Says how a connection ended on which the plant was sent. */
+export function unanswered({ name }: RemoteAddress, cause: unknown): PlantsError {
+  return new PlantsError('unanswered', `${name} got the plant, but did not answer: ${endings[codeOf(cause)] ?? textOf(cause)}`, { cause })
+}
+
+type Reason = [reason: string, hint: string]
+
+const notRunning: Reason = ['the connection was refused', 'Is it running? Try: plants serve']
+const noRoute: Reason = ['there is no way to HOST', 'Check the address and the network']
+const slow: Reason = ['the connection timed out', 'Check the address and the network, or wait longer with --timeout 2m']
+
+const reasons: Record<string, Reason> = {
+  ECONNREFUSED: notRunning,
+  ENOENT: ['there is no socket at HOST', 'Is it running? Try: plants serve --socket PATH'],
+  ENOTSOCK: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
+  EACCES: ['this user may not open HOST', 'Change the permissions of the socket'],
+  ENOTFOUND: ['the name HOST is not known', 'Check the address for typing errors'],
+  EAI_AGAIN: ['the name HOST could not be looked up', 'Check the network'],
+  EHOSTUNREACH: noRoute,
+  ENETUNREACH: noRoute,
+  EADDRNOTAVAIL: noRoute,
+  ETIMEDOUT: slow,
+  UND_ERR_CONNECT_TIMEOUT: slow,
+  TIMEOUT: slow,
+  ECONNRESET: ['the connection was reset', 'Is this the right port? Try http:// instead of https://, or the other way round'],
+}
+
+const endings: Record<string, string> = {
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was closed',
+  UND_ERR_SOCKET: 'the connection was closed',
+  TIMEOUT: 'the time is over',
+}
+
+function isTls(code: string): boolean {
+  return /CERT|SSL|TLS|EPROTO|SIGNATURE|ISSUER/.test(code)
+}
+
+function tlsReason(cause: unknown): Reason {
+  const code = codeOf(cause)
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return ['TLS failed, because its certificate is for another name', 'Check the address']
+  if (/EXPIRED|NOT_YET_VALID/.test(code))
+    return ['TLS failed, because its certificate is not valid today', 'Check the clock, or ask its operator']
+  if (/SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
+    return [
+      'TLS failed, because nobody whom this machine trusts has signed its certificate',
+      'If you know who has, give their certificate with --ca-cert FILE',
+    ]
+  }
+  return [`TLS failed: ${textOf(cause)}`, 'Does it speak TLS at all? Try http:// for a service on this machine']
+}
+
+function codeOf(cause: unknown): string {
+  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1)) // one for each address of a name
+  return systemCode(cause) ?? (cause instanceof DOMException && cause.name === 'TimeoutError' ? 'TIMEOUT' : '')
+}
+
+function textOf(cause: unknown): string {
+  return cause instanceof Error ? (cause.message.split('\n', 1)[0] ?? '') : String(cause)
+}

@@ -1,0 +1,48 @@
+import type { Connection } from './exchange.js'
+
+/**
+ * Whether a service says that it honours Idempotency-Key: its `{base_url}/openapi.json` lists it as a header parameter of
+ * the create. Anything that cannot be read says no. The token is not sent.
+ */
+export async function honoursKeys(connection: Connection, signal: AbortSignal): Promise<boolean> {
+  try {
+    const { status, body, isWhole } = await connection.send(
+      { method: 'GET', path: '/openapi.json', headers: { accept: 'application/json' } },
+      signal,
+    )
+    return status === 200 && isWhole && listsKey(JSON.parse(body.toString()))
+  } catch {
+    return false // whatever it is, it is no promise
+  }
+}
+
+function listsKey(document: unknown): boolean {
+  const item = at(document, 'paths', '/plants')
+  const parameters = [at(item, 'parameters'), at(item, 'post', 'parameters')].flatMap((list) => (Array.isArray(list) ? list : []))
+  return parameters.map((parameter) => resolve(document, parameter)).some(isKey)
+}
+
+function isKey(parameter: unknown): boolean {
+  const name = at(parameter, 'name')
+  return at(parameter, 'in') === 'header' && typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
+}
+
+/** Follows a reference inside the document, one step. */
+function resolve(document: unknown, value: unknown): unknown {
+  const reference = at(value, '$ref')
+  if (typeof reference !== 'string' || !reference.startsWith('#/')) return value
+  return at(
+    document,
+    ...reference
+      .slice(2)
+      .split('/')
+      .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~')),
+  )
+}
+
+function at(value: unknown, ...path: string[]): unknown {
+  return path.reduce<unknown>(
+    (object, key) => (typeof object === 'object' && object !== null && Object.hasOwn(object, key) ? Reflect.get(object, key) : undefined),
+    value,
+  )
+}

@@ -1,0 +1,64 @@
+import type { Token, TokenStore } from '../store.js'
+import type { Statement } from './driver.js'
+
+/** The ways into a store's file. */
+interface Ways {
+  prepare(sql: string): Statement
+  read<T>(read: () => T): Promise<T>
+  write<T>(work: () => T): Promise<T>
+}
+
+/** The tokens of a store, in its own file. */
+export class SqliteTokens implements TokenStore {
+  readonly #ways: Ways
+
+  constructor(ways: Ways) {
+    this.#ways = ways
+  }
+
+  find(digest: Uint8Array): Promise<Token | undefined> {
+    return this.#ways.read(() => toToken(this.#ways.prepare(`SELECT ${columns} FROM tokens WHERE digest = ?`).get(digest)))
+  }
+
+  async add(digest: Uint8Array, token: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
+    const { note, createdAt, expiresAt } = token
+    const id = await this.#ways.write(() => {
+      const insert = this.#ways.prepare('INSERT INTO tokens (digest, note, created_at, expires_at) VALUES (?, ?, ?, ?) RETURNING id')
+      const row = insert.get(digest, note ?? null, createdAt.getTime(), expiresAt?.getTime() ?? null)
+      return (row as { id: bigint }).id // RETURNING gives the row
+    })
+    return { id, ...token, revokedAt: undefined }
+  }
+
+  list(): Promise<Token[]> {
+    return this.#ways.read(() =>
+      this.#ways
+        .prepare(`SELECT ${columns} FROM tokens ORDER BY id`)
+        .all()
+        .flatMap((row) => toToken(row) ?? []),
+    )
+  }
+
+  revoke(id: bigint, at: Date): Promise<Token | undefined> {
+    return this.#ways.write(() => {
+      this.#ways.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
+      return toToken(this.#ways.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`).get(id))
+    })
+  }
+}
+
+const columns = 'id, note, created_at, expires_at, revoked_at'
+
+type Row = Record<'id' | 'created_at', bigint> & Record<'expires_at' | 'revoked_at', bigint | null> & { note: string | null }
+
+function toToken(row: unknown): Token | undefined {
+  if (row === undefined) return undefined
+  const { id, note, created_at, expires_at, revoked_at } = row as Row // the columns of a STRICT table
+  return { id, note: note ?? undefined, createdAt: toDate(created_at), expiresAt: toDate(expires_at), revokedAt: toDate(revoked_at) }
+}
+
+function toDate(time: bigint): Date
+function toDate(time: bigint | null): Date | undefined
+function toDate(time: bigint | null): Date | undefined {
+  return time === null ? undefined : new Date(Number(time))
+}

@@ -1,0 +1,35 @@
+/**
+ * Waits.
+ *
+ * @throws the reason of the signal that aborts first
+ */
+export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const end = () => {
+      clearTimeout(timer)
+      for (const signal of signals) signal.removeEventListener('abort', end)
+      const aborted = signals.find((signal) => signal.aborted)
+      if (aborted) reject(aborted.reason)
+      else resolve()
+    }
+    const timer = setTimeout(end, milliseconds)
+    for (const signal of signals) signal.addEventListener('abort', end)
+    if (signals.some((signal) => signal.aborted)) end()
+  })
+}
+
+/**
+ * Runs an action with a signal that aborts as soon as one of these does, with its reason, or when the time is over, with a `TimeoutError`.
+ */
+export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const controller = new AbortController()
+  const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
+  const timer = setTimeout(() => controller.abort(new DOMException('The time is over', 'TimeoutError')), Math.max(0, milliseconds))
+  for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await action(controller.signal)
+  } finally {
+    clearTimeout(timer)
+    for (const signal of signals) signal.removeEventListener('abort', stop)
+  }
+}
