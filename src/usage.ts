@@ -8,7 +8,7 @@ import { shorten } from './plant.js'
  * @throws {PlantsError} `malformed`
  */
 export function checkValues(argv: string[], program: Command): void {
-  const options = [program, ...program.commands].flatMap((command) => command.options)
+  const options = [program, ...below(program)].flatMap((command) => command.options)
   const takesValue = new Set(options.flatMap((option) => (option.required && option.long) || []))
   const end = argv.indexOf('--')
   const index = argv.findIndex((argument, at) => takesValue.has(argument) && looksLikeFlag(argv[at + 1]) && (end < 0 || at < end))
@@ -24,8 +24,9 @@ export function checkValues(argv: string[], program: Command): void {
  * flag that is not known is left out: it may be a secret.
  */
 export function usageError(error: CommanderError, argv: string[], program: Command): PlantsError {
-  const command = program.commands.find((candidate) => candidate.name() === program.args[0])
-  const see = `See: plants ${command ? `${command.name()} ` : ''}--help`
+  const command = typedCommand(argv, program)
+  const name = pathOf(command)
+  const see = `See: plants ${name && `${name} `}--help`
   const refuse = (message: string, hint = see) => new PlantsError('malformed', message, { hint, cause: error })
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
   const suggestion = /\n\((Did you mean .*\?)\)$/.exec(error.message)?.[1]
@@ -37,7 +38,7 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
     case 'commander.optionMissingArgument':
       return refuse(`${nameOf(quoted)} needs a value`)
     case 'commander.missingArgument':
-      return refuse(`${command?.name()} needs an ${quoted}`)
+      return refuse(`${name} needs an ${quoted}`)
     case 'commander.excessArguments':
       return refuse(...explainExcess(command))
     default:
@@ -56,11 +57,15 @@ const meant = new Map([
   ['-v', '--version'],
   ['-y', '--yes'],
   ['add', 'create'],
+  ['login', 'auth login'],
+  ['logout', 'auth logout'],
   ['ls', 'list'],
   ['new', 'create'],
   ['remove', 'delete'],
   ['rm', 'delete'],
+  ['server', 'serve'],
   ['show', 'get'],
+  ['start', 'serve'],
   ['version', '--version'],
 ])
 
@@ -68,11 +73,12 @@ type Explained = [message: string, hint: string | undefined]
 
 function explainFlag(text: string, argv: string[], program: Command, suggestion: string | undefined): Explained {
   const flag = nameOf(text)
-  const typed = program.commands.find((command) => argv.includes(command.name()))
-  const hasFlag = (command: Command | undefined, name = flag) => command?.options.some((option) => option.long === name) ?? false
+  const typed = typedCommand(argv, program)
+  const hasFlag = (command: Command, name = flag) => command.options.some((option) => option.long === name)
   if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`, undefined]
-  const isBefore = typed !== undefined && argv.indexOf(text) < argv.indexOf(typed.name())
-  if (isBefore && hasFlag(typed)) return [`Unknown flag ${flag} before the command`, `Write it behind: plants ${typed.name()} ${flag}`]
+  if (flag === '--token') return ['A token is not taken from the command line, where others can see it', 'Set PLANTS_TOKEN, or use: plants auth login']
+  const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
+  if (isBefore && hasFlag(typed)) return [`Unknown flag ${flag} before the command`, `Write it behind: plants ${pathOf(typed)} ${flag}`]
   const other = meant.get(flag)?.split(' ')[0]
   const isKnown = other !== undefined && (hasFlag(program, other) || hasFlag(typed, other))
   return [`Unknown flag ${flag}`, isKnown ? suggest(flag) : suggestion]
@@ -83,15 +89,31 @@ function suggest(word: string): string | undefined {
   return other && `Did you mean ${other}?`
 }
 
-function explainExcess(command: Command | undefined): Explained {
-  const count = command?.registeredArguments.length ?? 0
-  const excess = command?.args[count] ?? ''
-  const message = `${command?.name()} takes ${count === 0 ? 'no argument' : 'one argument'}, but got ${JSON.stringify(shorten(excess))}`
-  const isSplitName = command?.name() === 'create' && !excess.startsWith('-')
+function explainExcess(command: Command): Explained {
+  const name = pathOf(command)
+  const count = command.registeredArguments.length
+  const excess = command.args[count] ?? ''
+  const message = `${name} takes ${count === 0 ? 'no argument' : 'one argument'}, but got ${JSON.stringify(shorten(excess))}`
+  const isSplitName = name === 'create' && !excess.startsWith('-')
   return [
     count === 0 ? message : `${message} besides`,
     isSplitName ? 'Give them with flags: plants create --id 1 --name "Boston Fern"' : undefined,
   ]
+}
+
+/** The command that was typed, as far as the words lead to one. */
+export function typedCommand(argv: string[], program: Command): Command {
+  return argv.reduce((command, word) => command.commands.find((candidate) => candidate.name() === word) ?? command, program)
+}
+
+/** What one types to get to a command, behind the name of the program. */
+function pathOf(command: Command): string {
+  const name = command.name()
+  return command.parent === null ? '' : [pathOf(command.parent), name].filter(Boolean).join(' ')
+}
+
+function below(command: Command): Command[] {
+  return command.commands.flatMap((child) => [child, ...below(child)])
 }
 
 /** A flag without its value, or a word; in quotes where it would not be seen. */
