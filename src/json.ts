@@ -13,8 +13,14 @@ export function parseJson(text: string): unknown {
     throw explain(text)
   }
   if (!hasNumericId(value)) return value
-  const digits = scan(text).id
+  const digits = plainId(text) ?? scan(text).id
   return digits === undefined ? value : { ...value, id: parseInt64(digits) ?? new NumberText(digits) }
+}
+
+/** The digits of an id that stands first in an object, where nothing behind it can be another one: the usual text, in a tenth of the time. */
+function plainId(text: string): string | undefined {
+  const digits = /^\s*\{\s*"id"\s*:\s*(0|-?[1-9]\d{0,18})\s*[,}]/.exec(text)?.[1]
+  return text.includes('\\') || text.indexOf('"id"') !== text.lastIndexOf('"id"') ? undefined : digits
 }
 
 /** The `cause` of a syntax error in a text that holds more than one JSON value. */
@@ -36,6 +42,7 @@ export class NumberText {
  * @returns undefined when the text is not a JSON number, has a fraction, or does not fit 64 bits.
  */
 export function parseInt64(text: string): bigint | undefined {
+  if (/^(?:0|-?[1-9]\d{0,17})$/.test(text)) return BigInt(text)
   const match = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)
   if (!match) return undefined
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
@@ -52,10 +59,16 @@ export function parseInt64(text: string): bigint | undefined {
  * terminal (DEL, C1, direction marks) and line separators are escaped: the value stays exact.
  */
 export function toJson(fields: Record<string, unknown>): string {
+  return membersToJson(fields).replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+function membersToJson(fields: Record<string, unknown>): string {
   const members = Object.entries(fields)
+  if (!members.some(([, value]) => typeof value === 'bigint')) return JSON.stringify(fields)
+  const texts = members
     .filter(([, value]) => value !== undefined)
     .map(([key, value]) => `${JSON.stringify(key)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`)
-  return `{${members.join(',')}}`.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return `{${texts.join(',')}}`
 }
 
 /** What `JSON.stringify` leaves as it is although a terminal or a line reader may act on it. */

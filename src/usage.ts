@@ -76,7 +76,8 @@ function explainFlag(text: string, argv: string[], program: Command, suggestion:
   const typed = typedCommand(argv, program)
   const hasFlag = (command: Command, name = flag) => command.options.some((option) => option.long === name)
   if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`, undefined]
-  if (flag === '--token') return ['A token is not taken from the command line, where others can see it', 'Set PLANTS_TOKEN, or use: plants auth login']
+  if (flag === '--token')
+    return ['A token is not taken from the command line, where others can see it', 'Set PLANTS_TOKEN, or use: plants auth login']
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed)) return [`Unknown flag ${flag} before the command`, `Write it behind: plants ${pathOf(typed)} ${flag}`]
   const other = meant.get(flag)?.split(' ')[0]

@@ -92,6 +92,7 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
     admin: flags.adminPort === undefined ? undefined : { host: flags.host, port: parsePort('--admin-port', flags.adminPort) },
     limits: limitsOf(flags),
     log: { output: io.stderr, level: parseChoice('--log-level', flags.logLevel, logLevels) },
+    now: io.now,
   }
 }
 

@@ -1,16 +1,31 @@
+import { type Logger, pino } from 'pino'
 import type { Output } from '../io.js'
 import { visible } from '../output.js'
 
-/** Where pino writes: lines of JSON for programs, short ones for people. */
-export function logStream(output: Output): { write(line: string): void } {
-  return { write: (line) => void output.log(output.isTerminal ? forPeople(line) : line) }
+/** What an exchange was about; never a token, never a body. */
+export interface Exchange {
+  requestId?: string
+  status?: number
+  /** "created", "described", "aborted", or the `error` value of a refusal */
+  outcome: string
+  milliseconds?: number | undefined
+  /** the name of the token */
+  token?: string | undefined
+  /** what the parser of node:http says of a request that it refused */
+  code?: string
+}
+
+/** The log of a service: lines of JSON for programs, short ones for people. */
+export function openLog(output: Output, level: string): Logger {
+  const isForPeople = output.isTerminal
+  return pino({ level }, { write: (line) => void output.log(isForPeople ? forPeople(line) : line) })
 }
 
 function forPeople(line: string): string {
   const { time, level, msg, pid: _, hostname: __, err, ...fields } = JSON.parse(line) as Record<string, unknown>
   const clock = new Date(Number(time)).toTimeString().slice(0, 8)
   const details = Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
-  const words = [clock, ...(Number(level) > 30 ? [labels[String(level)] ?? ''] : []), ...(msg ? [String(msg)] : []), ...details]
+  const words = [clock, labels[String(level)] ?? [], msg ?? [], details].flat()
   const stack = typeof err === 'object' && err !== null && 'stack' in err ? String(err.stack).split('\n') : []
   return [words.join(' '), ...stack.map((part) => `  ${part}`)].map((part) => `${visible(part)}\n`).join('')
 }

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import type { Exchange } from './app.js'
+import type { Exchange } from './log.js'
 
 /** What can be watched of a service, in the text format of Prometheus. */
 export class Metrics {

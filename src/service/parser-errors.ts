@@ -1,7 +1,7 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { systemCode } from '../errors.js'
-import type { Exchange } from './app.js'
+import type { Exchange } from './log.js'
 import { errorBody, type Refusal, refused, refusedWith } from './refusal.js'
 
 /** By the code that node:http or its parser gives; any other is a request that is broken. */
@@ -33,12 +33,6 @@ export function answerParserError(error: Error, socket: Duplex, open: ServerResp
   if (before) before.once('close', close)
   else close()
   return { outcome: String(refusal.error), code }
-}
-
-/** Answers a request that goes no further, and closes its connection. */
-export function answerAndClose(response: ServerResponse, refusal: Refusal): void {
-  response.shouldKeepAlive = false
-  response.writeHead(refusal.status, { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff' }).end(errorBody(refusal))
 }
 
 /** Answers where there is no response object of node:http, and closes the connection. */

@@ -2,9 +2,10 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Exchange } from './app.js'
-import { answerAndClose, answerParserError, answerRaw } from './parser-errors.js'
-import { refused, refusedWith } from './refusal.js'
+import { refuseAndClose } from './answers.js'
+import type { Exchange } from './log.js'
+import { answerParserError, answerRaw } from './parser-errors.js'
+import { type Refused, refused, refusedWith } from './refusal.js'
 
 /** What a connection may cost. Times are in milliseconds, sizes in bytes. */
 export interface Limits {
@@ -76,10 +77,20 @@ export class HttpServer {
   #listenerOf(handler: RequestListener): RequestListener {
     return (request, response) => {
       this.#open.add(response)
-      response.once('close', () => this.#open.delete(response))
+      response.once('close', () => {
+        this.#open.delete(response)
+        if (!response.headersSent) this.#record({ outcome: 'aborted' })
+      })
       if (this.isDraining) response.shouldKeepAlive = false
-      handler(request, response)
+      const failure = hostFailure(request)
+      if (failure) this.#refuse(response, failure, 'HOST')
+      else handler(request, response)
     }
+  }
+
+  #refuse(response: ServerResponse, { refusal }: Refused, code: string): void {
+    refuseAndClose(response, refusal)
+    this.#record({ outcome: String(refusal.error), code })
   }
 
   #answerOddities(listener: RequestListener): void {
@@ -100,8 +111,7 @@ export class HttpServer {
       listener(request, response)
     })
     this.server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) => {
-      answerAndClose(response, refused(400, 'This Expect is not supported, only 100-continue').refusal)
-      this.#record({ outcome: '400', code: 'EXPECT' })
+      this.#refuse(response, refused(400, 'This Expect is not supported, only 100-continue'), 'EXPECT')
     })
     this.server.on('connect', (_: IncomingMessage, socket: Duplex) => {
       answerRaw(socket, refusedWith(404, 'This is no proxy').refusal)
@@ -112,3 +122,14 @@ export class HttpServer {
 
 /** milliseconds in which a connection that was kept alive may still bring a request */
 const idleGrace = 500
+
+/** What node:http lets through: no Host, or two of them (RFC 9112, 3.2). */
+function hostFailure({ rawHeaders, httpVersion }: IncomingMessage): Refused | undefined {
+  let hosts = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+  }
+  if (hosts === 1 || (hosts === 0 && httpVersion === '1.0')) return undefined
+  return refused(400, `The request must have one Host header, but had ${hosts}`)
+}

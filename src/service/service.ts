@@ -2,10 +2,10 @@ import { randomBytes } from 'node:crypto'
 import type { Output } from '../io.js'
 import type { PlantStore, TokenStore } from '../stores/store.js'
 import { adminServer } from './admin.js'
-import { buildApp, type Exchange } from './app.js'
+import { buildApp } from './app.js'
 import type { FindToken } from './guard.js'
 import { isLoopback, listen, type Place } from './listen.js'
-import { logStream } from './log.js'
+import { type Exchange, openLog } from './log.js'
 import { Metrics } from './metrics.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
@@ -22,6 +22,8 @@ export interface ServiceOptions {
   admin: Place | undefined
   limits: Limits & { bodyLimit: number; queueLimit: number }
   log: { output: Output; level: string }
+  /** milliseconds, never going back */
+  now(): number
 }
 
 /** A store behind the specification's HTTP operation. */
@@ -52,19 +54,20 @@ interface Parts {
 }
 
 async function start(options: ServiceOptions, { store, queue, metrics }: Parts): Promise<Service> {
-  const { place, limits, tls, admin, basePath, log } = options
+  const { place, limits, tls, admin, basePath, now } = options
+  const log = openLog(options.log.output, options.log.level)
   const record = (exchange: Exchange) => {
-    app.log.info(exchange)
+    log.info(exchange)
     metrics?.record(exchange)
   }
-  const findToken = await options.findCallers(store.tokens, (message) => app.log.warn(message))
+  const findToken = await options.findCallers(store.tokens, (message) => log.warn(message))
   const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, record)
   const app = buildApp({
-    ...{ store, queue, findToken, basePath, record },
+    ...{ store, queue, findToken, basePath, now, record },
     ...limits,
     server: http.server,
     runId: randomBytes(4).toString('hex'),
-    logger: { level: log.level, stream: logStream(log.output) },
+    complain: (requestId, error) => log.error({ requestId, err: error }, 'failed'),
   })
   await app.ready()
   const isReady = async () => !http.isDraining && (await store.tokens.list().then(...isOrNot))
@@ -72,16 +75,16 @@ async function start(options: ServiceOptions, { store, queue, metrics }: Parts):
   const port = await listen(http.server, place)
   const adminPort = watch && admin && (await listen(watch, admin))
   const address = addressOf(place, port, basePath, tls !== undefined)
-  app.log.info({ address, admin: admin && adminPort && addressOf(admin, adminPort, '', false) }, 'listening')
-  if (!isLoopback(place) && !tls) app.log.warn('Others can reach this address, and without TLS can read tokens and plants on their way')
+  log.info({ address, admin: admin && adminPort && addressOf(admin, adminPort, '', false) }, 'listening')
+  if (!isLoopback(place) && !tls) log.warn('Others can reach this address, and without TLS can read tokens and plants on their way')
   return {
     address,
     drain: async (milliseconds) => {
-      app.log.info('draining')
+      log.info('draining')
       await http.drain(milliseconds)
       watch?.close().closeAllConnections()
       await store.close()
-      app.log.info('stopped')
+      log.info('stopped')
     },
   }
 }

@@ -1,0 +1,66 @@
+import type { ServerResponse } from 'node:http'
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import type { Exchange } from './log.js'
+import { errorBody, type Refusal, refusalOf } from './refusal.js'
+
+export interface Witness {
+  /** milliseconds, never going back */
+  now(): number
+  record(exchange: Exchange): void
+  /** tells of a failure that is not the caller's */
+  complain(requestId: string, error: unknown): void
+}
+
+/**
+ * Answers requests, and tells what came of them. Answers are written to node:http directly: Fastify's own way gives JSON
+ * a charset, which it does not have (RFC 8259, 11), and takes a third more time.
+ */
+export class Answers {
+  readonly #witness: Witness
+
+  constructor(witness: Witness) {
+    this.#witness = witness
+  }
+
+  /** @param headers names and values, one after the other */
+  send(request: FastifyRequest, reply: FastifyReply, answer: { outcome: string; status: number; json: string; headers?: string[] }): void {
+    const { id: requestId, token, began } = request
+    const { outcome, status, json, headers = [] } = answer
+    reply.hijack()
+    respond(reply.raw, status, json, ['Request-Id', requestId, ...headers])
+    const milliseconds = began === 0 ? undefined : Math.round((this.#witness.now() - began) * 1000) / 1000
+    this.#witness.record({ requestId, status, outcome, milliseconds, token })
+  }
+
+  refuse(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+    const refusal = refusalOf(error, request.id)
+    if (refusal.status >= 500) this.#witness.complain(request.id, error)
+    const { status, headers } = refusal
+    this.send(request, reply, {
+      outcome: String(refusal.error),
+      status,
+      json: errorBody(refusal),
+      ...(headers && { headers: Object.entries(headers).flat() }),
+    })
+  }
+}
+
+/** Answers a request that goes no further, and closes its connection. */
+export function refuseAndClose(response: ServerResponse, refusal: Refusal): void {
+  response.shouldKeepAlive = false
+  respond(response, refusal.status, errorBody(refusal), [])
+}
+
+function respond(response: ServerResponse, status: number, json: string, headers: string[]): void {
+  const length = String(Buffer.byteLength(json))
+  response.writeHead(status, [
+    'Content-Type',
+    'application/json',
+    'Content-Length',
+    length,
+    'X-Content-Type-Options',
+    'nosniff',
+    ...headers,
+  ])
+  response.end(json)
+}
