@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
@@ -8,6 +8,10 @@ import { temporaryFolder } from './helpers/temporary.js'
 const root = join(import.meta.dirname, '..')
 const readme = read('README.md')
 const blocks = [...readme.matchAll(/```sh\n(.*?)```/gs)].map((match) => match[1] ?? '')
+const groups = { tokens: ['create', 'list', 'revoke'], auth: ['login', 'logout', 'status'] }
+const commands = ['', 'create', 'get', 'list', 'delete', 'serve', 'openapi', 'tokens', 'auth'].concat(
+  Object.entries(groups).flatMap(([group, names]) => names.map((name) => `${group} ${name}`)),
+)
 const [runBlock = '', testBlock = '', ...blocksOfPlants] = blocks
 
 describe('the README', () => {
@@ -35,7 +39,7 @@ describe('the README', () => {
   })
 
   test('lists every flag of every command, and no other', async () => {
-    const helps = [await help(), ...(await Promise.all(['create', 'get', 'list', 'delete'].map(help)))]
+    const helps = await Promise.all(commands.map(help))
     const real = flagsIn(helps.join('\n'))
     const told = flagsIn(readme.replaceAll(/`npm [^`]*`/g, ''))
     expect([...told].filter((flag) => !real.has(flag))).toEqual([])
@@ -54,28 +58,37 @@ describe('the README', () => {
   })
 
   test('lists every environment variable that is read', () => {
-    const sources = ['settings', 'input', 'output', 'run', 'prompts'].map((name) => read(`src/${name}.ts`)).join('\n')
+    const sources = sourceFiles().map(read).join('\n')
     const used = new Set([...sources.matchAll(/env\['(\w+)'\]/g)].map((match) => match[1] ?? ''))
     expect([...used].filter((name) => name !== 'TERM' && !readme.includes(`\`${name}\``))).toEqual([])
   })
 })
 
-test.each(['create', 'get', 'list', 'delete', ''])('the examples in the help of "%s" work', async (command) => {
+test.each(commands.filter((command) => !command.includes(' ')))('the examples in the help of "%s" work', async (command) => {
   const examples = (await help(command)).split(/^Examples?:$/m)[1]?.split('\n') ?? []
   const lines = examples.filter((line) => line.includes('plants'))
   expect(lines.length).toBeGreaterThan(0)
   for (const line of lines) {
     const folder = temporaryFolder()
-    const needsPlant = !line.includes('plants create')
-    await shell(`echo '{"id":9,"name":"Fern"}' > fern.json; ${needsPlant ? 'plants create --id 1 --name Fern' : ''}`, folder)
-    const isAsking = line.includes('delete') && !line.includes('--yes')
-    const { exitCode, stderr } = await shell(isAsking ? `${line} --yes` : line, folder)
+    await shell(`echo '{"id":9,"name":"Fern"}' > fern.json; echo SECRET-of-the-example > token.txt`, folder)
+    if (!line.includes('plants create'))
+      await shell('plants create --id 1 --name Fern; plants tokens create; plants tokens create --store ./garden.db', folder)
+    if (line.includes('auth status')) await shell(line.replace('status', 'login --with-token < token.txt'), folder)
+    const { exitCode, stderr } = await shell(unattended(line), folder)
     expect({ line, exitCode, stderr }).toEqual({ line, exitCode: 0, stderr: '' })
   }
 })
 
+/** An example that ends without somebody who answers or stops it. */
+function unattended(line: string): string {
+  if (line.includes('delete') && !line.includes('--yes')) return `${line} --yes`
+  if (line.includes('auth login') && !line.includes('--with-token')) return `${line} --with-token < token.txt`
+  if (!line.includes('plants serve')) return line
+  return `${line} --port 0 > address.txt 2> log.txt & until grep -q http address.txt; do kill -0 $!; done; kill $!; wait $!`
+}
+
 async function help(command = ''): Promise<string> {
-  return (await plants([...(command === '' ? [] : [command]), '--help'], temporaryFolder())).out
+  return (await plants([...command.split(' ').filter(Boolean), '--help'], temporaryFolder())).out
 }
 
 function flagsIn(text: string): Set<string> {
@@ -91,6 +104,12 @@ async function shell(lines: string, folder: string) {
   }
   const env = { PATH: `${path}:${process.env['PATH']}`, HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
   return execa('bash', ['-euo', 'pipefail', '-c', lines], { cwd: folder, env, extendEnv: false, reject: false, stdin: 'ignore' })
+}
+
+function sourceFiles(): string[] {
+  return readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => join('src', name))
 }
 
 function read(path: string): string {
