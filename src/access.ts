@@ -23,16 +23,30 @@ export async function accessTo(address: RemoteAddress, flags: GlobalFlags, setti
     const hint = 'Use https://, or, where the network is yours alone, add --allow-http'
     throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
   }
-  const { env } = io
-  const variable = (name: string) => env[name.toLowerCase()] || env[name] || ''
   return {
     token: found.token,
     userAgent: `plants/${version}`,
-    isLoopback: isLoopback(address.url.hostname),
     ca: flags.caCert === undefined ? undefined : readCertificates(flags.caCert, io),
-    proxies: { http: variable('HTTP_PROXY'), https: variable('HTTPS_PROXY'), none: variable('NO_PROXY') },
+    proxy: proxyFor(address, io),
+    noProxy: variable('NO_PROXY', io),
     notify: (text) => warn(io, text, settings),
   }
+}
+
+/** A proxy is not asked about this machine: its own loopback is another one. */
+function proxyFor({ url, socketPath }: RemoteAddress, io: Io): string | undefined {
+  const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
+  const text = variable(name, io)
+  if (text === '' || socketPath !== undefined || isLoopback(url.hostname)) return undefined
+  const proxy = text.includes('://') ? text : `http://${text}`
+  if (/^https?:\/\/./i.test(proxy) && URL.canParse(proxy)) return new URL(proxy).href
+  throw new PlantsError('malformed', `${name} is not the address of an http or https proxy`, {
+    hint: `For example: ${name}=http://proxy.example.com:3128`,
+  })
+}
+
+function variable(name: string, { env }: Io): string {
+  return env[name.toLowerCase()] || env[name] || ''
 }
 
 function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {

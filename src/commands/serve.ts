@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { PlantsError, systemCode } from '../errors.js'
+import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parseDuration, parsePort, parseSize } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
@@ -70,8 +70,10 @@ async function serve(flags: ServeFlags, io: Io): Promise<void> {
   const drainTimeout = parseDuration('--drain-timeout', flags.drainTimeout)
   const service = await startService(await planOf(flags, settings, io))
   try {
-    await announce(service.address, settings, io)
-    await untilTold(io.signal)
+    const told = untilTold(io.signal)
+    // As lines of a log are: whoever reads them may have left, or be slow, and a signal that comes now is heard.
+    await io.stdout.log(settings.errors === 'json' ? `${toJson({ address: service.address })}\n` : `${service.address}\n`)
+    await told
   } finally {
     await service.drain(drainTimeout)
   }
@@ -117,15 +119,6 @@ async function tlsOf({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOp
   }
   const { readTls } = await import('../service/tls.js')
   return readTls(io.resolvePath(tlsCert), io.resolvePath(tlsKey))
-}
-
-/** The line that a script reads. Whoever has left after it, or before, leaves the service as it is. */
-async function announce(address: string, { errors }: Settings, io: Io): Promise<void> {
-  try {
-    await io.stdout.write(errors === 'json' ? `${toJson({ address })}\n` : `${address}\n`)
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-  }
 }
 
 function untilTold(signal: AbortSignal): Promise<void> {

@@ -43,6 +43,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     serverFactory: () => server,
     return503OnClosing: false,
     rewriteUrl: ({ url = '/' }) => (url.startsWith('/') ? url : url.replace(absoluteForm, '')),
+    clientErrorHandler: () => undefined, // the server has its own
     frameworkErrors: (_, request, reply) => answers.refuse(request, reply, refused(400, 'The path of the request is not valid')),
     schemaController: { compilersFactory: { buildValidator: unused, buildSerializer: unused } },
   })
@@ -53,7 +54,11 @@ export function buildApp(options: AppOptions): FastifyInstance {
     const isMediaType = systemCode(error) === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
     answers.refuse(request, reply, isMediaType ? refused(415, 'Content-Type must be application/json') : error)
   })
-  app.setNotFoundHandler((request, reply) => answers.refuse(request, reply, unknownRoute(request, basePath)))
+  // Before the body: nobody has to send one to learn that nothing is there.
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) answers.refuse(request, reply, unknownRoute(request, basePath))
+    else done()
+  })
   addCreate(app, options, answers)
   addDescription(app, basePath, answers)
   return app
@@ -82,8 +87,8 @@ function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers):
       return done()
     },
     handler: (request, reply) => {
-      const plant = parsePlant(request.body)
       const idempotencyKey = parseKey(request.raw)
+      const plant = parsePlant(request.body)
       if (queue.waiting >= queueLimit) throw refusedWith(503, 'The service is busy, and nothing was stored', comeAgain)
       queue.waiting += 1
       store
@@ -103,7 +108,7 @@ function addDescription(app: FastifyInstance, basePath: string, answers: Answers
 }
 
 function unknownRoute({ url, method }: FastifyRequest, basePath: string): Refused {
-  const path = url.replace(/[?#].*/s, '')
+  const path = decodeURIComponent(url.replace(/[?#].*/s, '')) // what cannot be decoded has not come this far
   if (path === `${basePath}/plants`) return notAllowed('POST', path, method)
   if (path === `${basePath}/openapi.json`) return notAllowed('GET, HEAD', path, method)
   return refusedWith(404, `Nothing is at this path. A plant is created with POST ${basePath}/plants`)

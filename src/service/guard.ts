@@ -13,7 +13,7 @@ export type FindToken = (token: string) => string | undefined | Promise<string |
  * @throws {Refused} with `error` 401
  */
 export function authenticate(authorization: string | undefined, findToken: FindToken): string | Promise<string> {
-  const token = /^Bearer +([\x21-\x7e]+) *$/i.exec(authorization ?? '')?.[1]
+  const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization ?? '')?.[1]
   if (token === undefined) throw unauthorized('No bearer token: it goes into the header Authorization, as "Bearer TOKEN"', '')
   const name = findToken(token)
   return typeof name === 'object' ? name.then(accept) : accept(name)

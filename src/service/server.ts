@@ -27,7 +27,8 @@ export interface Tls {
  */
 export class HttpServer {
   readonly server: Server
-  readonly #connections = new Set<Socket>()
+  /** connections that have not brought a request yet */
+  readonly #fresh = new Set<Socket>()
   readonly #open = new Set<ServerResponse>()
   readonly #record: (exchange: Exchange) => void
   isDraining = false
@@ -48,9 +49,10 @@ export class HttpServer {
       ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }, listener)
       : createServer(options, listener)
     this.server.maxConnections = limits.connectionLimit
-    this.server.on('connection', (socket: Socket) => {
-      this.#connections.add(socket)
-      socket.once('close', () => this.#connections.delete(socket))
+    this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those behind the 2000th
+    this.server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
+      this.#fresh.add(socket)
+      socket.once('close', () => this.#fresh.delete(socket))
     })
     this.#answerOddities(listener)
   }
@@ -71,19 +73,20 @@ export class HttpServer {
   /** Closes connections that bring no request. */
   #closeIdle(): void {
     this.server.closeIdleConnections()
-    for (const socket of this.#connections) if (socket.bytesRead === 0) socket.destroy()
+    for (const socket of this.#fresh) socket.destroy()
   }
 
   #listenerOf(handler: RequestListener): RequestListener {
     return (request, response) => {
+      this.#fresh.delete(request.socket)
       this.#open.add(response)
       response.once('close', () => {
         this.#open.delete(response)
         if (!response.headersSent) this.#record({ outcome: 'aborted' })
       })
       if (this.isDraining) response.shouldKeepAlive = false
-      const failure = hostFailure(request)
-      if (failure) this.#refuse(response, failure, 'HOST')
+      const failure = headFailure(request)
+      if (failure) this.#refuse(response, failure, 'HEAD')
       else handler(request, response)
     }
   }
@@ -123,13 +126,19 @@ export class HttpServer {
 /** milliseconds in which a connection that was kept alive may still bring a request */
 const idleGrace = 500
 
-/** What node:http lets through: no Host, or two of them (RFC 9112, 3.2). */
-function hostFailure({ rawHeaders, httpVersion }: IncomingMessage): Refused | undefined {
-  let hosts = 0
+/** What node:http lets through: a version that it does not speak, no Host, and what must stand there once (RFC 9110, 5.3 and 7.2). */
+function headFailure({ rawHeaders, httpVersion }: IncomingMessage): Refused | undefined {
+  if (!httpVersion.startsWith('1.')) return refused(400, `HTTP/${httpVersion} is not spoken here, only HTTP/1.1`)
+  const seen = new Set<string>()
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
-    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1
+    if (!singleLengths.has(name.length)) continue
+    const lower = name.toLowerCase()
+    if (seen.has(lower)) return refused(400, `The header ${name} must stand there once`)
+    if (singles.has(lower)) seen.add(lower)
   }
-  if (hosts === 1 || (hosts === 0 && httpVersion === '1.0')) return undefined
-  return refused(400, `The request must have one Host header, but had ${hosts}`)
+  return seen.has('host') || httpVersion === '1.0' ? undefined : refused(400, 'The header Host is missing')
 }
+
+const singles = new Set(['host', 'content-type', 'content-encoding', 'authorization'])
+const singleLengths = new Set([...singles].map((name) => name.length))

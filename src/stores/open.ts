@@ -55,6 +55,8 @@ function parseSocket(address: string, source: string, resolvePath: (path: string
   if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
   const { url } = parseUrl(`http://localhost${base}`, source)
   const socketPath = resolvePath(path)
+  if (Buffer.byteLength(socketPath) > 107)
+    throw refuse(source, 'names a socket whose path is longer than 107 bytes', 'Sockets need shorter ones')
   const basePath = url.pathname.replace(/\/$/, '')
   return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }

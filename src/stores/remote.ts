@@ -50,8 +50,9 @@ export class RemoteStore implements PlantStore {
       if ('isOpen' in verdict) task.open = verdict.error
       const pause = this.#pauseAfter(verdict, tries, task)
       if (pause === undefined || (task.open && !(await this.#mayRepeat(task)))) throw this.#explain(verdict.error, task)
-      if (tries === 0) await this.#access.notify(`${verdict.error.message}. Trying again for up to ${seconds(task.end - clock.now())}`)
-      await wait(pause, task.signals).catch((reason: unknown) => this.#stop(reason, task))
+      if (tries === 0)
+        await this.#access.notify(`${this.#redact(verdict.error.message)}. Trying again for up to ${seconds(task.end - clock.now())}`)
+      await this.#wait(pause, task)
     }
   }
 
@@ -74,7 +75,7 @@ export class RemoteStore implements PlantStore {
         this.#stop(cause, { ...task, open: isSent ? unanswered(this.#address, cause) : task.open })
       return isSent
         ? { error: unanswered(this.#address, cause), isOpen: true }
-        : { error: unreached(this.#address, cause), comeAgain: undefined }
+        : { error: unreached(this.#address, this.#access.proxy, cause), comeAgain: undefined }
     }
   }
 
@@ -94,30 +95,48 @@ export class RemoteStore implements PlantStore {
   }
 
   /** Milliseconds until the next try, or undefined when there is none: the answer is final, or the time is over. */
-  #pauseAfter(verdict: Verdict, tries: number, { end }: Task): number | undefined {
+  #pauseAfter(verdict: object & { comeAgain?: number | undefined }, tries: number, { end }: Task): number | undefined {
     const { clock, timeout } = this.#options
     if (!('comeAgain' in verdict || 'isOpen' in verdict)) return undefined
     const room = end - clock.now() - Math.min(1000, timeout / 10) // so that the last try has some time too
-    const asked = ('comeAgain' in verdict ? (verdict.comeAgain ?? 0) : 0) * 1000
+    const asked = (verdict.comeAgain ?? 0) * 1000
     if (room <= 0 || asked > room) return undefined
     const grown = Math.min(100 * 2 ** tries, 5000)
     return Math.min(asked + grown * (0.5 + clock.random() / 2), room)
   }
 
   /** What was sent, and may have been received, goes again only under a key that the service keeps. */
-  async #mayRepeat({ end, signals }: Task): Promise<boolean> {
-    const left = end - this.#options.clock.now()
-    this.#honoursKeys ??= await within(left, signals, (signal) => honoursKeys(this.#connection, signal))
+  async #mayRepeat(task: Task): Promise<boolean> {
+    for (let tries = 0; this.#honoursKeys === undefined; tries += 1) {
+      const left = task.end - this.#options.clock.now()
+      this.#honoursKeys = await within(left, task.signals, (signal) => honoursKeys(this.#connection, signal))
+      if (this.#honoursKeys !== undefined) break
+      const pause = this.#pauseAfter({ comeAgain: undefined }, tries, task)
+      if (pause === undefined) return false
+      await this.#wait(pause, task)
+    }
     return this.#honoursKeys
+  }
+
+  async #wait(milliseconds: number, task: Task): Promise<void> {
+    await wait(milliseconds, task.signals).catch((reason: unknown) => this.#stop(reason, task))
   }
 
   /** What to tell when there is no further try. Of a plant that may have been stored, only an answer to its own key can say more. */
   #explain(error: PlantsError, task: Task): PlantsError {
     const settles = error.kind === 'conflict' && this.#honoursKeys === true
     const last = task.open && !settles ? task.open : error
-    if (last.exitCode !== 5) return last
-    const { kind, message, status, requestId, cause } = last
-    return new PlantsError(kind, message, { hint: this.#howToRepeat(task), error: last.error, status, requestId, cause })
+    const { kind, message, hint, retryable, status, requestId, cause } = last
+    return new PlantsError(kind, this.#redact(message), {
+      hint: last.exitCode === 5 ? this.#howToRepeat(task) : hint,
+      ...{ retryable, error: last.error, status, cause },
+      requestId: requestId && this.#redact(requestId),
+    })
+  }
+
+  /** A service may send back what it was sent, and nobody shall see the token. */
+  #redact(text: string): string {
+    return text.replaceAll(this.#access.token, '***')
   }
 
   /** @throws always: the reason of the signal, and what it means for the plant */

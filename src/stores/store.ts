@@ -93,12 +93,12 @@ export interface OpenOptions {
 export interface Access {
   token: string
   userAgent: string
-  /** whether it is this machine, about which no proxy is asked */
-  isLoopback: boolean
   /** PEM certificates that are trusted instead of the system's */
   ca: string | undefined
-  /** HTTP_PROXY, HTTPS_PROXY and NO_PROXY */
-  proxies: { http: string; https: string; none: string }
+  /** the URL of the proxy that leads there, if NO_PROXY does not say otherwise */
+  proxy: string | undefined
+  /** NO_PROXY */
+  noProxy: string
   /** tells a person that something takes longer */
   notify(text: string): Promise<void>
 }

@@ -12,7 +12,7 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
       if (aborted) reject(aborted.reason)
       else resolve()
     }
-    const timer = setTimeout(end, milliseconds)
+    const timer = setTimeout(end, Math.min(milliseconds, longest))
     for (const signal of signals) signal.addEventListener('abort', end)
     if (signals.some((signal) => signal.aborted)) end()
   })
@@ -24,7 +24,7 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
 export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
-  const timer = setTimeout(() => controller.abort(new DOMException('The time is over', 'TimeoutError')), Math.max(0, milliseconds))
+  const timer = setTimeout(() => controller.abort(new DOMException('The time is over', 'TimeoutError')), Math.min(milliseconds, longest))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
   try {
     return await action(controller.signal)
@@ -33,3 +33,6 @@ export async function within<T>(milliseconds: number, signals: AbortSignal[], ac
     for (const signal of signals) signal.removeEventListener('abort', stop)
   }
 }
+
+/** What a timer can take, 24.8 days; beyond, it would fire at once. */
+const longest = 2 ** 31 - 1

@@ -97,7 +97,7 @@ function readError(answer: Answer): Told | undefined {
   if (!isObject(value)) return undefined
   const { error, message } = value
   if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string') return undefined
-  return { error, message: message.slice(0, 1000) }
+  return { error, message: Array.from(message.slice(0, 2000)).slice(0, 1000).join('') }
 }
 
 /** The JSON of an answer; undefined when it is none, is packed, or is too long. */

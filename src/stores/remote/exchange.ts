@@ -63,16 +63,11 @@ export class Connection {
   }
 }
 
-/** A proxy is not asked about this machine: its own loopback is another one. */
-async function dispatcherOf({ url, socketPath }: RemoteAddress, { ca, proxies, isLoopback }: Access): Promise<Dispatcher> {
-  const isSecure = url.protocol === 'https:'
-  const proxy = isSecure ? proxies.https : proxies.http
+async function dispatcherOf({ url, socketPath }: RemoteAddress, { ca, proxy, noProxy }: Access): Promise<Dispatcher> {
   const tls = ca === undefined ? {} : { ca }
-  if (proxy === '' || socketPath !== undefined || isLoopback)
-    return new Pool(url.origin, { connect: { ...tls, ...(socketPath && { socketPath }) } })
-  const { default: EnvHttpProxyAgent } = await import('undici/lib/dispatcher/env-http-proxy-agent.js')
-  const addresses = { httpProxy: isSecure ? '' : proxy, httpsProxy: isSecure ? proxy : '', noProxy: proxies.none }
-  return new EnvHttpProxyAgent({ ...addresses, connect: tls, requestTls: tls, proxyTls: tls, proxyTunnel: isSecure })
+  if (proxy === undefined) return new Pool(url.origin, { connect: { ...tls, ...(socketPath && { socketPath }) } })
+  const { proxyAgent } = await import('./proxy.js')
+  return proxyAgent(proxy, noProxy, url.protocol === 'https:', tls)
 }
 
 /** bytes of an answer that are read */
@@ -133,10 +128,15 @@ class Reader implements Dispatcher.DispatchHandler {
 
   #fail(cause: unknown): void {
     this.#leave()
-    this.#reject(new NoAnswer(cause, this.#controller !== undefined))
+    this.#reject(new NoAnswer(cause, this.#controller !== undefined && !isOfProxy(cause)))
   }
 
   #leave(): void {
     this.#signal.removeEventListener('abort', this.#abort)
   }
+}
+
+/** undici says so of a proxy that wants a password, and has sent nothing on. */
+function isOfProxy(cause: unknown): boolean {
+  return cause instanceof Error && cause.message.startsWith('Proxy Authentication Required')
 }

@@ -1,17 +1,29 @@
 import { PlantsError, systemCode } from '../../errors.js'
 import type { RemoteAddress } from '../store.js'
 
-/** Says which step failed on the way to a service, before anything was sent. */
-export function unreached({ name, url, socketPath }: RemoteAddress, cause: unknown): PlantsError {
+/**
+ * Says which step failed on the way to a service, before anything was sent.
+ *
+ * @param proxy the URL of the proxy that was asked, if one was
+ */
+export function unreached({ name, url, socketPath }: RemoteAddress, proxy: string | undefined, cause: unknown): PlantsError {
+  const via = proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
   const code = codeOf(cause)
-  const [reason, hint] = reasons[code] ?? (isTls(code) ? tlsReason(cause) : [textOf(cause), 'Check the address, the network and the proxy'])
-  const where = socketPath ?? url.hostname
-  return new PlantsError('unavailable', `Could not reach ${name}: ${reason.replace('HOST', where)}`, { hint, retryable: true, cause })
+  const [reason, hint] = reasons[code] ?? (isTls(code) ? tlsReason(cause) : [textOf(cause), 'Check the address and the network'])
+  const where = socketPath ?? (proxy === undefined ? url.hostname : new URL(proxy).hostname)
+  return new PlantsError('unavailable', `Could not reach ${name}${via}: ${reason.replace('HOST', where)}`, {
+    hint: proxy === undefined ? hint : 'Check HTTPS_PROXY or HTTP_PROXY, or leave the proxy out with NO_PROXY',
+    retryable: true,
+    cause,
+  })
 }
 
 /** Says how a connection ended on which the plant was sent. */
 export function unanswered({ name }: RemoteAddress, cause: unknown): PlantsError {
-  return new PlantsError('unanswered', `${name} got the plant, but did not answer: ${endings[codeOf(cause)] ?? textOf(cause)}`, { cause })
+  const code = codeOf(cause)
+  if (/^HPE_|^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code))
+    return new PlantsError('unusable', `${name} answered what is not HTTP/1.1`, { cause })
+  return new PlantsError('unanswered', `${name} got the plant, but did not answer: ${endings[code] ?? textOf(cause)}`, { cause })
 }
 
 type Reason = [reason: string, hint: string]
@@ -23,6 +35,7 @@ const slow: Reason = ['the connection timed out', 'Check the address and the net
 const reasons: Record<string, Reason> = {
   ECONNREFUSED: notRunning,
   ENOENT: ['there is no socket at HOST', 'Is it running? Try: plants serve --socket PATH'],
+  ENOTDIR: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
   ENOTSOCK: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
   EACCES: ['this user may not open HOST', 'Change the permissions of the socket'],
   ENOTFOUND: ['the name HOST is not known', 'Check the address for typing errors'],

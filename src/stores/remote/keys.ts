@@ -1,18 +1,23 @@
-import type { Connection } from './exchange.js'
+import { type Connection, NoAnswer } from './exchange.js'
 
 /**
  * Whether a service says that it honours Idempotency-Key: its `{base_url}/openapi.json` lists it as a header parameter of
- * the create. Anything that cannot be read says no. The token is not sent.
+ * the create. The token is not sent.
+ *
+ * @returns undefined when that cannot be found out now
  */
-export async function honoursKeys(connection: Connection, signal: AbortSignal): Promise<boolean> {
+export async function honoursKeys(connection: Connection, signal: AbortSignal): Promise<boolean | undefined> {
   try {
     const { status, body, isWhole } = await connection.send(
       { method: 'GET', path: '/openapi.json', headers: { accept: 'application/json' } },
       signal,
     )
+    if (status >= 500 || status === 429) return undefined
     return status === 200 && isWhole && listsKey(JSON.parse(body.toString()))
-  } catch {
-    return false // whatever it is, it is no promise
+  } catch (error) {
+    if (error instanceof NoAnswer) return undefined
+    if (error instanceof SyntaxError) return false
+    throw error
   }
 }
 
