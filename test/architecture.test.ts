@@ -12,16 +12,16 @@ const doors: Record<string, string[]> = {
   chalk: ['src/output.ts'],
   conf: ['src/settings-file.ts'],
   'env-paths': ['src/io.ts'],
-  fastify: ['src/service/app.ts', 'src/service/answers.ts'],
   pino: ['src/service/log.ts'],
   'prom-client': ['src/service/metrics.ts'],
   'string-width': ['src/table.ts'],
-  undici: ['src/stores/remote/exchange.ts', 'src/stores/remote/undici.d.ts'],
 }
 
 /** The packages that a whole room works with. */
 const rooms: Record<string, RegExp> = {
   commander: /^src\/(run|usage|commands\/[\w-]+)\.ts$/,
+  fastify: /^src\/service\/(app|answers)\.ts$/,
+  undici: /^src\/stores\/remote\//,
   zod: /^src\/(plant|settings-file)\.ts$/,
 }
 
