@@ -1,20 +1,22 @@
 import { Command, CommanderError } from 'commander'
 import { version } from '../package.json'
-import { defineAuth } from './commands/auth.js'
-import { defineCreate } from './commands/create.js'
-import { defineDelete } from './commands/delete.js'
-import { defineGet } from './commands/get.js'
-import { defineList } from './commands/list.js'
-import { defineOpenapi } from './commands/openapi.js'
-import { defineServe } from './commands/serve.js'
-import { defineTokens } from './commands/tokens.js'
 import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { writeAnswer, writeError } from './output.js'
 import { mayColor } from './settings.js'
 import { checkValues, usageError } from './usage.js'
 
-const commands = [defineCreate, defineGet, defineList, defineDelete, defineServe, defineTokens, defineOpenapi, defineAuth]
+/** Each is loaded only for a command line that names it; all are for one that has to be explained. */
+const commands: Record<string, () => Promise<(program: Command, io: Io) => void>> = {
+  create: async () => (await import('./commands/create.js')).defineCreate,
+  get: async () => (await import('./commands/get.js')).defineGet,
+  list: async () => (await import('./commands/list.js')).defineList,
+  delete: async () => (await import('./commands/delete.js')).defineDelete,
+  serve: async () => (await import('./commands/serve.js')).defineServe,
+  tokens: async () => (await import('./commands/tokens.js')).defineTokens,
+  openapi: async () => (await import('./commands/openapi.js')).defineOpenapi,
+  auth: async () => (await import('./commands/auth.js')).defineAuth,
+}
 
 /**
  * Runs the command line: does what the arguments ask for, and tells how it ended.
@@ -41,20 +43,41 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact()) {
     throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
   }
+  const all = Object.keys(commands)
+  const asksForHelp = argv.some((argument) => ['-h', '--help', 'help'].includes(argument))
+  const named = asksForHelp ? [] : all.filter((name) => argv.includes(name))
+  if (named.length > 0 && !(await parse(argv, io, named))) return
+  const stop = await parse(argv, io, all)
+  if (!stop) return
+  const { error, program, shown } = stop
+  if (!['commander.helpDisplayed', 'commander.help', 'commander.version'].includes(error.code)) throw usageError(error, argv, program)
+  const unknown = error.code === 'commander.version' ? undefined : unknownCommand(argv, program)
+  if (unknown !== undefined) return dispatch([unknown], io)
+  await writeAnswer(io, shown, 'Run it again')
+}
+
+/** Why commander stopped, before the command did anything. */
+interface Stop {
+  error: CommanderError
+  program: Command
+  /** the help or the version */
+  shown: string
+}
+
+/** Does what a command line says, with these commands. */
+async function parse(argv: string[], io: Io, names: string[]): Promise<Stop | undefined> {
   let shown = ''
   const program = buildProgram(io, (text) => {
     shown += text
   })
-  for (const define of commands) define(program, io)
+  for (const name of names) (await commands[name]?.())?.(program, io)
   checkValues(argv, program)
   try {
     await program.parseAsync(argv, { from: 'user' })
+    return undefined
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    if (!['commander.helpDisplayed', 'commander.help', 'commander.version'].includes(error.code)) throw usageError(error, argv, program)
-    const unknown = error.code === 'commander.version' ? undefined : unknownCommand(argv, program)
-    if (unknown !== undefined) return dispatch([unknown], io)
-    await writeAnswer(io, shown, 'Run it again')
+    return { error, program, shown }
   }
 }
 

@@ -135,7 +135,7 @@ const flags: Row[] = [
   [{ argv: 'create --name Fern --id' }, 2, 400, '--id needs a value', 'See: plants create --help'],
   [{ argv: 'create --id 1 --name' }, 2, 400, '--name needs a value', 'See: plants create --help'],
   [{ argv: 'create --file' }, 2, 400, '--file needs a value', 'See: plants create --help'],
-  [{ argv: 'list --store' }, 2, 400, '--store needs a value', 'See: plants --help'],
+  [{ argv: 'list --store' }, 2, 400, '--store needs a value', 'See: plants list --help'],
   [
     { argv: 'create --id --name Fern' },
     2,
