@@ -5,7 +5,7 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import type { ServiceOptions } from '../service/service.js'
 import { resolveSettings, type Settings } from '../settings.js'
-import { openStoreWithTokens } from '../stores/open.js'
+import { openServedStore } from '../stores/open.js'
 
 interface ServeFlags extends GlobalFlags {
   host: string
@@ -85,7 +85,7 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const opening = { ...settings.opening, clock, batchLimit: parseCount('--batch-limit', flags.batchLimit) }
   return {
-    openStore: (onCommit) => openStoreWithTokens(settings.store, { ...opening, onCommit }),
+    openStore: (onCommit) => openServedStore(settings.store, { ...opening, onCommit }),
     findCallers: (tokens, complain) => callersOf(tokens, { tokenFile: flags.tokenFile, settings, io, complain }),
     place:
       flags.socket === undefined ? { host: flags.host, port: parsePort('--port', flags.port) } : { path: io.resolvePath(flags.socket) },

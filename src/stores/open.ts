@@ -80,7 +80,20 @@ export async function openExistingStore(address: Address, options: OpenOptions):
   return SqliteStore.openExisting(readable(address), options)
 }
 
-/** Opens a store to put a service in front of it, or to manage who may use that. */
+/** Opens a store to put a service in front of it: what it creates is written by a thread of its own. */
+export async function openServedStore(address: Address, options: OpenOptions): Promise<PlantStore & { tokens: TokenStore }> {
+  const file = readable(address)
+  const store = await openFile(file, options)
+  const { ThreadedStore } = await import('./threaded.js')
+  const writer = new ThreadedStore(file, options)
+  const close = async () => {
+    await writer.close()
+    await store.close()
+  }
+  return { tokens: store.tokens, create: (plant, created) => writer.create(plant, created), close }
+}
+
+/** Opens a store to manage who may use the service in front of it. */
 export function openStoreWithTokens(address: Address, options: OpenOptions): Promise<PlantStore & { tokens: TokenStore }> {
   return openFile(readable(address), options)
 }
