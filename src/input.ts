@@ -1,6 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { PlantsError, systemCode } from './errors.js'
-import { type Io, readFrom } from './io.js'
+import { readFrom } from './io/input.js'
+import type { Io } from './io.js'
 import { parseJson, severalValues } from './json.js'
 
 /** A request's body, a file and stdin may hold this many bytes. */
