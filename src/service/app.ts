@@ -91,13 +91,16 @@ function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers):
       const plant = parsePlant(request.body)
       if (queue.waiting >= queueLimit) throw refusedWith(503, 'The service is busy, and nothing was stored', comeAgain)
       queue.waiting += 1
-      store
-        .create(plant, { idempotencyKey })
-        .finally(() => {
+      store.create(plant, { idempotencyKey }).then(
+        (created) => {
           queue.waiting -= 1
-        })
-        .then((created) => answers.send(request, reply, { outcome: 'created', status: 200, json: toJson({ ...created }) }))
-        .catch((error: unknown) => answers.refuse(request, reply, error))
+          answers.send(request, reply, { outcome: 'created', status: 200, json: toJson(created) })
+        },
+        (error: unknown) => {
+          queue.waiting -= 1
+          answers.refuse(request, reply, error)
+        },
+      )
     },
   })
 }

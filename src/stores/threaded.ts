@@ -65,8 +65,12 @@ export class ThreadedStore implements PlantStore {
     for (const { plant, resolve } of jobs) resolve(plantOf(plant)) // a promise that is settled stays as it is
   }
 
+  /** Without its thread the process is of no use: whoever watches over it starts another one. */
   #break(error: Error): void {
     this.#broken = error
+    setImmediate(() => {
+      throw error
+    })
     const unknown = new PlantsError('unknownOutcome', 'The thread of the store ended in the middle of its work', { cause: error })
     for (const { reject } of [...this.#orders.values(), this.#next].flat()) reject(unknown)
   }
