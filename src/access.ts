@@ -25,6 +25,10 @@ export async function accessTo(address: RemoteAddress, flags: GlobalFlags, setti
   }
   return {
     token: found.token,
+    tokenHint:
+      found.source === 'PLANTS_TOKEN'
+        ? 'It came from PLANTS_TOKEN'
+        : `It was saved. Save another with: plants auth login${settings.storeFlag}`,
     userAgent: `plants/${version}`,
     ca: flags.caCert === undefined ? undefined : readCertificates(flags.caCert, io),
     proxy: proxyFor(address, io),

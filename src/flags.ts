@@ -29,6 +29,20 @@ export function parseCount(flag: string, text: string): number {
   return count
 }
 
+/** Reads a duration up to a hundred years. */
+export function parseLife(flag: string, text: string): number {
+  const milliseconds = parseDuration(flag, text)
+  if (milliseconds > 36_525 * 86_400_000) throw refuse(flag, 'a duration of up to 36525d', text, '90d')
+  return milliseconds
+}
+
+/** Reads a duration that a timer can take: from 1 ms to 24 days. */
+export function parseTimer(flag: string, text: string): number {
+  const milliseconds = parseDuration(flag, text)
+  if (milliseconds < 1 || milliseconds > 2_073_600_000) throw refuse(flag, 'a duration from 1ms to 24d', text, '30s')
+  return milliseconds
+}
+
 /** Reads a whole number from 0 to 65535. */
 export function parsePort(flag: string, text: string): number {
   const port = /^\d{1,5}$/.test(text) ? parseInt(text, 10) : Number.NaN
@@ -39,15 +53,16 @@ export function parsePort(flag: string, text: string): number {
 /** Reads a size such as `1MiB`, `16KiB` or `65536`, in bytes. */
 export function parseSize(flag: string, text: string): number {
   const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
-  if (amount === '') throw refuse(flag, 'a size such as 1MiB, 16KiB or 65536', text, '1MiB')
-  return parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
+  const bytes = parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
+  if (!(bytes <= 1_073_741_824)) throw refuse(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
+  return bytes
 }
 
 /** Reads a duration such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds), in milliseconds. */
 export function parseDuration(flag: string, text: string): number {
   const [, amount = '', unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
   if (amount === '') throw refuse(flag, 'a duration such as 30s, 500ms or 2m', text, '30s')
-  return parseFloat(amount) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit] ?? 0)
+  return Math.round(parseFloat(amount) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit] ?? 0))
 }
 
 export function parseOutput(flag: string, text: string): 'text' | 'json' {

@@ -81,7 +81,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   const end = (exitCode: number) => {
     code = exitCode
     // A reader that stalls would hold the process for ever: it was told to go, so it goes.
-    if (signals.received !== undefined && (stdout.unwritten > 0 || stderr.unwritten > 0)) process.kill(process.pid, signals.received)
+    if (signals.received !== undefined && (stdout.isStuck || stderr.isStuck)) process.kill(process.pid, signals.received)
   }
   return { argv: process.argv.slice(2), io, end }
 }

@@ -1,15 +1,15 @@
 import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
-import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parseDuration, parsePort, parseSize } from '../flags.js'
-import type { Io } from '../io.js'
+import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseTimer } from '../flags.js'
+import type { Io, Output } from '../io.js'
 import { toJson } from '../json.js'
 import type { ServiceOptions } from '../service/service.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { openServedStore } from '../stores/open.js'
 
 interface ServeFlags extends GlobalFlags {
-  host: string
-  port: string
+  host?: string
+  port?: string
   socket?: string
   basePath: string
   tlsCert?: string
@@ -35,8 +35,8 @@ export function defineServe(program: Command, io: Io): void {
     .description(
       'Put a store behind the HTTP operation of the specification. Its address is the first line on stdout, the log is on stderr.',
     )
-    .option('--host <host>', 'address to listen at; 0.0.0.0 for all of this machine', '127.0.0.1')
-    .option('--port <port>', 'port to listen at; 0 for any that is free', '4010')
+    .option('--host <host>', 'address to listen at: 127.0.0.1 (default); 0.0.0.0 for all of this machine')
+    .option('--port <port>', 'port to listen at: 4010 (default); 0 for any that is free')
     .option('--socket <path>', 'listen at a Unix socket instead')
     .option('--base-path <path>', 'what stands before /plants, such as /v1')
     .option('--tls-cert <path>', 'PEM certificate, with its chain')
@@ -67,7 +67,7 @@ Examples:
 async function serve(flags: ServeFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const { startService } = await import('../service/service.js')
-  const drainTimeout = parseDuration('--drain-timeout', flags.drainTimeout)
+  const drainTimeout = parseTimer('--drain-timeout', flags.drainTimeout)
   const service = await startService(await planOf(flags, settings, io))
   try {
     const told = untilTold(io.signal)
@@ -76,7 +76,18 @@ async function serve(flags: ServeFlags, io: Io): Promise<void> {
     await told
   } finally {
     await service.drain(drainTimeout)
+    await flush(io.stderr)
   }
+}
+
+/** Waits for the end of the log; a reader who has stalled is waited for a second, and no more. */
+async function flush(log: Output): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const patience = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, 1000)
+  })
+  await Promise.race([log.log(''), patience])
+  clearTimeout(timer)
 }
 
 async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
@@ -87,24 +98,31 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
   return {
     openStore: (onCommit) => openServedStore(settings.store, { ...opening, onCommit }),
     findCallers: (tokens, complain) => callersOf(tokens, { tokenFile: flags.tokenFile, settings, io, complain }),
-    place:
-      flags.socket === undefined ? { host: flags.host, port: parsePort('--port', flags.port) } : { path: io.resolvePath(flags.socket) },
+    place: placeOf(flags, io),
     basePath: parseBasePath('--base-path', flags.basePath),
     tls: await tlsOf(flags, io),
-    admin: flags.adminPort === undefined ? undefined : { host: flags.host, port: parsePort('--admin-port', flags.adminPort) },
+    admin: flags.adminPort === undefined ? undefined : { host: flags.host ?? loopback, port: parsePort('--admin-port', flags.adminPort) },
     limits: limitsOf(flags),
     log: { output: io.stderr, level: parseChoice('--log-level', flags.logLevel, logLevels) },
     now: io.now,
   }
 }
 
+const loopback = '127.0.0.1'
+
+function placeOf({ socket, host, port }: ServeFlags, io: Io): ServiceOptions['place'] {
+  if (socket === undefined) return { host: host ?? loopback, port: parsePort('--port', port ?? '4010') }
+  if (port !== undefined) throw new PlantsError('malformed', '--socket and --port cannot go together', { hint: 'Leave one of them out' })
+  return { path: io.resolvePath(socket) }
+}
+
 function limitsOf(flags: ServeFlags): ServiceOptions['limits'] {
   return {
     bodyLimit: parseSize('--body-limit', flags.bodyLimit),
     headerLimit: parseSize('--header-limit', flags.headerLimit),
-    headerTimeout: parseDuration('--header-timeout', flags.headerTimeout),
-    requestTimeout: parseDuration('--request-timeout', flags.requestTimeout),
-    keepAlive: parseDuration('--keep-alive', flags.keepAlive),
+    headerTimeout: parseTimer('--header-timeout', flags.headerTimeout),
+    requestTimeout: parseTimer('--request-timeout', flags.requestTimeout),
+    keepAlive: parseTimer('--keep-alive', flags.keepAlive),
     connectionLimit: parseCount('--connection-limit', flags.connectionLimit),
     queueLimit: parseCount('--queue-limit', flags.queueLimit),
   }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
-import { type GlobalFlags, parseDuration, parseId } from '../flags.js'
+import { type GlobalFlags, parseId, parseLife } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer } from '../output.js'
@@ -42,7 +42,7 @@ export function defineTokens(program: Command, io: Io): void {
 async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const createdAt = new Date(io.time())
-  const expiresAt = flags.expires === undefined ? undefined : new Date(io.time() + parseDuration('--expires', flags.expires))
+  const expiresAt = flags.expires === undefined ? undefined : new Date(io.time() + parseLife('--expires', flags.expires))
   const { digestOf, newToken } = await import('../service/tokens.js')
   const token = newToken()
   const store = await openStoreWithTokens(settings.store, settings.opening)

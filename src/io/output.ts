@@ -1,4 +1,4 @@
-import { write, writeSync } from 'node:fs'
+import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
 import { systemCode } from '../errors.js'
 import type { Output } from '../io.js'
 import type { Signals } from './signals.js'
@@ -10,13 +10,14 @@ import { isTerminal } from './terminal.js'
  * that somebody made non-blocking goes through the stream, which waits for it.
  */
 export class ProcessOutput implements Output {
-  unwritten = 0
+  #unwritten = 0
   readonly #fd: 1 | 2
   readonly #open: () => NodeJS.WriteStream
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
   #isSlow = false
   #log = ''
+  #patient: number | undefined
   #logging: Promise<void> | undefined
 
   constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
@@ -27,6 +28,11 @@ export class ProcessOutput implements Output {
 
   get isTerminal(): boolean {
     return isTerminal(this.#fd)
+  }
+
+  /** Whether something waits for its reader, which may never come. */
+  get isStuck(): boolean {
+    return this.#unwritten > 0 || (this.#logging !== undefined && this.#patient === this.#fd)
   }
 
   get columns(): number {
@@ -64,23 +70,29 @@ export class ProcessOutput implements Output {
     while (this.#log !== '') {
       const bytes = Buffer.from(this.#log)
       this.#log = ''
-      await writeInThread(this.#fd, bytes).catch((error: unknown) => {
+      await writeInThread(this.#logFd(), bytes).catch((error: unknown) => {
         if (systemCode(error) === undefined) throw error // nobody can be told that the log is gone
       })
     }
     this.#logging = undefined
   }
 
+  /** A pipe is opened once more, without waiting for its reader: a thread that waits would keep the process from ending. */
+  #logFd(): number {
+    this.#patient ??= process.platform === 'linux' && fstatSync(this.#fd).isFIFO() ? openPatient(this.#fd) : this.#fd
+    return this.#patient
+  }
+
   #writeLater(bytes: Uint8Array): Promise<void> {
     const signal = this.#signals.listen()
-    this.unwritten += 1
+    this.#unwritten += 1
     return new Promise((resolve, reject) => {
       const abort = () => reject(signal.reason)
       if (signal.aborted) setImmediate(resolve) // why the program ends is told, but not waited for
       signal.addEventListener('abort', abort)
       this.stream().write(bytes, (error) => {
         signal.removeEventListener('abort', abort)
-        this.unwritten -= 1
+        this.#unwritten -= 1
         if (error) reject(error)
         else resolve()
       })
@@ -99,6 +111,15 @@ function writeNow(fd: number, bytes: Uint8Array): number {
   return written
 }
 
+function openPatient(fd: number): number {
+  try {
+    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK)
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return fd // a pipe of another user, or without a reader
+  }
+}
+
 /** characters of a log that wait for their reader */
 const longestLog = 1_048_576
 
@@ -107,8 +128,7 @@ async function writeInThread(fd: number, bytes: Uint8Array): Promise<void> {
     written += await new Promise<number>((resolve, reject) => {
       write(fd, bytes, written, (error, count) => {
         if (!error) resolve(count)
-        else if (systemCode(error) === 'EAGAIN')
-          setTimeout(resolve, 10, 0) // somebody made it non-blocking
+        else if (systemCode(error) === 'EAGAIN') setTimeout(resolve, 10, 0).unref()
         else reject(error)
       })
     })

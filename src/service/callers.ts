@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { checkToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
 import type { Io } from '../io.js'
@@ -68,9 +68,17 @@ function tokenFileReader(path: string, complain: (message: string) => void): () 
   }
 }
 
+/** Changes with the file, its rights, and whether it can be read at all. */
 function stampOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false, bigint: true })
-  return stats ? `${stats.ino}:${stats.size}:${stats.mtimeNs}` : 'none'
+  try {
+    accessSync(path, constants.R_OK)
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
+    return `${ino}:${size}:${mtimeNs}:${ctimeNs}`
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    return code
+  }
 }
 
 /** The tokens in a file, by the lines on which they stand. */

@@ -1,6 +1,7 @@
-import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
+import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
-import { PlantsError, systemCode } from '../errors.js'
+import { dirname } from 'node:path'
+import { PlantsError, shellWord, systemCode } from '../errors.js'
 
 /** Where a server listens: at a port of a host, or at the absolute path of a Unix socket. */
 export type Place = { host: string; port: number } | { path: string }
@@ -12,7 +13,10 @@ export type Place = { host: string; port: number } | { path: string }
  * @throws {PlantsError} when it cannot
  */
 export async function listen(server: Server, place: Place): Promise<number> {
-  if ('path' in place) await removeStale(place.path)
+  if ('path' in place) {
+    checkPath(place.path)
+    await removeStale(place.path)
+  }
   try {
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
@@ -32,6 +36,18 @@ export async function listen(server: Server, place: Place): Promise<number> {
 /** Whether only this machine can come in. */
 export function isLoopback(place: Place): boolean {
   return 'path' in place || /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(place.host)
+}
+
+/** The system would cut a longer path off, and calls a folder that is not there a lack of rights. */
+function checkPath(path: string): void {
+  if (Buffer.byteLength(path) > 107)
+    throw new PlantsError('malformed', `${path} is longer than the 107 bytes of a socket's path`, {
+      hint: 'Give a shorter one with --socket',
+    })
+  if (!existsSync(dirname(path)))
+    throw new PlantsError('malformed', `There is no folder ${dirname(path)} for the socket`, {
+      hint: `Make it with: mkdir -p ${shellWord(dirname(path))}`,
+    })
 }
 
 async function removeStale(path: string): Promise<void> {
@@ -64,7 +80,10 @@ function explain(error: unknown, place: Place): unknown {
       return inUse(name, 'path' in place ? 'Give another path with --socket' : 'Give another with --port, or 0 for any that is free')
     case 'EACCES':
     case 'EPERM':
-      return refuse(`This user may not listen at ${name}`, `Give another with ${other}; ports below 1024 are often kept for root`)
+      return refuse(
+        `This user may not listen at ${name}`,
+        `Give another with ${other}${'path' in place ? '' : '; those below 1024 are often kept for root'}`,
+      )
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
     case 'EAI_AGAIN':

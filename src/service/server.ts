@@ -27,6 +27,7 @@ export interface Tls {
  */
 export class HttpServer {
   readonly server: Server
+  readonly #sockets = new Set<Socket>()
   /** connections that have not brought a request yet */
   readonly #fresh = new Set<Socket>()
   /**
@@ -41,10 +42,10 @@ export class HttpServer {
   constructor(handler: RequestListener, limits: Limits, tls: Tls | undefined, record: (exchange: Exchange) => void) {
     const options = {
       maxHeaderSize: limits.headerLimit,
-      headersTimeout: limits.headerTimeout,
+      headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http takes no other
       requestTimeout: limits.requestTimeout,
       keepAliveTimeout: limits.keepAlive,
-      connectionsCheckingInterval: Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2),
+      connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
       requireHostHeader: false,
     }
     this.#record = record
@@ -54,6 +55,10 @@ export class HttpServer {
       : createServer(options, listener)
     this.server.maxConnections = limits.connectionLimit
     this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those behind the 2000th
+    this.server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
     this.server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
       this.#fresh.add(socket)
       socket.once('close', () => this.#fresh.delete(socket))
@@ -69,9 +74,14 @@ export class HttpServer {
     // The close of http.Server would cut off connections that a request may be on its way through.
     const closed = new Promise<void>((resolve) => SocketServer.prototype.close.call(this.server, () => resolve()))
     const grace = setTimeout(() => this.#closeIdle(), Math.min(idleGrace, milliseconds))
-    const end = setTimeout(() => this.server.closeAllConnections(), milliseconds)
+    const end = setTimeout(() => this.cutOff(), milliseconds)
     await closed
     for (const timer of [grace, end]) clearTimeout(timer)
+  }
+
+  /** Closes all connections, also those that are still at the beginning of TLS. */
+  cutOff(): void {
+    for (const socket of this.#sockets) socket.destroy()
   }
 
   /** Closes connections that bring no request. */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { Output } from '../io.js'
-import type { PlantStore, TokenStore } from '../stores/store.js'
+import type { ServedStore, TokenStore } from '../stores/store.js'
 import { adminServer } from './admin.js'
 import { buildApp } from './app.js'
 import type { FindToken } from './guard.js'
@@ -11,7 +11,7 @@ import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
   /** @param onCommit told how many creates a commit held */
-  openStore(onCommit: (count: number) => void): Promise<PlantStore & { tokens: TokenStore }>
+  openStore(onCommit: (count: number) => void): Promise<ServedStore>
   /** @param complain tells who runs the service that something is wrong */
   findCallers(tokens: TokenStore, complain: (message: string) => void): Promise<FindToken>
   place: Place
@@ -48,7 +48,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 interface Parts {
-  store: PlantStore & { tokens: TokenStore }
+  store: ServedStore
   queue: { waiting: number }
   metrics: Metrics | undefined
 }
@@ -70,10 +70,17 @@ async function start(options: ServiceOptions, { store, queue, metrics }: Parts):
     complain: (requestId, error) => log.error({ requestId, err: error }, 'failed'),
   })
   await app.ready()
-  const isReady = async () => !http.isDraining && (await store.tokens.list().then(...isOrNot))
+  const isReady = async () => !http.isDraining && (await store.check().then(...isOrNot))
   const watch = metrics && adminServer({ metrics, isReady })
   const port = await listen(http.server, place)
-  const adminPort = watch && admin && (await listen(watch, admin))
+  const adminPort =
+    watch &&
+    admin &&
+    (await listen(watch, admin).catch((error: unknown) => {
+      http.server.close()
+      http.cutOff()
+      throw error
+    }))
   const address = addressOf(place, port, basePath, tls !== undefined)
   log.info({ address, admin: admin && adminPort && addressOf(admin, adminPort, '', false) }, 'listening')
   if (!isLoopback(place) && !tls) log.warn('Others can reach this address, and without TLS can read tokens and plants on their way')

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
-import type { Address, FileAddress, OpenOptions, PlantStore, ReadableStore, RemoteAddress, TokenStore } from './store.js'
+import type { Address, FileAddress, OpenOptions, PlantStore, ReadableStore, RemoteAddress, ServedStore, TokenStore } from './store.js'
 
 interface Place {
   resolvePath(path: string): string
@@ -81,7 +81,7 @@ export async function openExistingStore(address: Address, options: OpenOptions):
 }
 
 /** Opens a store to put a service in front of it: what it creates is written by a thread of its own. */
-export async function openServedStore(address: Address, options: OpenOptions): Promise<PlantStore & { tokens: TokenStore }> {
+export async function openServedStore(address: Address, options: OpenOptions): Promise<ServedStore> {
   const file = readable(address)
   const store = await openFile(file, options)
   const { ThreadedStore } = await import('./threaded.js')
@@ -90,7 +90,7 @@ export async function openServedStore(address: Address, options: OpenOptions): P
     await writer.close()
     await store.close()
   }
-  return { tokens: store.tokens, create: (plant, created) => writer.create(plant, created), close }
+  return { tokens: store.tokens, create: (plant, created) => writer.create(plant, created), check: () => writer.check(), close }
 }
 
 /** Opens a store to manage who may use the service in front of it. */

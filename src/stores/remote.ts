@@ -67,7 +67,7 @@ export class RemoteStore implements PlantStore {
     try {
       const left = task.end - clock.now()
       const answer = await within(left, task.signals, (signal) => this.#connection.send(this.#request(task), signal))
-      return judge(answer, this.#address.name)
+      return judge(answer, this.#address.name, this.#access.tokenHint)
     } catch (error) {
       if (!(error instanceof NoAnswer)) throw error
       const { cause, isSent } = error

@@ -100,6 +100,11 @@ export class SqliteStore implements ReadableStore {
     })
   }
 
+  /** Takes a turn at writing, and writes nothing. Throws what `create` would, as far as that can be told. */
+  check(): Promise<void> {
+    return this.#writer.write(() => undefined)
+  }
+
   async close(): Promise<void> {
     this.#statements.clear()
     this.#db.close()

@@ -92,6 +92,8 @@ export interface OpenOptions {
 /** What it takes to reach a remote store. */
 export interface Access {
   token: string
+  /** how to give another token */
+  tokenHint: string
   userAgent: string
   /** PEM certificates that are trusted instead of the system's */
   ca: string | undefined
@@ -112,6 +114,13 @@ export interface TokenStore {
   list(): Promise<Token[]>
   /** @returns the token as it is now, or undefined when there is none */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
+}
+
+/** A store that a service can be put in front of. */
+export interface ServedStore extends PlantStore {
+  readonly tokens: TokenStore
+  /** Resolves when a plant could be created now; rejects with why it could not. */
+  check(): Promise<void>
 }
 
 export interface Token {

@@ -7,9 +7,8 @@ import type { Failure, Order, Report, Task } from './sqlite/thread.js'
 import type { CreateOptions, FileAddress, OpenOptions, PlantStore } from './store.js'
 
 interface Job {
-  plant: NewPlant
-  key: string | undefined
-  resolve(plant: Plant): void
+  work: Order['works'][number]
+  done(): void
   reject(error: unknown): void
 }
 
@@ -32,20 +31,33 @@ export class ThreadedStore implements PlantStore {
     this.#worker.on('message', (report: Report) => this.#settle(report)).on('error', (error) => this.#break(error))
   }
 
-  create(plant: NewPlant, { idempotencyKey: key }: CreateOptions = {}): Promise<Plant> {
+  create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
+    const { id, name, tag } = plant
     return new Promise((resolve, reject) => {
-      if (this.#broken) return reject(this.#broken)
-      if (this.#next.length === 0) setImmediate(() => this.#send())
-      this.#next.push({ plant, key, resolve, reject })
+      this.#add({ work: [id, name, tag, idempotencyKey], done: () => resolve(plantOf(plant)), reject })
     })
+  }
+
+  /** Resolves when a plant could be created now; rejects with why it could not. */
+  check(): Promise<void> {
+    return new Promise((resolve, reject) => this.#add({ work: undefined, done: resolve, reject }))
   }
 
   /** Ends the thread, once it has done what it was sent. */
   async close(): Promise<void> {
     if (this.#broken) return
     const ended = new Promise((resolve) => this.#worker.once('exit', resolve))
-    this.#worker.postMessage('close' satisfies Order)
+    this.#worker.postMessage({ number: this.#count++, works: [] } satisfies Order)
     await ended
+  }
+
+  #add(job: Job): void {
+    if (this.#broken) {
+      job.reject(this.#broken)
+      return
+    }
+    if (this.#next.length === 0) setImmediate(() => this.#send())
+    this.#next.push(job)
   }
 
   #send(): void {
@@ -53,8 +65,7 @@ export class ThreadedStore implements PlantStore {
     this.#next = []
     const number = this.#count++
     this.#orders.set(number, jobs)
-    const order: Order = { number, creates: jobs.map(({ plant: { id, name, tag }, key }) => [id, name, tag, key]) }
-    this.#worker.postMessage(order)
+    this.#worker.postMessage({ number, works: jobs.map(({ work }) => work) } satisfies Order)
   }
 
   #settle({ number, failures, commits }: Report): void {
@@ -62,7 +73,7 @@ export class ThreadedStore implements PlantStore {
     const jobs = this.#orders.get(number) ?? []
     this.#orders.delete(number)
     for (const [index, failure] of failures) jobs[index]?.reject(toError(failure))
-    for (const { plant, resolve } of jobs) resolve(plantOf(plant)) // a promise that is settled stays as it is
+    for (const { done } of jobs) done() // what was rejected stays so
   }
 
   /** Without its thread the process is of no use: whoever watches over it starts another one. */

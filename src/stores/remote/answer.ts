@@ -16,8 +16,9 @@ export type Verdict =
  * Holds an answer against the specification and the contract, with the care that a request gets.
  *
  * @param name what people call the service
+ * @param tokenHint how to give another token
  */
-export function judge(answer: Answer, name: string): Verdict {
+export function judge(answer: Answer, name: string, tokenHint: string): Verdict {
   const { status } = answer
   if (status === 200) return judgePlant(answer, name)
   const told = readError(answer)
@@ -33,7 +34,7 @@ export function judge(answer: Answer, name: string): Verdict {
     const error = new PlantsError('unusable', message, details)
     return status >= 500 ? { error, isOpen: true } : { error }
   }
-  return { error: refusal(answer, told, name, details) }
+  return { error: refusal(answer, told, name, { ...details, tokenHint }) }
 }
 
 function judgePlant(answer: Answer, name: string): Verdict {
@@ -52,12 +53,16 @@ interface Told {
 
 type Details = { status: number; requestId: string | undefined }
 
-function refusal(answer: Answer, told: Told | undefined, name: string, details: Details): PlantsError {
+function refusal(
+  answer: Answer,
+  told: Told | undefined,
+  name: string,
+  { tokenHint, ...details }: Details & { tokenHint: string },
+): PlantsError {
   const error = told?.error ?? answer.status
   const message = told?.message ?? `${name} answered ${describe(answer)}`
   if (error === 401 || error === 403 || answer.status === 401 || answer.status === 403) {
-    const hint = 'Give another token with PLANTS_TOKEN, or save one with: plants auth login'
-    return new PlantsError('unauthorized', message, { ...details, error, hint })
+    return new PlantsError('unauthorized', message, { ...details, error, hint: tokenHint })
   }
   const hint = hints[error] ?? `This is what ${name} says of it`
   return new PlantsError(error === 409 ? 'conflict' : 'refused', message, { ...details, error, hint })

@@ -19,10 +19,12 @@ export function unreached({ name, url, socketPath }: RemoteAddress, proxy: strin
 }
 
 /** Says how a connection ended on which the plant was sent. */
-export function unanswered({ name }: RemoteAddress, cause: unknown): PlantsError {
+export function unanswered({ name, url }: RemoteAddress, cause: unknown): PlantsError {
   const code = codeOf(cause)
-  if (/^HPE_|^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code))
-    return new PlantsError('unusable', `${name} answered what is not HTTP/1.1`, { cause })
+  if (/^HPE_|^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code)) {
+    const guess = url.protocol === 'http:' ? '; perhaps it speaks TLS, and https:// is meant' : ''
+    return new PlantsError('unusable', `${name} answered what is not HTTP/1.1${guess}`, { cause })
+  }
   return new PlantsError('unanswered', `${name} got the plant, but did not answer: ${endings[code] ?? textOf(cause)}`, { cause })
 }
 

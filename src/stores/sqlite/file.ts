@@ -80,10 +80,14 @@ export function isFrozen(path: string): boolean {
   throw notOurs(path, why, 'Copy both files to such a folder')
 }
 
-/** Which file a path leads to now. */
+/** Which file a path leads to now; why that cannot be told, where the system will not say. */
 export function identityOf(path: string): string {
-  const stats = statSync(path, { throwIfNoEntry: false, bigint: true })
-  return stats ? `${stats.dev}:${stats.ino}` : 'none'
+  try {
+    const stats = statSync(path, { throwIfNoEntry: false, bigint: true })
+    return stats ? `${stats.dev}:${stats.ino}` : 'none'
+  } catch (error) {
+    return systemCode(error) ?? 'unknown'
+  }
 }
 
 /** Changes whenever the file does, or its log. */

@@ -9,10 +9,16 @@ export interface Task {
   options: Pick<OpenOptions, 'timeout' | 'batchLimit'>
 }
 
-/** Creates that came together, or the end. Tuples, because each thread has to read what the other has written. */
-export type Order = { number: number; creates: [id: bigint, name: string, tag: string | undefined, key: string | undefined][] } | 'close'
+/** Work that came together, or none, for the end. Plants are tuples, because each thread has to read what the other has written. */
+export interface Order {
+  number: number
+  works: (PlantTuple | undefined)[]
+}
 
-/** What became of an order: those of its creates that failed, by their place in it, and the sizes of the commits meanwhile. */
+/** A plant to create; where one is undefined, a look whether that could be done now. */
+type PlantTuple = [id: bigint, name: string, tag: string | undefined, key: string | undefined]
+
+/** What became of an order: the works that failed, by their place in it, and the sizes of the commits meanwhile. */
 export interface Report {
   number: number
   failures: [index: number, failure: Failure][]
@@ -24,27 +30,28 @@ export type Failure = Pick<PlantsError, 'kind' | 'message' | 'hint' | 'retryable
 
 if (parentPort) void work(workerData as Task)
 
-/** Creates what it is sent, until it is told to close. */
+/** Does what it is sent, until it is sent an order without work. */
 async function work({ address, options }: Task): Promise<void> {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
   const access = () => Promise.reject(new Error('A file needs no access'))
   const commits: number[] = []
   const store = await SqliteStore.open(address, { ...options, clock, access, onCommit: (count) => commits.push(count) })
-  parentPort?.on('message', async (order: Order) => {
-    if (order === 'close') {
+  parentPort?.on('message', async ({ number, works }: Order) => {
+    if (works.length === 0) {
       await store.close()
-      return parentPort?.close()
+      parentPort?.close()
+      return
     }
-    const results = await Promise.allSettled(
-      order.creates.map(([id, name, tag, idempotencyKey]) =>
-        store.create(tag === undefined ? { id, name } : { id, name, tag }, { idempotencyKey }),
-      ),
-    )
+    const results = await Promise.allSettled(works.map((plant) => (plant ? create(store, plant) : store.check())))
     const failures = results.flatMap((result, index): Report['failures'] =>
       result.status === 'rejected' ? [[index, toFailure(result.reason)]] : [],
     )
-    parentPort?.postMessage({ number: order.number, failures, commits: commits.splice(0) } satisfies Report)
+    parentPort?.postMessage({ number, failures, commits: commits.splice(0) } satisfies Report)
   })
+}
+
+function create(store: SqliteStore, [id, name, tag, idempotencyKey]: PlantTuple) {
+  return store.create(tag === undefined ? { id, name } : { id, name, tag }, { idempotencyKey })
 }
 
 function toFailure(error: unknown): Failure {

@@ -1,7 +1,7 @@
 import { PlantsError } from '../../errors.js'
 import type { OpenOptions } from '../store.js'
 import type { Database } from './driver.js'
-import { explainFailure, isBusy, isSqliteError, leavesCommitOpen } from './failure.js'
+import { explainFailure, isBusy, isSqliteError, leavesCommitOpen, notOurs } from './failure.js'
 import { identityOf } from './file.js'
 import { lockedError, pause } from './lock.js'
 import { schemaVersion } from './schema.js'
@@ -26,6 +26,8 @@ export class Writer {
   readonly #options: OpenOptions & { identity: string }
   #jobs: Job[] = []
   #isRunning = false
+  /** which file the log is; it stays the same for as long as somebody has it open */
+  #log: string | undefined
 
   /** @param options with the `identityOf` the file from before it was opened */
   constructor(db: Database, path: string, options: OpenOptions & { identity: string }) {
@@ -90,10 +92,22 @@ export class Writer {
       if (!isBusy(error)) this.#failAll(explainFailure(error, this.#path))
       return false
     }
-    if (this.#isInPlace()) return true
+    const failure = this.#isInPlace()
+      ? this.#outdated()
+      : new PlantsError('unavailable', `${this.#path} was deleted or replaced`, { hint: 'Try again', retryable: true })
+    if (failure === undefined) return true
     this.#rollBack()
-    this.#failAll(new PlantsError('unavailable', `${this.#path} was deleted or replaced`, { hint: 'Try again', retryable: true }))
+    this.#failAll(failure)
     return false
+  }
+
+  /** A file that a newer version has taken over in the meantime is no longer this one's to write to. */
+  #outdated(): PlantsError | undefined {
+    return this.#version() > schemaVersion ? notOurs(this.#path, 'was taken over by a newer version of plants', 'Update plants') : undefined
+  }
+
+  #version(): number {
+    return Number(this.#db.prepare('PRAGMA user_version').get()?.user_version)
   }
 
   async #wait(tries: number): Promise<void> {
@@ -125,7 +139,8 @@ export class Writer {
    */
   #overwrite(): boolean {
     try {
-      this.#db.exec(`BEGIN IMMEDIATE; PRAGMA user_version=${schemaVersion}; COMMIT`)
+      this.#db.exec('BEGIN IMMEDIATE')
+      this.#db.exec(`PRAGMA user_version=${this.#version()}; COMMIT`)
       return true
     } catch (error) {
       if (!isSqliteError(error)) throw error
@@ -134,9 +149,11 @@ export class Writer {
     }
   }
 
-  /** A file that was moved away or deleted takes what is written with it. */
+  /** A file, or a log, that was moved away or deleted takes what is written with it. */
   #isInPlace(): boolean {
-    return identityOf(this.#path) === this.#options.identity
+    const log = identityOf(`${this.#path}-wal`)
+    this.#log ??= log
+    return log === this.#log && identityOf(this.#path) === this.#options.identity
   }
 
   /** What cannot be rolled back now is when the connection closes; the first failure is the one that is reported. */
