@@ -21,3 +21,9 @@ test('the start is measured beside bare node', async () => {
   expect(exitCode).toBe(0)
   expect(stdout).toMatch(/^plants create, flags +\d+\.\d ms +\d+\.\d\d/m)
 })
+
+test('the conformance test says what it needs', async () => {
+  const script = join(import.meta.dirname, 'conformance.mjs')
+  const { exitCode, stdout, stderr } = await execa(process.execPath, [script], { reject: false, env: { PATH: '' } })
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: 'npm run conformance needs Java 17 or newer' })
+})
