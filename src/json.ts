@@ -59,10 +59,11 @@ export function parseInt64(text: string): bigint | undefined {
  * terminal (DEL, C1, direction marks) and line separators are escaped: the value stays exact.
  */
 export function toJson(fields: object): string {
-  return membersToJson(fields).replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return toWireJson(fields).replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-function membersToJson(fields: object): string {
+/** Writes a value as JSON for another program: nothing is escaped that need not be. Bigints are written as integers. */
+export function toWireJson(fields: object): string {
   if (!Object.values(fields).some((value) => typeof value === 'bigint')) return JSON.stringify(fields)
   const texts = Object.entries(fields)
     .filter(([, value]) => value !== undefined)

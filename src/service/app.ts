@@ -1,13 +1,13 @@
 import type { Server } from 'node:http'
 import { type FastifyInstance, type FastifyRequest, fastify } from 'fastify'
 import { systemCode } from '../errors.js'
-import { toJson } from '../json.js'
+import { toWireJson } from '../json.js'
 import type { PlantStore } from '../stores/store.js'
 import { Answers, type Witness } from './answers.js'
-import { checkMediaType, parseKey, parsePlant, readBody } from './body.js'
+import { checkMediaType, type Load, parseKey, parsePlant, readBody } from './body.js'
 import { authenticate, type FindToken } from './guard.js'
 import { openApi } from './openapi.js'
-import { comeAgain, type Refused, refused, refusedWith } from './refusal.js'
+import { busy, type Refused, refused, refusedWith } from './refusal.js'
 
 export interface AppOptions extends Witness {
   store: PlantStore
@@ -18,7 +18,7 @@ export interface AppOptions extends Witness {
   bodyLimit: number
   /** creates that wait for the store at most; more are sent away */
   queueLimit: number
-  queue: { waiting: number }
+  load: Load
   /** a word that no other run of the service has */
   runId: string
   server: Server
@@ -49,7 +49,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
   })
   app.decorateRequest('token').decorateRequest('began', 0)
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (request, _, done) => readBody(request.raw, options.bodyLimit, done))
+  app.addContentTypeParser('*', (request, _, done) => readBody(request.raw, options, done))
   app.setErrorHandler((error: Error, request, reply) => {
     const isMediaType = systemCode(error) === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
     answers.refuse(request, reply, isMediaType ? refused(415, 'Content-Type must be application/json') : error)
@@ -73,7 +73,7 @@ function unused(): never {
 }
 
 function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers): void {
-  const { basePath, findToken, store, queue, queueLimit, now } = options
+  const { basePath, findToken, store, load, queueLimit, now } = options
   const admit = (request: FastifyRequest, token: string) => {
     request.token = token
     checkMediaType(request.raw)
@@ -89,20 +89,30 @@ function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers):
     handler: (request, reply) => {
       const idempotencyKey = parseKey(request.raw)
       const plant = parsePlant(request.body)
-      if (queue.waiting >= queueLimit) throw refusedWith(503, 'The service is busy, and nothing was stored', comeAgain)
-      queue.waiting += 1
+      if (load.creates >= queueLimit) throw busy()
+      const release = take(load, request.body.length)
       store.create(plant, { idempotencyKey }).then(
         (created) => {
-          queue.waiting -= 1
-          answers.send(request, reply, { outcome: 'created', status: 200, json: toJson(created) })
+          release()
+          answers.send(request, reply, { outcome: 'created', status: 200, json: toWireJson(created) })
         },
         (error: unknown) => {
-          queue.waiting -= 1
+          release()
           answers.refuse(request, reply, error)
         },
       )
     },
   })
+}
+
+/** @returns what gives back what was taken */
+function take(load: Load, bytes: number): () => void {
+  load.creates += 1
+  load.bytes += bytes
+  return () => {
+    load.creates -= 1
+    load.bytes -= bytes
+  }
 }
 
 function addDescription(app: FastifyInstance, basePath: string, answers: Answers): void {

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { parseJson, severalValues } from '../json.js'
 import { checkNewPlant, isIdempotencyKey, type NewPlant } from '../plant.js'
-import { type Refused, refused } from './refusal.js'
+import { busy, type Refused, refused } from './refusal.js'
 
 /** Refuses a body that is not said to be JSON, or that is packed. */
 export function checkMediaType({ headers }: IncomingMessage): void {
@@ -13,46 +13,80 @@ export function checkMediaType({ headers }: IncomingMessage): void {
   if (coding.toLowerCase() !== 'identity') throw refused(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
 }
 
+/** What the service holds at this moment. */
+export interface Load {
+  /** creates that wait for the store */
+  creates: number
+  /** bytes of bodies, from when they come until they are answered */
+  bytes: number
+}
+
+/** What bodies may cost, in bytes. */
+export interface BodyLimits {
+  bodyLimit: number
+  load: Load
+}
+
+/** How many bodies of the largest size may be there at the same moment, so that memory has an end. */
+const largestBodies = 64
+
+type Done = (refused: Refused | null, bytes?: Buffer) => void
+
 /**
  * Reads the body of a request.
  *
- * @param limit bytes
  * @param done called once, with the bytes, or with what is wrong; never when the connection breaks first
  */
-export function readBody(request: IncomingMessage, limit: number, done: (refused: Refused | null, bytes?: Buffer) => void): void {
+export function readBody(request: IncomingMessage, limits: BodyLimits, done: Done): void {
   const declared = request.headers['content-length']
-  const isTooLarge = declared !== undefined && parseFloat(declared) > limit
-  if (isTooLarge) skipBody(request, limit, done)
-  else collectBody(request, limit, done)
+  const isTooLarge = declared !== undefined && parseFloat(declared) > limits.bodyLimit
+  if (isTooLarge) skipBody(request, limits, done, tooLarge(limits))
+  else collectBody(request, limits, done)
 }
 
-function collectBody(request: IncomingMessage, limit: number, done: (refused: Refused | null, bytes?: Buffer) => void): void {
+function collectBody(request: IncomingMessage, limits: BodyLimits, done: Done): void {
+  const { bodyLimit, load } = limits
   const chunks: Buffer[] = []
   let length = 0
-  const take = (chunk: Buffer) => {
-    length += chunk.length
-    chunks.push(chunk)
-    if (length <= limit) return
-    request.off('data', take).off('end', end)
-    chunks.length = 0
-    skipBody(request, limit, done)
+  const leave = () => {
+    request.off('data', take).off('end', end).off('close', leave)
+    load.bytes -= length
+    length = 0
   }
-  const end = () => done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
+  const take = (chunk: Buffer) => {
+    if (chunks.length === 1) request.on('close', leave) // of a body that comes at once, 'end' is certain
+    chunks.push(chunk)
+    length += chunk.length
+    load.bytes += chunk.length
+    const refusal = length > bodyLimit ? tooLarge(limits) : load.bytes > largestBodies * bodyLimit ? busy() : undefined
+    if (refusal === undefined) return
+    leave()
+    chunks.length = 0
+    skipBody(request, limits, done, refusal)
+  }
+  const end = () => {
+    leave()
+    done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
+  }
   request.on('data', take).on('end', end)
 }
 
 /**
- * Refuses a body that is too large, and goes on reading for a while: to close the connection on what is still under way
- * would take the answer away from whoever sends it.
+ * Refuses a body, and goes on reading for a while: to close the connection on what is still under way would take the answer
+ * away from whoever sends it.
  */
-function skipBody(request: IncomingMessage, limit: number, done: (refused: Refused) => void): void {
-  let left = 16 * limit
+function skipBody(request: IncomingMessage, { bodyLimit }: BodyLimits, done: Done, refusal: Refused): void {
+  let left = 16 * bodyLimit
   request.on('data', (chunk: Buffer) => {
     left -= chunk.length
     if (left < 0) request.destroy()
   })
   request.resume()
-  done(refused(413, `The body is larger than ${limit} bytes`))
+  done(refusal)
+}
+
+function tooLarge({ bodyLimit }: BodyLimits): Refused {
+  return refused(413, `The body is larger than ${bodyLimit} bytes`)
 }
 
 /**

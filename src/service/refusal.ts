@@ -1,5 +1,5 @@
 import { PlantsError } from '../errors.js'
-import { toJson } from '../json.js'
+import { toWireJson } from '../json.js'
 
 /** What the service answers when it does not create a plant: the specification's Error, the status, and what else HTTP wants. */
 export interface Refusal {
@@ -29,8 +29,13 @@ export function refusedWith(status: 404 | 405 | 408 | 431 | 500 | 503, message: 
   return new Refused(headers ? { status, error: status, message, headers } : { status, error: status, message })
 }
 
+/** Refuses what would be more than the service can hold. */
+export function busy(): Refused {
+  return refusedWith(503, 'The service is busy, and nothing was stored', comeAgain)
+}
+
 /** "Come again, nothing was stored": in how many seconds. */
-export const comeAgain = { 'Retry-After': '1' }
+const comeAgain = { 'Retry-After': '1' }
 
 /**
  * What a caller gets to know of a failure. Of the inside it gets no more than the id of the request.
@@ -51,5 +56,5 @@ export function refusalOf(error: unknown, requestId: string): Refusal {
 
 /** The specification's Error. */
 export function errorBody({ error, message }: Refusal): string {
-  return toJson({ error, message })
+  return toWireJson({ error, message })
 }

@@ -3,6 +3,7 @@ import type { Output } from '../io.js'
 import type { ServedStore, TokenStore } from '../stores/store.js'
 import { adminServer } from './admin.js'
 import { buildApp } from './app.js'
+import type { Load } from './body.js'
 import type { FindToken } from './guard.js'
 import { isLoopback, listen, type Place } from './listen.js'
 import { type Exchange, openLog } from './log.js'
@@ -36,11 +37,11 @@ export interface Service {
 
 /** @throws {PlantsError} when the store cannot be opened, nobody could come in, or it cannot listen there */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const queue = { waiting: 0 }
-  const metrics = options.admin && new Metrics(() => queue.waiting)
+  const load = { creates: 0, bytes: 0 }
+  const metrics = options.admin && new Metrics(() => load.creates)
   const store = await options.openStore((count) => metrics?.recordCommit(count))
   try {
-    return await start(options, { store, queue, metrics })
+    return await start(options, { store, load, metrics })
   } catch (error) {
     await store.close()
     throw error
@@ -49,11 +50,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
 interface Parts {
   store: ServedStore
-  queue: { waiting: number }
+  load: Load
   metrics: Metrics | undefined
 }
 
-async function start(options: ServiceOptions, { store, queue, metrics }: Parts): Promise<Service> {
+async function start(options: ServiceOptions, { store, load, metrics }: Parts): Promise<Service> {
   const { place, limits, tls, admin, basePath, now } = options
   const log = openLog(options.log.output, options.log.level)
   const record = (exchange: Exchange) => {
@@ -63,7 +64,7 @@ async function start(options: ServiceOptions, { store, queue, metrics }: Parts):
   const findToken = await options.findCallers(store.tokens, (message) => log.warn(message))
   const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, record)
   const app = buildApp({
-    ...{ store, queue, findToken, basePath, now, record },
+    ...{ store, load, findToken, basePath, now, record },
     ...limits,
     server: http.server,
     runId: randomBytes(4).toString('hex'),

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { PlantsError, shellWord } from '../errors.js'
-import { toJson } from '../json.js'
+import { toWireJson } from '../json.js'
 import type { NewPlant, Plant } from '../plant.js'
 import { judge, type Verdict } from './remote/answer.js'
 import { Connection, NoAnswer } from './remote/exchange.js'
@@ -90,7 +90,7 @@ export class RemoteStore implements PlantStore {
         'idempotency-key': key,
         'user-agent': this.#access.userAgent,
       },
-      body: toJson({ ...plant }),
+      body: toWireJson(plant),
     }
   }
 
