@@ -1,0 +1,129 @@
+import { EventEmitter, once } from 'node:events'
+import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
+import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
+import { onTestFinished } from 'vitest'
+
+/** A request as it came. */
+export interface Received {
+  /** such as "POST /plants" */
+  line: string
+  /** by their names in lower case */
+  headers: Record<string, string>
+  body: string
+}
+
+/** What a request gets: these bytes, or whatever is done with its connection. */
+export type Answer = string | Buffer | ((socket: Socket) => void)
+
+export interface Script {
+  /** what each POST gets in its turn; the last one is for all that follow, and without one none is answered */
+  posts?: Answer[]
+  /** what `{base_url}/openapi.json` gets; without it that is 404 */
+  openapi?: Answer
+  /** what is done with a connection before anything came */
+  onConnect?(socket: Socket): void
+  tls?: TlsOptions
+  place?: ListenOptions
+}
+
+/** A server that does what its script says, right or wrong, and keeps what it was sent. */
+export class Hostile extends EventEmitter<{ connection: []; request: [Received] }> {
+  connections = 0
+  bytes = Buffer.alloc(0)
+  readonly requests: Received[] = []
+  readonly #script: Script
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+
+  private constructor(script: Script) {
+    super()
+    this.#script = script
+    const accept = (socket: Socket) => this.#accept(socket)
+    this.#server = script.tls ? createSecureServer(script.tls, accept) : createServer(accept)
+    this.#server.on('tlsClientError', () => undefined) // whoever does not trust it hangs up
+  }
+
+  /** It is gone when the test is over. */
+  static async listen(script: Script): Promise<Hostile> {
+    const hostile = new Hostile(script)
+    hostile.#server.listen(script.place ?? { host: '127.0.0.1', port: 0 })
+    await once(hostile.#server, 'listening')
+    onTestFinished(() => hostile.close())
+    return hostile
+  }
+
+  get port(): number {
+    const address = this.#server.address()
+    return typeof address === 'object' && address !== null ? address.port : 0
+  }
+
+  get url(): string {
+    return `${this.#script.tls ? 'https' : 'http'}://127.0.0.1:${this.port}`
+  }
+
+  get lines(): string[] {
+    return this.requests.map(({ line }) => line)
+  }
+
+  get posts(): Received[] {
+    return this.requests.filter(({ line }) => line.startsWith('POST'))
+  }
+
+  /** The Idempotency-Key of each POST. */
+  get keys(): (string | undefined)[] {
+    return this.posts.map(({ headers }) => headers['idempotency-key'])
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    if (this.#server.listening) await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  #accept(socket: Socket): void {
+    this.connections += 1
+    this.#sockets.add(socket)
+    socket.on('error', () => undefined) // the other side may hang up on whatever it is sent
+    socket.once('close', () => this.#sockets.delete(socket))
+    let rest: Buffer = Buffer.alloc(0)
+    socket.on('data', (chunk: Buffer) => {
+      this.bytes = Buffer.concat([this.bytes, chunk])
+      rest = this.#take(Buffer.concat([rest, chunk]), socket)
+    })
+    this.#script.onConnect?.(socket)
+    this.emit('connection')
+  }
+
+  /** Answers each request that is complete; gives the bytes of the one that is not. */
+  #take(bytes: Buffer, socket: Socket): Buffer {
+    const end = bytes.indexOf('\r\n\r\n')
+    if (end < 0) return bytes
+    const [line = '', ...fields] = bytes.subarray(0, end).toString('latin1').split('\r\n')
+    const headers = Object.fromEntries(fields.map((field) => [field.replace(/:.*/s, '').toLowerCase(), field.replace(/^.*?: */s, '')]))
+    const next = end + 4 + parseInt(headers['content-length'] ?? '0', 10)
+    if (bytes.length < next) return bytes
+    const request = { line: line.replace(/ HTTP.*/, ''), headers, body: bytes.subarray(end + 4, next).toString() }
+    this.requests.push(request)
+    this.#answer(request, socket)
+    this.emit('request', request)
+    return this.#take(bytes.subarray(next), socket)
+  }
+
+  #answer({ line }: Received, socket: Socket): void {
+    const { posts = [], openapi = http(404) } = this.#script
+    const answer = line.startsWith('POST') ? (posts[this.posts.length - 1] ?? posts.at(-1)) : openapi
+    if (typeof answer === 'function') answer(socket)
+    else if (answer !== undefined) socket.write(answer)
+  }
+}
+
+/** An answer of HTTP/1.1, with the length of its body unless the headers say how long it is. */
+export function http(status: number, body: string | Buffer = '', headers: Record<string, string | number> = {}): Buffer {
+  const bytes = Buffer.from(body)
+  const fields = { ...('Transfer-Encoding' in headers ? {} : { 'Content-Length': bytes.length }), ...headers }
+  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  return Buffer.concat([Buffer.from(`HTTP/1.1 ${status} Said\r\n${head.join('')}\r\n`), bytes])
+}
+
+export function json(status: number, value: unknown, headers: Record<string, string | number> = {}): Buffer {
+  return http(status, typeof value === 'string' ? value : JSON.stringify(value), { 'Content-Type': 'application/json', ...headers })
+}

@@ -1,0 +1,69 @@
+import { onTestFinished } from 'vitest'
+import { fixedTokens } from '../../src/service/guard.js'
+import type { Place } from '../../src/service/listen.js'
+import { startService } from '../../src/service/service.js'
+import { openStoreWithTokens } from '../../src/stores/open.js'
+import type { Hostile } from './hostile.js'
+import { runPlants } from './run.js'
+import { fileAddress, openOptions } from './store.js'
+import { temporaryFolder } from './temporary.js'
+
+export const token = 's3cret-token'
+
+/** How a create at a remote store went, and what that saw of it. */
+export interface Outcome {
+  code: number
+  out: string
+  /** the lines on stderr; the remote's own address is URL in them, and the idempotency key KEY */
+  said: unknown[]
+  /** the first line of each request */
+  requests: string[]
+}
+
+/** Creates the plant 1, Fern, at a remote store; every request for it must have one and the same key. */
+export async function createAt(remote: Hostile, flags: string[] = [], env: Record<string, string> = {}): Promise<Outcome> {
+  const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--timeout', '5s', '--store', remote.url, ...flags]
+  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token, ...env } })
+  const [key, ...others] = new Set(remote.keys)
+  if (remote.posts.length > 0 && (key === undefined || others.length > 0)) throw new Error(`The keys were ${remote.keys}`)
+  return { code, out, said: linesOf(err, remote), requests: remote.lines }
+}
+
+/** Reads what a program has said on stderr of a remote store. */
+export function linesOf(err: string, remote: Hostile): unknown[] {
+  const general = [remote.keys[0] ?? 'no key', remote.url].reduce((text, part, index) => text.replaceAll(part, index ? 'URL' : 'KEY'), err)
+  return general.split('\n').flatMap((line): unknown[] => (line === '' ? [] : [line.startsWith('{') ? JSON.parse(line) : line]))
+}
+
+const unknownOutcome = 'Whether the plant 1 is stored is not known'
+
+/** What a hint says of a plant that may be stored: by what is known of the service's idempotency keys. */
+export const howToRepeat = {
+  unasked: `${unknownOutcome}. To make no second one, repeat it with: --idempotency-key KEY, if the service honours such keys`,
+  listed: `${unknownOutcome}. To make no second one, repeat it with: --idempotency-key KEY`,
+  unlisted: `${unknownOutcome}, and this service has no idempotency keys: look there before you repeat it`,
+}
+
+/** Starts the program's own service on an empty store in a file; its only token is `token`. */
+export async function ownService(place: Place, path: string, basePath = ''): Promise<string> {
+  const limits = { bodyLimit: 1_048_576, headerLimit: 16_384, headerTimeout: 10_000, requestTimeout: 30_000, keepAlive: 65_000 }
+  const silent = { isTerminal: false, columns: 80, write: async () => {}, log: async () => {}, stream: () => process.stderr }
+  const service = await startService({
+    openStore: (onCommit) => openStoreWithTokens(fileAddress(path), openOptions({ onCommit })),
+    findCallers: async () => fixedTokens(new Map([[token, 'test']])),
+    place,
+    basePath,
+    tls: undefined,
+    admin: undefined,
+    limits: { ...limits, connectionLimit: 1000, queueLimit: 1000 },
+    log: { output: silent, level: 'silent' },
+    now: () => performance.now(),
+  })
+  onTestFinished(() => service.drain(1000))
+  return service.address
+}
+
+/** A place for a Unix socket, which must not be long. */
+export function socketPath(): string {
+  return `${temporaryFolder()}/p.sock`
+}
