@@ -4,7 +4,7 @@ import { findToken } from './credentials.js'
 import { PlantsError, systemCode } from './errors.js'
 import type { GlobalFlags } from './flags.js'
 import type { Io } from './io.js'
-import { warn } from './output.js'
+import { warnMeanwhile } from './output.js'
 import type { Settings } from './settings.js'
 import type { Access, RemoteAddress } from './stores/store.js'
 
@@ -27,13 +27,12 @@ export async function accessTo(address: RemoteAddress, flags: GlobalFlags, setti
     token: found.token,
     tokenHint:
       found.source === 'PLANTS_TOKEN'
-        ? 'It came from PLANTS_TOKEN'
+        ? 'It came from PLANTS_TOKEN: give another one there'
         : `It was saved. Save another with: plants auth login${settings.storeFlag}`,
     userAgent: `plants/${version}`,
-    ca: flags.caCert === undefined ? undefined : readCertificates(flags.caCert, io),
+    ca: flags.caCert === undefined ? undefined : await readCertificates(flags.caCert, io),
     proxy: proxyFor(address, io),
-    noProxy: variable('NO_PROXY', io),
-    notify: (text) => warn(io, text, settings),
+    notify: (text) => warnMeanwhile(io, text, settings),
   }
 }
 
@@ -41,11 +40,21 @@ export async function accessTo(address: RemoteAddress, flags: GlobalFlags, setti
 function proxyFor({ url, socketPath }: RemoteAddress, io: Io): string | undefined {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
-  if (text === '' || socketPath !== undefined || isLoopback(url.hostname)) return undefined
+  if (text === '' || socketPath !== undefined || isLoopback(url.hostname) || isExcepted(url, variable('NO_PROXY', io))) return undefined
   const proxy = text.includes('://') ? text : `http://${text}`
   if (/^https?:\/\/./i.test(proxy) && URL.canParse(proxy)) return new URL(proxy).href
   throw new PlantsError('malformed', `${name} is not the address of an http or https proxy`, {
     hint: `For example: ${name}=http://proxy.example.com:3128`,
+  })
+}
+
+/** NO_PROXY as curl and undici read it: hosts and what is below them, perhaps with a port; "*" is all. */
+function isExcepted({ hostname, port, protocol }: URL, noProxy: string): boolean {
+  const ownPort = port || (protocol === 'https:' ? '443' : '80')
+  return noProxy.split(/[,\s]+/).some((entry) => {
+    const [, host = '', onlyPort] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+    if (entry === '*') return true
+    return host !== '' && (onlyPort === undefined || onlyPort === ownPort) && (hostname === host || hostname.endsWith(`.${host}`))
   })
 }
 
@@ -62,18 +71,22 @@ export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 }
 
-function readCertificates(path: string, { resolvePath }: Io): string {
+async function readCertificates(path: string, { resolvePath }: Io): Promise<string> {
   const hint = 'Give a file of PEM certificates with --ca-cert'
+  const { X509Certificate } = await import('node:crypto')
   try {
     const text = readFileSync(resolvePath(path), 'utf8')
-    if (text.includes('-----BEGIN CERTIFICATE-----')) return text
+    const certificates = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []
+    for (const certificate of certificates) new X509Certificate(certificate)
+    if (certificates.length > 0) return text
   } catch (error) {
     const code = systemCode(error)
     if (code === undefined) throw error
-    throw new PlantsError('malformed', `Could not read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`, {
-      hint,
-      cause: error,
-    })
+    const isBroken = code.startsWith('ERR_')
+    const why = isBroken
+      ? `${path} holds a certificate that is broken`
+      : `Could not read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`
+    throw new PlantsError('malformed', why, { hint, cause: error })
   }
   throw new PlantsError('malformed', `${path} holds no PEM certificate`, { hint })
 }

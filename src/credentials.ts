@@ -19,9 +19,11 @@ export async function findToken({ name }: RemoteAddress, io: Io): Promise<Creden
   return saved && { token: checkToken(saved.token, 'The saved token'), source: 'saved', savedAt: saved.savedAt }
 }
 
-export async function saveToken({ name }: RemoteAddress, token: string, io: Io): Promise<void> {
+/** @returns when it was saved */
+export async function saveToken({ name }: RemoteAddress, token: string, io: Io): Promise<string> {
   const savedAt = new Date(io.time()).toISOString()
   await changeSettings(io, (settings) => ({ ...settings, tokens: { ...settings.tokens, [name]: { token, savedAt } } }))
+  return savedAt
 }
 
 /** @returns false when there was none */

@@ -32,14 +32,25 @@ export async function writeAnswer(io: Io, text: string, hint: string): Promise<v
   }
 }
 
+type Manner = Pick<Settings, 'errors' | 'colors'>
+
 /** Tells a person something that is no error. */
-export async function warn(io: Io, text: string, { errors, colors }: Pick<Settings, 'errors' | 'colors'>): Promise<void> {
+export async function warn(io: Io, text: string, manner: Manner): Promise<void> {
+  await writeAside(io.stderr, await warningOf(io, text, manner))
+}
+
+/** Warns of something that takes longer; whoever waits for it can be interrupted all the while. */
+export async function warnMeanwhile(io: Io, text: string, manner: Manner): Promise<void> {
+  await io.stderr.log(await warningOf(io, text, manner))
+}
+
+async function warningOf(io: Io, text: string, { errors, colors }: Manner): Promise<string> {
   const style = await styleFor(colors(io.stderr))
-  await writeAside(io.stderr, errors === 'json' ? `${toJson({ warning: text })}\n` : `plants: ${style.faint(visible(text))}\n`)
+  return errors === 'json' ? `${toJson({ warning: text })}\n` : `plants: ${style.faint(visible(text))}\n`
 }
 
 /** Tells what failed and what to do next; one line of JSON when that was asked for. */
-export async function writeError(io: Io, error: PlantsError, { errors, colors }: Pick<Settings, 'errors' | 'colors'>): Promise<void> {
+export async function writeError(io: Io, error: PlantsError, { errors, colors }: Manner): Promise<void> {
   const { message, hint, retryable, status, requestId } = error
   if (errors === 'json') {
     const fields = { error: error.error, message, hint, retryable: retryable || undefined, status, requestId }
@@ -48,7 +59,7 @@ export async function writeError(io: Io, error: PlantsError, { errors, colors }:
   const style = await styleFor(colors(io.stderr))
   const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
   const lines = [
-    `${style.bad('plants:')} ${visible(message)}`,
+    `${style.bad('plants:')} ${visible(message)}${status === undefined || message.includes(String(status)) ? '' : ` (status ${status})`}`,
     ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(visible(line))}`),
   ]
   return writeAside(io.stderr, lines.map((line) => `${line}\n`).join(''))

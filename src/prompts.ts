@@ -48,7 +48,7 @@ function checkName(text: string): Verdict {
 
 /** Asks on stderr for a token, and shows nothing of it. Throws as `askForPlant` does. */
 export async function askForToken(message: string, check: (text: string) => Verdict, isColored: boolean, io: Io): Promise<string> {
-  const keyboard = new Keyboard(io.stdin.stream())
+  const keyboard = new Keyboard(io.stdin.stream(), 5000)
   const validate = keyboard.nextAfter((text) => check(text.trim()))
   try {
     return (
@@ -90,6 +90,7 @@ async function askOnce<T>(keyboard: Keyboard, io: Io, prompt: (context: Context)
  * the rest of what was pasted or typed ahead.
  */
 class Keyboard {
+  readonly #longestLine: number
   readonly #terminal: NodeJS.ReadableStream & { setRawMode?(mode: boolean): unknown }
   #typed: Buffer = Buffer.alloc(0)
   /** what the prompt was given for this answer */
@@ -101,8 +102,10 @@ class Keyboard {
   #last: number | undefined
   #isWanted = false
 
-  constructor(terminal: NodeJS.ReadableStream) {
+  /** @param longestLine bytes of an answer */
+  constructor(terminal: NodeJS.ReadableStream, longestLine = 1000) {
     this.#terminal = terminal
+    this.#longestLine = longestLine
     terminal.on('data', this.#take)
     terminal.on('end', this.#end)
   }
@@ -154,8 +157,8 @@ class Keyboard {
   }
 
   #refuseBytes(text: string): Verdict {
-    if (Math.max(this.#line.length, Buffer.byteLength(text)) > longestLine) {
-      return `This is longer than ${longestLine} bytes. Give it as a flag or in a file`
+    if (Math.max(this.#line.length, Buffer.byteLength(text)) > this.#longestLine) {
+      return `This is longer than ${this.#longestLine} bytes. Give it as a flag or in a file`
     }
     this.#isSpoilt = !isUtf8(this.#line) || (this.#isSpoilt && text.includes('\uFFFD'))
     return this.#isSpoilt ? 'This is not UTF-8. Use a UTF-8 terminal' : undefined
@@ -165,7 +168,7 @@ class Keyboard {
     const enter = this.#typed.findIndex((byte) => byte === carriageReturn || byte === lineFeed)
     const end = enter < 0 ? this.#typed.length : enter
     const text = this.#typed.subarray(0, end)
-    const room = Math.max(longestLine + 1 - this.#line.length, 0)
+    const room = Math.max(this.#longestLine + 1 - this.#line.length, 0)
     this.#line = Buffer.concat([this.#line, text])
     if (enter >= 0) this.#isWanted = false
     // The prompt draws the whole line again for each character: of a text that is too long it gets the keys alone.
@@ -176,8 +179,6 @@ class Keyboard {
   }
 }
 
-/** bytes of an answer */
-const longestLine = 1000
 const carriageReturn = 0x0d
 const lineFeed = 0x0a
 const ctrlZ = 0x1a

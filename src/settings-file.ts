@@ -21,7 +21,8 @@ export async function readSettings(io: Io): Promise<SavedSettings> {
     const code = systemCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return { version: 1, tokens: {} }
     if (code === undefined) throw error
-    throw new PlantsError('malformed', `Could not read the settings in ${path}: ${code}`, { hint: 'Change its permissions', cause: error })
+    const hint = code === 'EISDIR' ? 'It is a folder. Move it away' : 'Change its permissions'
+    throw new PlantsError('malformed', `Could not read the settings in ${path}: ${code}`, { hint, cause: error })
   }
 }
 

@@ -94,6 +94,7 @@ function explainExcess(command: Command): Explained {
   const name = pathOf(command)
   const count = command.registeredArguments.length
   const excess = command.args[count] ?? ''
+  if (name.startsWith('auth')) return [`${name} takes no argument`, 'A token is asked for, or read from stdin with --with-token']
   const message = `${name} takes ${count === 0 ? 'no argument' : 'one argument'}, but got ${JSON.stringify(shorten(excess))}`
   const isSplitName = name === 'create' && !excess.startsWith('-')
   return [

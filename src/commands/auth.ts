@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Credential, checkToken, findToken, removeToken, saveToken } from '../credentials.js'
-import { PlantsError } from '../errors.js'
+import { PlantsError, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { readText } from '../input.js'
 import type { Io } from '../io.js'
@@ -43,9 +43,8 @@ Examples:
 
 async function login(flags: LoginFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
-  await saveToken(store, await readToken(flags, store, settings, io), io)
-  const found = await findToken(store, io)
-  await tell(found, store, 'Saved the token', settings, io)
+  const savedAt = await saveToken(store, await readToken(flags, store, settings, io), io)
+  await tell({ source: 'saved', savedAt }, store, 'Saved the token', settings, io)
 }
 
 async function logout(flags: GlobalFlags, io: Io): Promise<void> {
@@ -66,15 +65,21 @@ async function status(flags: GlobalFlags, io: Io): Promise<void> {
   await tell(found, store, 'There is a token', settings, io)
 }
 
-async function tell(found: Credential | undefined, store: RemoteAddress, what: string, settings: Settings, io: Io): Promise<void> {
-  const { source, savedAt } = found ?? {}
-  const where = source === 'saved' ? `saved ${savedAt}` : `from ${source}`
+async function tell(
+  { source, savedAt }: Omit<Credential, 'token'>,
+  store: RemoteAddress,
+  what: string,
+  settings: Settings,
+  io: Io,
+): Promise<void> {
+  const rest = source === 'saved' && io.env['PLANTS_TOKEN'] ? '. PLANTS_TOKEN is still set, and wins over it' : ''
+  const where = source === 'saved' ? `saved ${savedAt}${rest}` : `from ${source}`
   const fields = { store: store.name, source, savedAt }
   await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${what} for ${store.name}, ${where}\n`, 'Run it again')
 }
 
 async function readToken(flags: LoginFlags, store: RemoteAddress, settings: Settings, io: Io): Promise<string> {
-  if (flags.withToken) return checkToken((await readText('-', io)).trim(), 'The token on stdin')
+  if (flags.withToken) return checkToken((await readStdin(io)).trim(), 'The token on stdin')
   if (!settings.mayAsk()) {
     throw new PlantsError('malformed', 'Nobody can be asked for the token', {
       hint: 'Read it from stdin: plants auth login --with-token < FILE',
@@ -82,6 +87,17 @@ async function readToken(flags: LoginFlags, store: RemoteAddress, settings: Sett
   }
   const { askForToken } = await import('../prompts.js')
   return askForToken(`token for ${store.name}`, complaintOf, settings.colors(io.stderr), io)
+}
+
+async function readStdin(io: Io): Promise<string> {
+  try {
+    return await readText('-', io)
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    const why = error.kind === 'tooLarge' ? 'is too long for a token' : 'is not UTF-8'
+    if (error.kind !== 'tooLarge' && systemCode(error.cause) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
+    throw new PlantsError('malformed', `What is on stdin ${why}`, { hint: 'Copy the token again, and nothing else with it', cause: error })
+  }
 }
 
 function complaintOf(text: string): string | undefined {

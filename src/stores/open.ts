@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
-import type { Address, FileAddress, OpenOptions, PlantStore, ReadableStore, RemoteAddress, ServedStore, TokenStore } from './store.js'
+import type { Address, FileAddress, OpenOptions, PlantStore, ReadableStore, RemoteAddress, ServedStore } from './store.js'
 
 interface Place {
   resolvePath(path: string): string
@@ -94,7 +94,7 @@ export async function openServedStore(address: Address, options: OpenOptions): P
 }
 
 /** Opens a store to manage who may use the service in front of it. */
-export function openStoreWithTokens(address: Address, options: OpenOptions): Promise<PlantStore & { tokens: TokenStore }> {
+export function openStoreWithTokens(address: Address, options: OpenOptions): Promise<ServedStore> {
   return openFile(readable(address), options)
 }
 
@@ -106,7 +106,7 @@ function readable(address: Address): FileAddress {
   })
 }
 
-async function openFile(address: FileAddress, options: OpenOptions): Promise<ReadableStore & { tokens: TokenStore }> {
+async function openFile(address: FileAddress, options: OpenOptions): Promise<ReadableStore & ServedStore> {
   const { SqliteStore } = await import('./sqlite.js')
   return SqliteStore.open(address, options)
 }

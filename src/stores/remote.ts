@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import { PlantsError, shellWord } from '../errors.js'
 import { toWireJson } from '../json.js'
 import type { NewPlant, Plant } from '../plant.js'
@@ -28,6 +29,7 @@ export class RemoteStore implements PlantStore {
   /** Connects to nothing yet. Throws what `options.access` throws. */
   static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
     const access = await options.access(address)
+    setMaxListeners(0, options.clock.signal) // each create listens to it
     return new RemoteStore(address, access, options, await Connection.open(address, access))
   }
 
@@ -43,11 +45,13 @@ export class RemoteStore implements PlantStore {
       end: clock.now() + timeout,
       signals: options.signal ? [clock.signal, options.signal] : [clock.signal],
       open: undefined,
+      before: undefined,
     }
     for (let tries = 0; ; tries += 1) {
       const verdict = await this.#try(task)
       if ('plant' in verdict) return verdict.plant
       if ('isOpen' in verdict) task.open = verdict.error
+      task.before = verdict.error
       const pause = this.#pauseAfter(verdict, tries, task)
       if (pause === undefined || (task.open && !(await this.#mayRepeat(task)))) throw this.#explain(verdict.error, task)
       if (tries === 0)
@@ -75,7 +79,7 @@ export class RemoteStore implements PlantStore {
         this.#stop(cause, { ...task, open: isSent ? unanswered(this.#address, cause) : task.open })
       return isSent
         ? { error: unanswered(this.#address, cause), isOpen: true }
-        : { error: unreached(this.#address, this.#access.proxy, cause), comeAgain: undefined }
+        : { error: (isTimeout(cause) && task.before) || unreached(this.#address, this.#access.proxy, cause), comeAgain: undefined }
     }
   }
 
@@ -109,7 +113,7 @@ export class RemoteStore implements PlantStore {
   async #mayRepeat(task: Task): Promise<boolean> {
     for (let tries = 0; this.#honoursKeys === undefined; tries += 1) {
       const left = task.end - this.#options.clock.now()
-      this.#honoursKeys = await within(left, task.signals, (signal) => honoursKeys(this.#connection, signal))
+      this.#honoursKeys = await within(left, task.signals, (signal) => honoursKeys(this.#connection, this.#access.userAgent, signal))
       if (this.#honoursKeys !== undefined) break
       const pause = this.#pauseAfter({ comeAgain: undefined }, tries, task)
       if (pause === undefined) return false
@@ -136,7 +140,8 @@ export class RemoteStore implements PlantStore {
 
   /** A service may send back what it was sent, and nobody shall see the token. */
   #redact(text: string): string {
-    return text.replaceAll(this.#access.token, '***')
+    const { token } = this.#access
+    return token.length < 4 ? text : text.replaceAll(token, '***')
   }
 
   /** @throws always: the reason of the signal, and what it means for the plant */
@@ -163,6 +168,13 @@ interface Task {
   signals: AbortSignal[]
   /** the try that may have stored the plant, if there was one */
   open: PlantsError | undefined
+  /** what was wrong with the try before */
+  before: PlantsError | undefined
+}
+
+/** The last try may have had too little time to say more than the one before. */
+function isTimeout(cause: unknown): boolean {
+  return cause instanceof DOMException && cause.name === 'TimeoutError'
 }
 
 function seconds(milliseconds: number): string {

@@ -97,10 +97,8 @@ export interface Access {
   userAgent: string
   /** PEM certificates that are trusted instead of the system's */
   ca: string | undefined
-  /** the URL of the proxy that leads there, if NO_PROXY does not say otherwise */
+  /** the URL of the proxy that leads there */
   proxy: string | undefined
-  /** NO_PROXY */
-  noProxy: string
   /** tells a person that something takes longer */
   notify(text: string): Promise<void>
 }

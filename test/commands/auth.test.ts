@@ -90,8 +90,8 @@ describe('login --with-token', () => {
     ['a colour', '\u001b[31msecret', notOne],
     ['letters with accents', 's\u00e9cret', notOne],
     ['too many characters', 'secret'.repeat(683), 'The token on stdin is longer than 4096 characters'],
-    ['far too many characters', 'secret'.repeat(500_000), 'The token on stdin is longer than 4096 characters'],
-    ['bytes that are no text', Buffer.from('secret\xff\xfe', 'latin1'), notOne],
+    ['far too many characters', 'secret'.repeat(500_000), 'What is on stdin is too long for a token'],
+    ['bytes that are no text', Buffer.from('secret\xff\xfe', 'latin1'), 'What is on stdin is not UTF-8'],
   ])('refuses %s, and saves nothing', async (_, stdin, message) => {
     const user = new User()
     const result = await user.auth('login --with-token', stdin === undefined ? {} : { stdin })

@@ -33,7 +33,7 @@ async function openSubject(kind: 'tcp' | 'unix', basePath: string) {
 
 async function openRemote(address: string): Promise<PlantStore> {
   const place = { resolvePath: String, dataFolder: () => Promise.reject(new Error('No folder is expected here')) }
-  const access = async () => ({ token, userAgent: 'test', ca: undefined, proxy: undefined, noProxy: '', notify: async () => {} })
+  const access = async () => ({ token, userAgent: 'test', ca: undefined, proxy: undefined, tokenHint: '', notify: async () => {} })
   return openStore(await parseAddress(address, 'test', place), openOptions({ access }))
 }
 
@@ -136,7 +136,7 @@ const redirects: Row[] = [301, 302, 303, 307, 308, 300, 304, 399].map((status) =
   return [`${status}`, http(status), isMoved ? 4 : 5, said]
 })
 
-const wrongToken = 'Give another token with PLANTS_TOKEN, or save one with: plants auth login'
+const wrongToken = 'It came from PLANTS_TOKEN: give another one there'
 const wrongAddress = 'Is the address right? It is the base url: what stands before /plants'
 const otherId = 'Choose another id; to repeat an earlier create safely, give both the same --idempotency-key'
 const said = 'This is what URL says of it'

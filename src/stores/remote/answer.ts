@@ -128,7 +128,7 @@ function requestIdOf(answer: Answer): string | undefined {
 /** Seconds that a service wants to be left alone, from a number of them or a date (RFC 9110, 10.2.3). */
 function retryAfterOf(answer: Answer): number | undefined {
   const text = headerOf(answer, 'retry-after')?.trim() ?? ''
-  if (/^\d{1,9}$/.test(text)) return parseInt(text, 10)
+  if (/^\d+$/.test(text)) return parseFloat(text)
   const date = Date.parse(text)
   const now = Date.parse(headerOf(answer, 'date') ?? '')
   return Number.isNaN(date) || Number.isNaN(now) ? undefined : Math.max(0, (date - now) / 1000)

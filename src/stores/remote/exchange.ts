@@ -1,6 +1,8 @@
 import type { Dispatcher } from 'undici'
+import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import type { Access, RemoteAddress } from '../store.js'
+import { Sockets } from './sockets.js'
 
 /** What a service answered, as it came. */
 export interface Answer {
@@ -33,14 +35,17 @@ export interface Request {
 export class Connection {
   readonly #address: RemoteAddress
   readonly #dispatcher: Dispatcher
+  readonly #sockets: Sockets
 
-  private constructor(address: RemoteAddress, dispatcher: Dispatcher) {
+  private constructor(address: RemoteAddress, dispatcher: Dispatcher, sockets: Sockets) {
     this.#address = address
     this.#dispatcher = dispatcher
+    this.#sockets = sockets
   }
 
   static async open(address: RemoteAddress, access: Access): Promise<Connection> {
-    return new Connection(address, await dispatcherOf(address, access))
+    const sockets = new Sockets()
+    return new Connection(address, await dispatcherOf(address, access, sockets), sockets)
   }
 
   /**
@@ -59,15 +64,17 @@ export class Connection {
   }
 
   async close(): Promise<void> {
+    this.#sockets.destroy()
     await this.#dispatcher.destroy()
   }
 }
 
-async function dispatcherOf({ url, socketPath }: RemoteAddress, { ca, proxy, noProxy }: Access): Promise<Dispatcher> {
+async function dispatcherOf({ url, socketPath }: RemoteAddress, { ca, proxy }: Access, sockets: Sockets): Promise<Dispatcher> {
   const tls = ca === undefined ? {} : { ca }
-  if (proxy === undefined) return new Pool(url.origin, { connect: { ...tls, ...(socketPath && { socketPath }) } })
+  const place = socketPath === undefined ? {} : { socketPath }
+  if (proxy === undefined) return new Pool(url.origin, { connect: sockets.watch(buildConnector({ ...tls, ...place })) })
   const { proxyAgent } = await import('./proxy.js')
-  return proxyAgent(proxy, noProxy, url.protocol === 'https:', tls)
+  return proxyAgent(proxy, url.protocol === 'https:', tls, sockets)
 }
 
 /** bytes of an answer that are read */

@@ -12,7 +12,7 @@ export function unreached({ name, url, socketPath }: RemoteAddress, proxy: strin
   const [reason, hint] = reasons[code] ?? (isTls(code) ? tlsReason(cause) : [textOf(cause), 'Check the address and the network'])
   const where = socketPath ?? (proxy === undefined ? url.hostname : new URL(proxy).hostname)
   return new PlantsError('unavailable', `Could not reach ${name}${via}: ${reason.replace('HOST', where)}`, {
-    hint: proxy === undefined ? hint : 'Check HTTPS_PROXY or HTTP_PROXY, or leave the proxy out with NO_PROXY',
+    hint: proxy === undefined || isTls(code) ? hint : 'Check HTTPS_PROXY or HTTP_PROXY, or leave the proxy out with NO_PROXY',
     retryable: true,
     cause,
   })
@@ -21,11 +21,16 @@ export function unreached({ name, url, socketPath }: RemoteAddress, proxy: strin
 /** Says how a connection ended on which the plant was sent. */
 export function unanswered({ name, url }: RemoteAddress, cause: unknown): PlantsError {
   const code = codeOf(cause)
-  if (/^HPE_|^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(code)) {
+  if (isNoHttp(cause)) {
     const guess = url.protocol === 'http:' ? '; perhaps it speaks TLS, and https:// is meant' : ''
     return new PlantsError('unusable', `${name} answered what is not HTTP/1.1${guess}`, { cause })
   }
   return new PlantsError('unanswered', `${name} got the plant, but did not answer: ${endings[code] ?? textOf(cause)}`, { cause })
+}
+
+function isNoHttp(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return false
+  return cause.name === 'HTTPParserError' || /^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(codeOf(cause)) || cause.message === 'bad upgrade'
 }
 
 type Reason = [reason: string, hint: string]
@@ -59,7 +64,7 @@ const endings: Record<string, string> = {
 }
 
 function isTls(code: string): boolean {
-  return /CERT|SSL|TLS|EPROTO|SIGNATURE|ISSUER/.test(code)
+  return /CERT|SSL|TLS|EPROTO|SIGNATURE|ISSUER|INVALID_|PATH_LENGTH|CRL|HOSTNAME/.test(code)
 }
 
 function tlsReason(cause: unknown): Reason {

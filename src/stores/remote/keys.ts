@@ -6,10 +6,10 @@ import { type Connection, NoAnswer } from './exchange.js'
  *
  * @returns undefined when that cannot be found out now
  */
-export async function honoursKeys(connection: Connection, signal: AbortSignal): Promise<boolean | undefined> {
+export async function honoursKeys(connection: Connection, userAgent: string, signal: AbortSignal): Promise<boolean | undefined> {
   try {
     const { status, body, isWhole } = await connection.send(
-      { method: 'GET', path: '/openapi.json', headers: { accept: 'application/json' } },
+      { method: 'GET', path: '/openapi.json', headers: { accept: 'application/json', 'user-agent': userAgent } },
       signal,
     )
     if (status >= 500 || status === 429) return undefined
@@ -22,7 +22,7 @@ export async function honoursKeys(connection: Connection, signal: AbortSignal): 
 }
 
 function listsKey(document: unknown): boolean {
-  const item = at(document, 'paths', '/plants')
+  const item = resolve(document, at(document, 'paths', '/plants'))
   const parameters = [at(item, 'parameters'), at(item, 'post', 'parameters')].flatMap((list) => (Array.isArray(list) ? list : []))
   return parameters.map((parameter) => resolve(document, parameter)).some(isKey)
 }

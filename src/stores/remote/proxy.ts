@@ -1,11 +1,16 @@
+import type { Dispatcher } from 'undici'
 import connect from 'undici/lib/api/api-connect.js'
-import Dispatcher from 'undici/lib/dispatcher/dispatcher.js'
-import EnvHttpProxyAgent from 'undici/lib/dispatcher/env-http-proxy-agent.js'
-import type { Access } from '../store.js'
+import BaseDispatcher from 'undici/lib/dispatcher/dispatcher.js'
+import Pool from 'undici/lib/dispatcher/pool.js'
+import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
+import type { Connect, Sockets } from './sockets.js'
 
 /** Connections that go through a proxy: TLS through a tunnel, plain HTTP as a request to the proxy. */
-export function proxyAgent(proxy: string, noProxy: string, isSecure: boolean, tls: { ca?: Access['ca'] }): EnvHttpProxyAgent {
-  Dispatcher.prototype.connect = connect // undici/index.js does this, and loads four fifths that are not needed
-  const addresses = isSecure ? { httpProxy: '', httpsProxy: proxy } : { httpProxy: proxy, httpsProxy: '' }
-  return new EnvHttpProxyAgent({ ...addresses, noProxy, connect: tls, requestTls: tls, proxyTls: tls, proxyTunnel: isSecure })
+export function proxyAgent(proxy: string, isSecure: boolean, tls: { ca?: string }, sockets: Sockets): Dispatcher {
+  BaseDispatcher.prototype.connect = connect // undici/index.js does this, and loads four fifths that are not needed
+  const watched = (origin: URL, options: object) => {
+    const { connect: connectTo } = options as { connect: Connect } // which ProxyAgent has made
+    return new Pool(origin, { connect: sockets.watch(connectTo) })
+  }
+  return new ProxyAgent({ uri: proxy, requestTls: tls, proxyTls: tls, proxyTunnel: isSecure, clientFactory: watched })
 }

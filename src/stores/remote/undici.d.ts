@@ -9,9 +9,9 @@ declare module 'undici/lib/dispatcher/dispatcher.js' {
   export default Dispatcher
 }
 
-declare module 'undici/lib/dispatcher/env-http-proxy-agent.js' {
-  import { EnvHttpProxyAgent } from 'undici'
-  export default EnvHttpProxyAgent
+declare module 'undici/lib/dispatcher/proxy-agent.js' {
+  import { ProxyAgent } from 'undici'
+  export default ProxyAgent
 }
 
 declare module 'undici/lib/api/api-connect.js' {
@@ -19,4 +19,11 @@ declare module 'undici/lib/api/api-connect.js' {
 
   const connect: Dispatcher['connect']
   export default connect
+}
+
+declare module 'undici/lib/core/connect.js' {
+  import type { buildConnector } from 'undici'
+
+  const build: (options: buildConnector.BuildOptions) => import('./sockets.js').Connect
+  export default build
 }
