@@ -46,6 +46,7 @@ export function readBody(request: IncomingMessage, limits: BodyLimits, done: Don
 
 function collectBody(request: IncomingMessage, limits: BodyLimits, done: Done): void {
   const { bodyLimit, load } = limits
+  const declared = request.headers['content-length']
   const chunks: Buffer[] = []
   let length = 0
   const leave = () => {
@@ -54,7 +55,7 @@ function collectBody(request: IncomingMessage, limits: BodyLimits, done: Done): 
     length = 0
   }
   const take = (chunk: Buffer) => {
-    if (chunks.length === 1) request.on('close', leave) // of a body that comes at once, 'end' is certain
+    if (chunks.length === 0 && String(chunk.length) !== declared) request.on('close', leave) // one that came at once has its 'end'
     chunks.push(chunk)
     length += chunk.length
     load.bytes += chunk.length

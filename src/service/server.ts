@@ -28,6 +28,10 @@ export interface Tls {
 export class HttpServer {
   readonly server: Server
   readonly #sockets = new Set<Socket>()
+  /** responses to requests that the parser broke off, and has told of */
+  readonly #broken = new WeakSet<ServerResponse>()
+  /** connections so far */
+  #count = 0
   /** connections that have not brought a request yet */
   readonly #fresh = new Set<Socket>()
   /**
@@ -54,8 +58,10 @@ export class HttpServer {
       ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }, listener)
       : createServer(options, listener)
     this.server.maxConnections = limits.connectionLimit
+    Object.assign(this.server, { httpAllowHalfOpen: true }) // who has said all may still want to hear
     this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those behind the 2000th
     this.server.on('connection', (socket: Socket) => {
+      this.#count += 1
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
     })
@@ -69,14 +75,24 @@ export class HttpServer {
   /** Lets no one in any more, answers what was received, and closes; what is not done in time is cut off. */
   async drain(milliseconds: number): Promise<void> {
     this.isDraining = true
-    for (const response of [...this.#open.values()].flat()) response.shouldKeepAlive = false
-    await new Promise(setImmediate) // who is in the queue of the socket comes in first
+    for (const open of this.#open.values()) for (const response of open.slice(-1)) response.shouldKeepAlive = false
+    await this.#letIn(milliseconds)
     // The close of http.Server would cut off connections that a request may be on its way through.
     const closed = new Promise<void>((resolve) => SocketServer.prototype.close.call(this.server, () => resolve()))
     const grace = setTimeout(() => this.#closeIdle(), Math.min(idleGrace, milliseconds))
     const end = setTimeout(() => this.cutOff(), milliseconds)
     await closed
     for (const timer of [grace, end]) clearTimeout(timer)
+  }
+
+  /** Lets those in who stand in the queue of the socket: a turn of the loop brings some of them, until one brings none. */
+  async #letIn(milliseconds: number): Promise<void> {
+    const end = performance.now() + milliseconds
+    for (let known = -1; known !== this.#count && performance.now() < end; ) {
+      known = this.#count
+      await new Promise(setImmediate)
+      await new Promise(setImmediate)
+    }
   }
 
   /** Closes all connections, also those that are still at the beginning of TLS. */
@@ -87,7 +103,7 @@ export class HttpServer {
   /** Closes connections that bring no request. */
   #closeIdle(): void {
     this.server.closeIdleConnections()
-    for (const socket of this.#fresh) socket.destroy()
+    for (const socket of [...this.#fresh, ...this.#sockets]) if (socket.bytesRead === 0 || this.#fresh.has(socket)) socket.destroy()
   }
 
   #listenerOf(handler: RequestListener): RequestListener {
@@ -96,13 +112,19 @@ export class HttpServer {
       open.push(response)
       response.once('close', () => {
         open.splice(open.indexOf(response), 1)
-        if (!response.headersSent) this.#record({ outcome: 'aborted' })
+        if (!response.headersSent && !this.#broken.has(response)) this.#record({ outcome: 'aborted' })
       })
-      if (this.isDraining) response.shouldKeepAlive = false
+      if (this.isDraining) this.#endWith(response, open.at(-2))
       const failure = headFailure(request)
       if (failure) this.#refuse(response, failure, 'HEAD')
       else handler(request, response)
     }
+  }
+
+  /** The last response on a connection closes it, and takes that over from the one before. */
+  #endWith(response: ServerResponse, before: ServerResponse | undefined): void {
+    response.shouldKeepAlive = false
+    if (before && !before.headersSent) before.shouldKeepAlive = true
   }
 
   #openOn(socket: Socket): ServerResponse[] {
@@ -122,7 +144,9 @@ export class HttpServer {
 
   #answerOddities(listener: RequestListener): void {
     this.server.on('clientError', (error: Error, socket: Socket) => {
-      const answered = answerParserError(error, socket, this.#open.get(socket) ?? [])
+      const open = this.#open.get(socket) ?? []
+      const answered = answerParserError(error, socket, open)
+      for (const response of open) if (!response.req.complete) this.#broken.add(response)
       if (answered) this.#record(answered)
     })
     // Whoever waits for "100 Continue" is told what is wrong before it sends the body, and then may not send it at all.

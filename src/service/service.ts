@@ -71,7 +71,8 @@ async function start(options: ServiceOptions, { store, load, metrics }: Parts): 
     complain: (requestId, error) => log.error({ requestId, err: error }, 'failed'),
   })
   await app.ready()
-  const isReady = async () => !http.isDraining && (await store.check().then(...isOrNot))
+  const isReady = async () => !http.isDraining && (await canCreate())
+  const canCreate = readiness(store)
   const watch = metrics && adminServer({ metrics, isReady })
   const port = await listen(http.server, place)
   const adminPort =
@@ -97,7 +98,24 @@ async function start(options: ServiceOptions, { store, load, metrics }: Parts): 
   }
 }
 
-const isOrNot = [() => true, () => false] as const
+/** Whether a plant could be created now. Who asks gets an answer within a second; all who ask meanwhile get the same. */
+function readiness(store: ServedStore): () => Promise<boolean> {
+  let asked: Promise<boolean> | undefined
+  const ask = () =>
+    store
+      .check()
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => {
+        asked = undefined
+      })
+  return () => {
+    asked ??= ask()
+    return Promise.race([asked, new Promise<false>((resolve) => setTimeout(resolve, 1000, false).unref())])
+  }
+}
 
 function addressOf(place: Place, port: number, basePath: string, isSecure: boolean): string {
   if ('path' in place) return `unix:${place.path}${basePath && `:${basePath}`}`

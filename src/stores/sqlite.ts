@@ -69,10 +69,14 @@ export class SqliteStore implements ReadableStore {
   }
 
   create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
-    return this.#writer.write(() => {
-      this.#insert(plant, idempotencyKey)
-      return plantOf(plant)
-    }, signal)
+    return this.#writer.write(
+      () => {
+        this.#insert(plant, idempotencyKey)
+        return plantOf(plant)
+      },
+      signal,
+      1,
+    )
   }
 
   async get(id: bigint): Promise<NewPlant | undefined> {

@@ -8,6 +8,8 @@ import { schemaVersion } from './schema.js'
 
 interface Job {
   deadline: number
+  /** how many creates it is */
+  creates: number
   /** Does the work, and returns what tells the caller once it is on disk. */
   run(): () => void
   fail(error: unknown): void
@@ -41,8 +43,9 @@ export class Writer {
    * be thrown before anything is changed; any other error undoes the transaction for all who share it.
    *
    * @param signal ends the wait for a turn; work that has begun is finished
+   * @param creates how many creates it is, for `onCommit`
    */
-  write<T>(work: () => T, signal?: AbortSignal): Promise<T> {
+  write<T>(work: () => T, signal?: AbortSignal, creates = 0): Promise<T> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
       const leave = () => {
@@ -52,6 +55,7 @@ export class Writer {
       const stay = () => signal?.removeEventListener('abort', leave)
       const job: Job = {
         deadline: this.#options.clock.now() + this.#options.timeout,
+        creates,
         run: () => {
           stay()
           return answerOf(work, resolve, reject)
@@ -123,7 +127,7 @@ export class Writer {
     try {
       answers = jobs.map((job) => job.run())
       this.#db.exec('COMMIT')
-      this.#options.onCommit?.(jobs.length)
+      this.#report(jobs)
       if (this.#isInPlace()) for (const answer of answers) answer()
       else failEach(jobs, unknownOutcome(`${this.#path} was deleted or replaced`))
     } catch (error) {
@@ -131,6 +135,11 @@ export class Writer {
       const isLost = answers === undefined || !leavesCommitOpen(error) || this.#overwrite()
       failEach(jobs, isLost ? explainFailure(error, this.#path) : unknownOutcome(`The disk failed under ${this.#path}`, error))
     }
+  }
+
+  #report(jobs: Job[]): void {
+    const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
+    if (creates > 0) this.#options.onCommit?.(creates)
   }
 
   /**
