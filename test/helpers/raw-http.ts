@@ -1,0 +1,145 @@
+import { once } from 'node:events'
+import { connect, type NetConnectOpts, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+/** One answer, as its bytes say. */
+export interface RawAnswer {
+  status: number
+  /** by names in small letters; what stands there twice is joined by a comma and a space */
+  headers: Record<string, string>
+  body: string
+}
+
+export interface RawRequest {
+  method?: string
+  target?: string
+  /** besides Host, Authorization, Content-Type and Content-Length, or instead of them; undefined leaves one out */
+  headers?: Record<string, string | string[] | undefined>
+  body?: string | Uint8Array
+}
+
+/** The bytes of a request that is in order but for what is asked for. */
+export function requestBytes(token: string, { method = 'POST', target = '/plants', headers = {}, body = '' }: RawRequest = {}): Buffer {
+  const bytes = Buffer.from(body)
+  const usual = {
+    Host: 'localhost',
+    Authorization: `Bearer ${token}`,
+    'Content-Type': 'application/json',
+    'Content-Length': `${bytes.length}`,
+  }
+  const lines = Object.entries({ ...usual, ...headers }).flatMap(([name, value]) => [value ?? []].flat().map((text) => `${name}: ${text}`))
+  return Buffer.concat([Buffer.from(`${[`${method} ${target} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n`, 'latin1'), bytes])
+}
+
+/** A connection that lasts until the test is over. */
+export async function connectTo(place: NetConnectOpts): Promise<RawConnection> {
+  const connection = new RawConnection(place)
+  onTestFinished(() => void connection.socket.destroy())
+  await once(connection.socket, 'connect')
+  return connection
+}
+
+/** Sends a request on a connection of its own, and gives the answer; without one it is an error. */
+export async function exchange({ place, token }: { place: NetConnectOpts; token: string }, request: RawRequest = {}): Promise<RawAnswer> {
+  const connection = new RawConnection(place)
+  try {
+    const answer = await connection.send(requestBytes(token, request)).answer(request)
+    if (!answer) throw new Error('The connection was closed without an answer')
+    return answer
+  } finally {
+    connection.socket.destroy()
+  }
+}
+
+/** What anything can be sent on, and what comes back is read by the letter. */
+export class RawConnection {
+  readonly socket: Socket
+  /** resolves when both sides are closed, however that came about */
+  readonly closed: Promise<void>
+  #received = Buffer.alloc(0)
+  #isEnded = false
+  #look = () => {}
+
+  constructor(place: NetConnectOpts) {
+    const socket = connect({ allowHalfOpen: true, ...place })
+    this.socket = socket
+    this.closed = new Promise((resolve) => {
+      socket.once('close', () => resolve())
+    })
+    socket.on('data', (chunk) => {
+      this.#received = Buffer.concat([this.#received, chunk])
+      this.#look()
+    })
+    const end = () => {
+      this.#isEnded = true
+      this.#look()
+    }
+    socket.on('end', end).on('error', end).on('close', end)
+  }
+
+  send(bytes: string | Uint8Array): this {
+    this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes)
+    return this
+  }
+
+  /** Closes this side. */
+  end(): this {
+    this.socket.end()
+    return this
+  }
+
+  /** The next answer; undefined when the other side has closed instead. What is no answer is an error. */
+  async answer({ method = 'POST' }: { method?: string } = {}): Promise<RawAnswer | undefined> {
+    for (;;) {
+      const answer = parseAnswer(this.#received, method, this.#isEnded)
+      if (answer) {
+        this.#received = this.#received.subarray(answer.length)
+        return { status: answer.status, headers: answer.headers, body: answer.body }
+      }
+      if (this.#isEnded) {
+        if (this.#received.length > 0) throw new Error(`No whole answer: ${JSON.stringify(this.#received.toString('latin1'))}`)
+        return undefined
+      }
+      await new Promise<void>((resolve) => {
+        this.#look = resolve
+      })
+    }
+  }
+
+  /** All answers until the other side has closed. */
+  async answers(): Promise<RawAnswer[]> {
+    const answers: RawAnswer[] = []
+    for (;;) {
+      const answer = await this.answer()
+      if (!answer) return answers
+      answers.push(answer)
+    }
+  }
+}
+
+function parseAnswer(bytes: Buffer, method: string, isEnded: boolean): (RawAnswer & { length: number }) | undefined {
+  const end = bytes.indexOf('\r\n\r\n')
+  if (end < 0) return undefined
+  const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
+  const status = parseInt(/^HTTP\/1\.1 (\d{3}) [ -~]*$/.exec(first)?.[1] ?? '', 10)
+  if (!(status >= 100)) throw new Error(`No status line: ${JSON.stringify(first)}`)
+  const headers: Record<string, string> = {}
+  for (const line of lines) {
+    const [, name = '', value = ''] = /^([!#$%&'*+.^`|~\w-]+): ?(.*?) *$/.exec(line) ?? []
+    if (name === '') throw new Error(`No header: ${JSON.stringify(line)}`)
+    const before = headers[name.toLowerCase()]
+    headers[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`
+  }
+  const start = end + 4
+  const length = bodyLength(status, method, headers) ?? (isEnded ? bytes.length - start : Infinity)
+  if (bytes.length < start + length) return undefined
+  return { status, headers, body: bytes.toString('utf8', start, start + length), length: start + length }
+}
+
+/** RFC 9112, 6.3; undefined when it lasts to the end of the connection. */
+function bodyLength(status: number, method: string, headers: Record<string, string>): number | undefined {
+  if (status < 200 || status === 204 || status === 304 || method === 'HEAD') return 0
+  if (headers['transfer-encoding'] !== undefined) throw new Error('An answer in chunks is not expected')
+  const length = headers['content-length']
+  return length === undefined ? undefined : parseInt(length, 10)
+}

@@ -1,0 +1,169 @@
+import { once } from 'node:events'
+import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
+import type { NetConnectOpts } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import { type Service, type ServiceOptions, startService } from '../../src/service/service.js'
+import type { PlantStore, TokenStore } from '../../src/stores/store.js'
+import { bin } from './process.js'
+import { temporaryFolder } from './temporary.js'
+
+/** A token that no output may hold. It is what a service under test accepts, unless it is told otherwise. */
+export const testToken = 'plants_TEST-TOKEN-that-no-output-may-hold'
+
+export interface RunningService {
+  /** what the first line of stdout says */
+  address: string
+  token: string
+  /** where it listens, for `node:net` */
+  place: NetConnectOpts
+  /** of its data */
+  folder: string
+  /** all that it has written so far */
+  readonly out: string
+  readonly err: string
+  /** the lines of its log so far */
+  readonly log: Record<string, unknown>[]
+  kill(signal: NodeJS.Signals): void
+  /** Tells it to stop, and waits until it has. */
+  stop(signal?: NodeJS.Signals): Promise<Ended>
+  ended: Promise<Ended>
+}
+
+export interface Ended {
+  /** as a shell sees it: 128 and the number of the signal that killed it */
+  code: number
+  out: string
+  err: string
+}
+
+interface Options {
+  folder?: string
+  env?: Record<string, string>
+  /** a program that starts it, with its arguments */
+  through?: string[]
+}
+
+/** Runs `plants serve` as a process that ends with the test. */
+export async function serve(args: string[] = [], { folder = temporaryFolder(), ...options }: Options = {}): Promise<RunningService> {
+  const { child, ready } = launch(args, folder, options)
+  onTestFinished(async () => {
+    child.kill('SIGKILL')
+    await child
+  })
+  return ready
+}
+
+/** Runs one `plants serve` for all tests of a file, or of the `describe` around it. */
+export function serveForAll(args: string[] = []): () => RunningService {
+  let service: RunningService | undefined
+  let folder = ''
+  beforeAll(async () => {
+    folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
+    service = await launch(args, folder).ready
+  })
+  afterAll(async () => {
+    await service?.stop('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return () => {
+    if (!service) throw new Error('The service runs in tests, not before them')
+    return service
+  }
+}
+
+/** Puts any store behind HTTP in this process, until the test is over. */
+export async function serveStore(store: PlantStore, options: Partial<ServiceOptions> = {}): Promise<Service & { log(): string }> {
+  let log = ''
+  const take = async (text: string) => {
+    log += text
+  }
+  const tokens: TokenStore = { find: async () => undefined, add: unused, list: async () => [], revoke: unused }
+  const service = await startService({
+    openStore: async () => ({
+      create: (plant, asked) => store.create(plant, asked),
+      close: () => store.close(),
+      check: async () => undefined,
+      tokens,
+    }),
+    findCallers: async () => (token) => (token === testToken ? 'test' : undefined),
+    place: { host: '127.0.0.1', port: 0 },
+    basePath: '',
+    tls: undefined,
+    admin: undefined,
+    limits: { ...seconds, headerLimit: 16_384, connectionLimit: 100, bodyLimit: 1_048_576, queueLimit: 100 },
+    log: { output: { isTerminal: false, columns: 80, write: take, log: take, stream: unused }, level: 'info' },
+    now: () => performance.now(),
+    ...options,
+  })
+  onTestFinished(() => service.drain(1000))
+  return { ...service, log: () => log }
+}
+
+const seconds = { headerTimeout: 10_000, requestTimeout: 10_000, keepAlive: 10_000 }
+
+function unused(): never {
+  throw new Error('No test needs this')
+}
+
+/** Where an address of a service leads, for `node:net`. */
+export function placeOf(address: string): NetConnectOpts {
+  if (address.startsWith('unix:')) return { path: address.replace(/^unix:(.*?)(:\/.*)?$/, '$1') }
+  const { hostname, port } = new URL(address)
+  return { host: hostname, port: parseInt(port, 10) }
+}
+
+/** A process that serves, and the service once its address is there. */
+export function launch(args: string[], folder: string, { env = { PLANTS_SERVE_TOKEN: testToken }, through = [] }: Options = {}) {
+  const port = args.includes('--socket') ? [] : ['--port', '0']
+  const [command = '', ...rest] = [...through, bin, 'serve', ...port, ...args]
+  const child = execa(command, rest, {
+    stdin: 'ignore',
+    reject: false,
+    forceKillAfterDelay: false,
+    extendEnv: false,
+    env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...env },
+  })
+  let out = ''
+  let err = ''
+  child.stdout.on('data', (chunk: Buffer) => {
+    out += chunk.toString()
+  })
+  child.stderr.on('data', (chunk: Buffer) => {
+    err += chunk.toString()
+  })
+  const ended = child.then(({ exitCode, signal }): Ended => ({ code: exitCode ?? signals[signal ?? ''] ?? -1, out, err }))
+  const untilReady = async (): Promise<RunningService> => {
+    while (!out.includes('\n')) {
+      const event = await Promise.race([once(child.stdout, 'data'), ended])
+      if (!Array.isArray(event)) throw new Error(`The service ended: ${JSON.stringify(event)}`)
+    }
+    const address = out.slice(0, out.indexOf('\n'))
+    return {
+      ...{ address, token: testToken, folder, ended },
+      get place() {
+        return placeOf(address)
+      },
+      get out() {
+        return out
+      },
+      get err() {
+        return err
+      },
+      get log() {
+        const lines = err.slice(0, err.lastIndexOf('\n') + 1).split('\n')
+        return lines.flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Record<string, unknown>]))
+      },
+      kill: (signal) => void child.kill(signal),
+      stop: (signal = 'SIGTERM') => {
+        child.kill(signal)
+        return ended
+      },
+    }
+  }
+  return { child, ended, ready: untilReady() }
+}
+
+const signals: Record<string, number> = { SIGINT: 130, SIGKILL: 137, SIGTERM: 143 }
