@@ -31,15 +31,16 @@ export function parseCount(flag: string, text: string): number {
 
 /** Reads a duration up to a hundred years. */
 export function parseLife(flag: string, text: string): number {
-  const milliseconds = parseDuration(flag, text)
-  if (milliseconds > 36_525 * 86_400_000) throw refuse(flag, 'a duration of up to 36525d', text, '90d')
+  const milliseconds = durationOf(text)
+  if (!(milliseconds >= 1) || milliseconds > 36_525 * 86_400_000)
+    throw refuse(flag, 'a duration such as 90d or 12h, up to 36525d', text, '90d')
   return milliseconds
 }
 
 /** Reads a duration that a timer can take: from 1 ms to 24 days. */
 export function parseTimer(flag: string, text: string): number {
-  const milliseconds = parseDuration(flag, text)
-  if (milliseconds < 1 || milliseconds > 2_073_600_000) throw refuse(flag, 'a duration from 1ms to 24d', text, '30s')
+  const milliseconds = durationOf(text)
+  if (!(milliseconds >= 1) || milliseconds > 2_073_600_000) throw refuse(flag, 'a duration from 1ms to 24d', text, '30s')
   return milliseconds
 }
 
@@ -60,8 +61,13 @@ export function parseSize(flag: string, text: string): number {
 
 /** Reads a duration such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds), in milliseconds. */
 export function parseDuration(flag: string, text: string): number {
+  const milliseconds = durationOf(text)
+  if (Number.isNaN(milliseconds)) throw refuse(flag, 'a duration such as 30s, 500ms or 2m', text, '30s')
+  return milliseconds
+}
+
+function durationOf(text: string): number {
   const [, amount = '', unit = 's'] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
-  if (amount === '') throw refuse(flag, 'a duration such as 30s, 500ms or 2m', text, '30s')
   return Math.round(parseFloat(amount) * ({ ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }[unit] ?? 0))
 }
 
@@ -70,11 +76,17 @@ export function parseOutput(flag: string, text: string): 'text' | 'json' {
   return text
 }
 
+/** Reads what must not be empty, such as a path or a host. */
+export function parseText(flag: string, text: string): string {
+  if (text === '') throw new PlantsError('malformed', `${flag} is empty`, { hint: `Give it a value, or leave it out` })
+  return text
+}
+
 /** Reads the path of a base url: "" or "/v1", without a slash at its end. */
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
   if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path))
-    throw refuse(flag, 'a path of letters, digits, ".", "_", "~", "-" and "/"', text, '/v1')
+    throw refuse(flag, 'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes', text, '/v1')
   return path
 }
 

@@ -73,13 +73,13 @@ async function tell(
   io: Io,
 ): Promise<void> {
   const rest = source === 'saved' && io.env['PLANTS_TOKEN'] ? '. PLANTS_TOKEN is still set, and wins over it' : ''
-  const where = source === 'saved' ? `saved ${savedAt}${rest}` : `from ${source}`
+  const where = source === 'saved' ? `saved on ${savedAt?.slice(0, 16)}Z${rest}` : `from ${source}`
   const fields = { store: store.name, source, savedAt }
   await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${what} for ${store.name}, ${where}\n`, 'Run it again')
 }
 
 async function readToken(flags: LoginFlags, store: RemoteAddress, settings: Settings, io: Io): Promise<string> {
-  if (flags.withToken) return checkToken((await readStdin(io)).trim(), 'The token on stdin')
+  if (flags.withToken && !io.stdin.isTerminal) return checkToken((await readStdin(io)).trim(), 'The token on stdin')
   if (!settings.mayAsk()) {
     throw new PlantsError('malformed', 'Nobody can be asked for the token', {
       hint: 'Read it from stdin: plants auth login --with-token < FILE',

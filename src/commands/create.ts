@@ -113,6 +113,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   if ('id' in given && 'name' in given) return given
   const checked = checkNewPlant({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
+  if (settings.store.kind === 'remote') await settings.opening.access(settings.store) // before somebody answers for nothing
   const store = settings.store.kind === 'file' ? await openExistingStore(settings.store, settings.opening) : undefined
   const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {

@@ -38,7 +38,8 @@ async function list(flags: ListFlags, io: Io): Promise<void> {
       await writeAnswer(io, write(page), 'Run it again')
     }
     if (!store) await warn(io, `There is no store at ${settings.store.name} yet. plants create makes it`, settings)
-    else if (isEmpty && settings.output === 'text') await warn(io, 'No plants', settings)
+    else if (isEmpty && settings.output === 'text')
+      await warn(io, flags.tag === undefined ? 'No plants' : 'No plants with this tag', settings)
   } finally {
     await store?.close()
   }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
-import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseTimer } from '../flags.js'
+import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../flags.js'
 import type { Io, Output } from '../io.js'
 import { toJson } from '../json.js'
 import type { ServiceOptions } from '../service/service.js'
@@ -97,11 +97,15 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
   const opening = { ...settings.opening, clock, batchLimit: parseCount('--batch-limit', flags.batchLimit) }
   return {
     openStore: (onCommit) => openServedStore(settings.store, { ...opening, onCommit }),
-    findCallers: (tokens, complain) => callersOf(tokens, { tokenFile: flags.tokenFile, settings, io, complain }),
+    findCallers: (tokens, complain) =>
+      callersOf(tokens, { tokenFile: flags.tokenFile, mayShow: flags.input !== false && io.stderr.isTerminal, settings, io, complain }),
     place: placeOf(flags, io),
     basePath: parseBasePath('--base-path', flags.basePath),
     tls: await tlsOf(flags, io),
-    admin: flags.adminPort === undefined ? undefined : { host: flags.host ?? loopback, port: parsePort('--admin-port', flags.adminPort) },
+    admin:
+      flags.adminPort === undefined
+        ? undefined
+        : { host: flags.host ?? loopback, port: parsePort('--admin-port', flags.adminPort), flag: '--admin-port' },
     limits: limitsOf(flags),
     log: { output: io.stderr, level: parseChoice('--log-level', flags.logLevel, logLevels) },
     now: io.now,
@@ -111,9 +115,9 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
 const loopback = '127.0.0.1'
 
 function placeOf({ socket, host, port }: ServeFlags, io: Io): ServiceOptions['place'] {
-  if (socket === undefined) return { host: host ?? loopback, port: parsePort('--port', port ?? '4010') }
+  if (socket === undefined) return { host: parseText('--host', host ?? loopback), port: parsePort('--port', port ?? '4010') }
   if (port !== undefined) throw new PlantsError('malformed', '--socket and --port cannot go together', { hint: 'Leave one of them out' })
-  return { path: io.resolvePath(socket) }
+  return { path: io.resolvePath(parseText('--socket', socket)) }
 }
 
 function limitsOf(flags: ServeFlags): ServiceOptions['limits'] {
@@ -136,7 +140,7 @@ async function tlsOf({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOp
     throw new PlantsError('malformed', 'TLS needs a certificate and its key', { hint: 'Give both --tls-cert PATH and --tls-key PATH' })
   }
   const { readTls } = await import('../service/tls.js')
-  return readTls(io.resolvePath(tlsCert), io.resolvePath(tlsKey))
+  return readTls(io.resolvePath(parseText('--tls-cert', tlsCert)), io.resolvePath(parseText('--tls-key', tlsKey)))
 }
 
 function untilTold(signal: AbortSignal): Promise<void> {

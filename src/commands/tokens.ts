@@ -3,7 +3,7 @@ import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseId, parseLife } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { readable, styleFor, warn, writeAnswer } from '../output.js'
+import { styleFor, visible, warn, writeAnswer } from '../output.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { openExistingStore, openStoreWithTokens } from '../stores/open.js'
 import type { Token, TokenStore } from '../stores/store.js'
@@ -30,7 +30,7 @@ export function defineTokens(program: Command, io: Io): void {
     .action((_, command: Command) => create(command.optsWithGlobals<CreateFlags>(), io))
   tokens
     .command('list')
-    .description('List the tokens, without what they are.')
+    .description('List the tokens: what they are for and until when, but not the tokens themselves.')
     .action((_, command: Command) => list(command.optsWithGlobals<GlobalFlags>(), io))
   tokens
     .command('revoke')
@@ -50,7 +50,8 @@ async function create(flags: CreateFlags, io: Io): Promise<void> {
     const added = await store.tokens.add(digestOf(token), { note: flags.note, createdAt, expiresAt })
     const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
     await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...fieldsOf(added), token })}\n` : `${token}\n`, hint)
-    if (io.stdout.isTerminal && settings.errors === 'text') await warn(io, `This is token ${added.id}. It is shown only now`, settings)
+    if (io.stdout.isTerminal && settings.errors === 'text')
+      await warn(io, `This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is shown only now`, settings)
   } finally {
     await store.close()
   }
@@ -62,7 +63,7 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
     const all = (await tokens?.list()) ?? []
     const rows = all.map((token) => [
       String(token.id),
-      readable(token.note ?? ''),
+      visible(token.note ?? ''),
       dateOf(token.createdAt),
       dateOf(token.expiresAt),
       stateOf(token, io),
@@ -83,7 +84,13 @@ async function revoke(text: string, flags: GlobalFlags, io: Io): Promise<void> {
       const hint = `See which there are with: plants tokens list${settings.storeFlag}`
       throw new PlantsError('notFound', `No token has the id ${id} in ${settings.store.name}`, { hint })
     }
-    await writeAnswer(io, settings.output === 'json' ? `${toJson(fieldsOf(token))}\n` : `Revoked token ${id}\n`, 'It is revoked')
+    await writeAnswer(
+      io,
+      settings.output === 'json'
+        ? `${toJson(fieldsOf(token))}\n`
+        : `Revoked token ${id}${token.note === undefined ? '' : ` (${visible(token.note)})`}\n`,
+      'It is revoked',
+    )
   })
 }
 
@@ -114,6 +121,6 @@ function dateOf(date: Date | undefined): string {
 }
 
 function stateOf({ revokedAt, expiresAt }: Token, io: Io): string {
-  if (revokedAt !== undefined) return `revoked ${dateOf(revokedAt)}`
+  if (revokedAt !== undefined) return 'revoked'
   return expiresAt !== undefined && expiresAt.getTime() <= io.time() ? 'expired' : 'valid'
 }

@@ -6,6 +6,8 @@ export class Signals {
   readonly #controller = new AbortController()
   readonly #kinds = { SIGINT: 'interrupted', SIGTERM: 'terminated' } as const
   #isListening = false
+  /** seconds since the start of the process, at the first signal */
+  #at = 0
 
   listen(): AbortSignal {
     if (!this.#isListening && this.received === undefined) {
@@ -23,10 +25,13 @@ export class Signals {
 
   readonly #receive = (name: NodeJS.Signals): void => {
     if (this.received !== undefined) {
+      // `timeout` and a shell send one to the process and one to its group, and mean one.
+      if (process.uptime() - this.#at < 0.1) return
       this.release()
       process.kill(process.pid, name)
     } else if (name === 'SIGINT' || name === 'SIGTERM') {
       this.received = name
+      this.#at = process.uptime()
       const message = name === 'SIGINT' ? 'Interrupted' : 'Terminated'
       this.#controller.abort(new PlantsError(this.#kinds[name], message))
     }

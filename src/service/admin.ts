@@ -21,7 +21,8 @@ export function adminServer({ metrics, isReady }: Health): Server {
     if (path === '/metrics') {
       const { type, body } = await metrics.text()
       response.writeHead(200, { 'Content-Type': type }).end(body)
-    } else if (path === '/live' || (await isReady())) response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"ready":true}')
+    } else if (path === '/live') response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"live":true}')
+    else if (await isReady()) response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"ready":true}')
     else send(response, 503, 'The service is not ready', { 'Retry-After': '1' })
   }
 }

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Exchange } from './log.js'
 import { errorBody, type Refusal, refusalOf } from './refusal.js'
@@ -28,8 +28,9 @@ export class Answers {
     const { outcome, status, json, headers = [] } = answer
     reply.hijack()
     respond(reply.raw, status, json, ['Request-Id', requestId, ...headers])
-    const milliseconds = began === 0 ? undefined : Math.round((this.#witness.now() - began) * 1000) / 1000
-    this.#witness.record({ requestId, status, outcome, milliseconds, token })
+    // A path that cannot be decoded comes in a request that Fastify has not decorated.
+    const milliseconds = began ? Math.round((this.#witness.now() - began) * 1000) / 1000 : undefined
+    this.#witness.record({ requestId, status, outcome, milliseconds, token, ...(outcome === 'created' ? {} : whereabouts(request.raw)) })
   }
 
   refuse(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
@@ -43,6 +44,11 @@ export class Answers {
       ...(headers && { headers: Object.entries(headers).flat() }),
     })
   }
+}
+
+/** What a refusal was about: without the query, which may hold what is nobody's business. */
+export function whereabouts({ method, url, socket }: IncomingMessage): Pick<Exchange, 'method' | 'path' | 'from'> {
+  return { method, path: url?.replace(/[?#].*/s, '').slice(0, 200), from: socket.remoteAddress }
 }
 
 /** Answers a request that goes no further, and closes its connection. */

@@ -108,7 +108,7 @@ export function parseKey({ headers }: IncomingMessage): string | undefined {
   const key = headers['idempotency-key']
   // Node joins what is repeated by a comma and a space, which no key holds.
   if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
-  throw refused(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters, and stand there once')
+  throw refused(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters, and given once')
 }
 
 function parse(text: string): unknown {

@@ -1,6 +1,7 @@
 import { accessSync, constants, readFileSync, statSync } from 'node:fs'
 import { checkToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
+import { parseText } from '../flags.js'
 import type { Io } from '../io.js'
 import type { Settings } from '../settings.js'
 import type { TokenStore } from '../stores/store.js'
@@ -9,6 +10,8 @@ import { digestOf, newToken } from './tokens.js'
 
 interface Sources {
   tokenFile: string | undefined
+  /** whether somebody sees what is shown, so that a first token can be */
+  mayShow: boolean
   settings: Settings
   io: Io
   complain(message: string): void
@@ -22,11 +25,11 @@ interface Sources {
  */
 export async function callersOf(tokens: TokenStore, sources: Sources): Promise<FindToken> {
   const { tokenFile, io, complain } = sources
-  const given = io.env['PLANTS_SERVE_TOKEN']?.trim()
-  const fixed = given ? fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']])) : undefined
-  if (given && given.length < shortToken) complain('PLANTS_SERVE_TOKEN is short enough to be guessed')
+  const given = io.env['PLANTS_SERVE_TOKEN'] ? io.env['PLANTS_SERVE_TOKEN'].trim() : undefined
+  const fixed = given !== undefined ? fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']])) : undefined
+  if (given !== undefined && given.length < shortToken) complain('PLANTS_SERVE_TOKEN is short enough to be guessed')
   if (tokenFile === undefined) return fixed ?? storeTokens(tokens, sources)
-  const path = io.resolvePath(tokenFile)
+  const path = io.resolvePath(parseText('--token-file', tokenFile))
   const read = tokenFileReader(path, complain)
   const inFile = changingTokens(readTokens(path), read, io.now)
   return fixed ? (token) => fixed(token) ?? inFile(token) : inFile
@@ -35,20 +38,23 @@ export async function callersOf(tokens: TokenStore, sources: Sources): Promise<F
 /** characters below which a token is warned of */
 const shortToken = 16
 
-async function storeTokens(tokens: TokenStore, { settings, io }: Sources): Promise<FindToken> {
-  const isOpen = (await tokens.list()).some((token) => isUsable(token, io.time()))
-  if (!isOpen && !io.stderr.isTerminal) {
-    const hint = `Make one with: plants tokens create${settings.storeFlag}`
-    throw new PlantsError('unauthorized', `${settings.store.name} has no token that is valid, so nobody could use the service`, { hint })
+async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: Sources): Promise<FindToken> {
+  const all = await tokens.list()
+  if (all.length === 0 && mayShow) await makeFirst(tokens, io)
+  else if (!all.some((token) => isUsable(token, io.time()))) {
+    const message = `${settings.store.name} has no token that is valid, so nobody could use the service`
+    const hint = `Make one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or give --token-file PATH`
+    throw new PlantsError('unauthorized', message, { hint })
   }
-  if (!isOpen) await makeFirst(tokens, io)
   return tokensOfStore(tokens, io)
 }
 
 async function makeFirst(tokens: TokenStore, io: Io): Promise<void> {
   const token = newToken()
   await tokens.add(digestOf(token), { note: 'made by plants serve', createdAt: new Date(io.time()), expiresAt: undefined })
-  await io.stderr.write(`The store had no token. This one is shown only now:\n\n  ${token}\n\n`)
+  await io.stderr.write(
+    `The store had no token. This one is shown only now:\n\n  ${token}\n\nWho uses the service gives it as PLANTS_TOKEN, or to: plants auth login\n`,
+  )
 }
 
 /** Reads a file of tokens again when it has changed; one that is broken changes nothing. */

@@ -3,8 +3,8 @@ import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
 
-/** Where a server listens: at a port of a host, or at the absolute path of a Unix socket. */
-export type Place = { host: string; port: number } | { path: string }
+/** Where a server listens: at a port of a host, which a flag has given, or at the absolute path of a Unix socket. */
+export type Place = { host: string; port: number; flag?: string } | { path: string }
 
 /**
  * Listens; a Unix socket that was left behind is replaced.
@@ -13,11 +13,11 @@ export type Place = { host: string; port: number } | { path: string }
  * @throws {PlantsError} when it cannot
  */
 export async function listen(server: Server, place: Place): Promise<number> {
-  if ('path' in place) {
-    checkPath(place.path)
-    await removeStale(place.path)
-  }
   try {
+    if ('path' in place) {
+      checkPath(place.path)
+      await removeStale(place.path)
+    }
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
       server.listen(place, () => {
@@ -55,15 +55,19 @@ async function removeStale(path: string): Promise<void> {
   if (!stats) return
   if (!stats.isSocket())
     throw new PlantsError('malformed', `${path} is there already, and is no socket`, { hint: 'Give another path with --socket' })
-  if (await answers(path)) throw inUse(path, 'Stop the other service, or give another path with --socket')
+  if (!(await isLeftBehind(path))) throw inUse(path, 'Stop the other service, or give another path with --socket')
   unlinkSync(path)
 }
 
-function answers(path: string): Promise<boolean> {
+/** Only a refusal proves that nobody listens: who is busy, or lets others in, says something else. */
+function isLeftBehind(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(path)
-    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
-    socket.once('connect', () => socket.destroy())
+    socket.once('error', (error) => resolve(systemCode(error) === 'ECONNREFUSED'))
+    socket.once('connect', () => {
+      socket.destroy()
+      resolve(false)
+    })
   })
 }
 
@@ -73,11 +77,11 @@ function inUse(what: string, hint: string): PlantsError {
 
 function explain(error: unknown, place: Place): unknown {
   const name = 'path' in place ? place.path : `Port ${place.port} of ${place.host}`
-  const other = 'path' in place ? '--socket' : '--port'
+  const other = 'path' in place ? '--socket' : (place.flag ?? '--port')
   const refuse = (message: string, hint: string) => new PlantsError('malformed', message, { hint, cause: error })
   switch (systemCode(error)) {
     case 'EADDRINUSE':
-      return inUse(name, 'path' in place ? 'Give another path with --socket' : 'Give another with --port, or 0 for any that is free')
+      return inUse(name, 'path' in place ? 'Give another path with --socket' : `Give another with ${other}, or 0 for any that is free`)
     case 'EACCES':
     case 'EPERM':
       return refuse(
@@ -92,6 +96,9 @@ function explain(error: unknown, place: Place): unknown {
         `${'path' in place ? place.path : place.host} is no address of this machine`,
         'Give --host 127.0.0.1, or 0.0.0.0 for all of them',
       )
+    case 'EMFILE':
+    case 'ENFILE':
+      return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
     case 'ENOENT':
     case 'ENOTDIR':
     case 'EINVAL':

@@ -11,6 +11,10 @@ export interface Exchange {
   milliseconds?: number | undefined
   /** the name of the token */
   token?: string | undefined
+  method?: string | undefined
+  path?: string | undefined
+  /** the address of the caller */
+  from?: string | undefined
   /** what the parser of node:http says of a request that it refused */
   code?: string
 }
@@ -24,10 +28,26 @@ export function openLog(output: Output, level: string): Logger {
 function forPeople(line: string): string {
   const { time, level, msg, pid: _, hostname: __, err, ...fields } = JSON.parse(line) as Record<string, unknown>
   const clock = new Date(Number(time)).toTimeString().slice(0, 8)
-  const details = Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
-  const words = [clock, labels[String(level)] ?? [], msg ?? [], details].flat()
+  const words = [clock, labels[String(level)] ?? [], msg ?? [], 'outcome' in fields ? wordsOf(fields) : detailsOf(fields)].flat()
   const stack = typeof err === 'object' && err !== null && 'stack' in err ? String(err.stack).split('\n') : []
   return [words.join(' '), ...stack.map((part) => `  ${part}`)].map((part) => `${visible(part)}\n`).join('')
+}
+
+function wordsOf({ status, outcome, milliseconds, token, method, path, code }: Record<string, unknown>): unknown[] {
+  const time = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : []
+  return [
+    status === undefined ? [] : status,
+    outcome,
+    method ?? [],
+    path ?? [],
+    time,
+    token === undefined ? [] : `token ${token}`,
+    code ?? [],
+  ].flat()
+}
+
+function detailsOf(fields: Record<string, unknown>): string[] {
+  return Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
 }
 
 const labels: Record<string, string> = { 40: 'warning:', 50: 'error:', 60: 'fatal:' }

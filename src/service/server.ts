@@ -2,8 +2,7 @@ import { createServer, type IncomingMessage, type RequestListener, type Server, 
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { refuseAndClose } from './answers.js'
-import type { Exchange } from './log.js'
+import { refuseAndClose, type Witness } from './answers.js'
 import { answerParserError, answerRaw } from './parser-errors.js'
 import { type Refused, refused, refusedWith } from './refusal.js'
 
@@ -39,11 +38,11 @@ export class HttpServer {
    * that every request changes keeps dead ones from the garbage collector for long, at a tenth of the speed.
    */
   readonly #open = new Map<Socket, ServerResponse[]>()
-  readonly #record: (exchange: Exchange) => void
+  readonly #witness: Omit<Witness, 'now'>
   isDraining = false
 
-  /** @param record told of each request that did not get as far as the handler */
-  constructor(handler: RequestListener, limits: Limits, tls: Tls | undefined, record: (exchange: Exchange) => void) {
+  /** @param witness told of each request that did not get as far as the handler */
+  constructor(handler: RequestListener, limits: Limits, tls: Tls | undefined, witness: Omit<Witness, 'now'>) {
     const options = {
       maxHeaderSize: limits.headerLimit,
       headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http takes no other
@@ -52,7 +51,7 @@ export class HttpServer {
       connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
       requireHostHeader: false,
     }
-    this.#record = record
+    this.#witness = witness
     const listener = this.#listenerOf(handler)
     this.server = tls
       ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }, listener)
@@ -112,12 +111,12 @@ export class HttpServer {
       open.push(response)
       response.once('close', () => {
         open.splice(open.indexOf(response), 1)
-        if (!response.headersSent && !this.#broken.has(response)) this.#record({ outcome: 'aborted' })
+        if (!response.headersSent && !this.#broken.has(response)) this.#witness.record({ outcome: 'aborted' })
       })
       if (this.isDraining) this.#endWith(response, open.at(-2))
       const failure = headFailure(request)
       if (failure) this.#refuse(response, failure, 'HEAD')
-      else handler(request, response)
+      else this.#handle(handler, request, response)
     }
   }
 
@@ -137,9 +136,20 @@ export class HttpServer {
     return open
   }
 
+  /** A mistake in one request must not end the others. */
+  #handle(handler: RequestListener, request: IncomingMessage, response: ServerResponse): void {
+    try {
+      handler(request, response)
+    } catch (error) {
+      this.#witness.complain('of no id', error)
+      if (response.headersSent) response.destroy()
+      else this.#refuse(response, refusedWith(500, 'The service made a mistake'), 'DEFECT')
+    }
+  }
+
   #refuse(response: ServerResponse, { refusal }: Refused, code: string): void {
     refuseAndClose(response, refusal)
-    this.#record({ outcome: String(refusal.error), code })
+    this.#witness.record({ outcome: String(refusal.error), code })
   }
 
   #answerOddities(listener: RequestListener): void {
@@ -147,7 +157,7 @@ export class HttpServer {
       const open = this.#open.get(socket) ?? []
       const answered = answerParserError(error, socket, open)
       for (const response of open) if (!response.req.complete) this.#broken.add(response)
-      if (answered) this.#record(answered)
+      if (answered) this.#witness.record(answered)
     })
     // Whoever waits for "100 Continue" is told what is wrong before it sends the body, and then may not send it at all.
     this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
@@ -165,7 +175,7 @@ export class HttpServer {
     })
     this.server.on('connect', (_: IncomingMessage, socket: Duplex) => {
       answerRaw(socket, refusedWith(404, 'This is no proxy').refusal)
-      this.#record({ outcome: '404', code: 'CONNECT' })
+      this.#witness.record({ outcome: '404', code: 'CONNECT' })
     })
   }
 }
@@ -180,7 +190,7 @@ function headFailure({ rawHeaders, httpVersion }: IncomingMessage): Refused | un
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
     const bit = 1 << (singles.get(name) ?? singles.get(name.toLowerCase()) ?? 0)
-    if (bit > 1 && (seen & bit) > 0) return refused(400, `The header ${name} must stand there once`)
+    if (bit > 1 && (seen & bit) > 0) return refused(400, `The header ${name} must be given once`)
     seen |= bit
   }
   return (seen & hostBit) > 0 || httpVersion === '1.0' ? undefined : refused(400, 'The header Host is missing')

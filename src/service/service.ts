@@ -61,14 +61,14 @@ async function start(options: ServiceOptions, { store, load, metrics }: Parts): 
     log.info(exchange)
     metrics?.record(exchange)
   }
+  const complain = (requestId: string, error: unknown) => log.error({ requestId, err: error }, 'failed')
   const findToken = await options.findCallers(store.tokens, (message) => log.warn(message))
-  const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, record)
+  const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, { record, complain })
   const app = buildApp({
-    ...{ store, load, findToken, basePath, now, record },
+    ...{ store, load, findToken, basePath, now, record, complain },
     ...limits,
     server: http.server,
     runId: randomBytes(4).toString('hex'),
-    complain: (requestId, error) => log.error({ requestId, err: error }, 'failed'),
   })
   await app.ready()
   const isReady = async () => !http.isDraining && (await canCreate())
@@ -119,6 +119,8 @@ function readiness(store: ServedStore): () => Promise<boolean> {
 
 function addressOf(place: Place, port: number, basePath: string, isSecure: boolean): string {
   if ('path' in place) return `unix:${place.path}${basePath && `:${basePath}`}`
-  const host = place.host.includes(':') ? `[${place.host}]` : place.host
+  // All addresses of this machine are no address to connect to.
+  const known = { '0.0.0.0': '127.0.0.1', '::': '::1' }[place.host] ?? place.host
+  const host = known.includes(':') ? `[${known}]` : known
   return `${isSecure ? 'https' : 'http'}://${host}:${port}${basePath}`
 }

@@ -14,7 +14,7 @@ export function readTls(certPath: string, keyPath: string): Tls {
     createSecureContext(tls)
     return tls
   } catch (error) {
-    const message = `${certPath} and ${keyPath} are no certificate with its key`
+    const message = `${certPath} and ${keyPath} are not a certificate and its key`
     throw new PlantsError('malformed', message, { hint: 'Give PEM files, the key without a password', cause: error })
   }
 }

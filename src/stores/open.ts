@@ -85,7 +85,10 @@ export async function openServedStore(address: Address, options: OpenOptions): P
   const file = readable(address)
   const store = await openFile(file, options)
   const { ThreadedStore } = await import('./threaded.js')
-  const writer = new ThreadedStore(file, options)
+  const writer = await ThreadedStore.open(file, options).catch(async (error: unknown) => {
+    await store.close()
+    throw error
+  })
   const close = async () => {
     await writer.close()
     await store.close()

@@ -46,6 +46,8 @@ export class RemoteStore implements PlantStore {
       signals: options.signal ? [clock.signal, options.signal] : [clock.signal],
       open: undefined,
       before: undefined,
+      hasOwnKey: options.idempotencyKey !== undefined,
+      hasTold: false,
     }
     for (let tries = 0; ; tries += 1) {
       const verdict = await this.#try(task)
@@ -54,9 +56,7 @@ export class RemoteStore implements PlantStore {
       task.before = verdict.error
       const pause = this.#pauseAfter(verdict, tries, task)
       if (pause === undefined || (task.open && !(await this.#mayRepeat(task)))) throw this.#explain(verdict.error, task)
-      if (tries === 0)
-        await this.#access.notify(`${this.#redact(verdict.error.message)}. Trying again for up to ${seconds(task.end - clock.now())}`)
-      await this.#wait(pause, task)
+      await this.#wait(pause, task, verdict.error)
     }
   }
 
@@ -79,7 +79,7 @@ export class RemoteStore implements PlantStore {
         this.#stop(cause, { ...task, open: isSent ? unanswered(this.#address, cause) : task.open })
       return isSent
         ? { error: unanswered(this.#address, cause), isOpen: true }
-        : { error: (isTimeout(cause) && task.before) || unreached(this.#address, this.#access.proxy, cause), comeAgain: undefined }
+        : { error: (isTimeout(cause) && task.before) || unreached(this.#address, this.#access, cause), comeAgain: undefined }
     }
   }
 
@@ -117,12 +117,17 @@ export class RemoteStore implements PlantStore {
       if (this.#honoursKeys !== undefined) break
       const pause = this.#pauseAfter({ comeAgain: undefined }, tries, task)
       if (pause === undefined) return false
-      await this.#wait(pause, task)
+      await this.#wait(pause, task, task.open)
     }
     return this.#honoursKeys
   }
 
-  async #wait(milliseconds: number, task: Task): Promise<void> {
+  /** Waits for the next try; the first time with a word about why. */
+  async #wait(milliseconds: number, task: Task, why: PlantsError | undefined): Promise<void> {
+    if (why && !task.hasTold) {
+      task.hasTold = true
+      await this.#access.notify(`${this.#redact(why.message)}. Trying again for up to ${seconds(task.end - this.#options.clock.now())}`)
+    }
     await wait(milliseconds, task.signals).catch((reason: unknown) => this.#stop(reason, task))
   }
 
@@ -132,7 +137,7 @@ export class RemoteStore implements PlantStore {
     const last = task.open && !settles ? task.open : error
     const { kind, message, hint, retryable, status, requestId, cause } = last
     return new PlantsError(kind, this.#redact(message), {
-      hint: last.exitCode === 5 ? this.#howToRepeat(task) : hint,
+      hint: last.exitCode === 5 ? this.#howToRepeat(task) : last.kind === 'conflict' && task.hasOwnKey ? keyHint : hint,
       ...{ retryable, error: last.error, status, cause },
       requestId: requestId && this.#redact(requestId),
     })
@@ -151,13 +156,17 @@ export class RemoteStore implements PlantStore {
     throw new PlantsError(reason.kind, message, { hint: task.open && this.#howToRepeat(task), cause: reason })
   }
 
-  #howToRepeat({ plant, key }: Task): string {
+  #howToRepeat(task: Task): string {
+    const { plant, key } = task
     const unknown = `Whether the plant ${plant.id} is stored is not known`
     if (this.#honoursKeys === false) return `${unknown}, and this service has no idempotency keys: look there before you repeat it`
     const repeat = `To make no second one, repeat it with: --idempotency-key ${shellWord(key)}`
-    return `${unknown}. ${repeat}${this.#honoursKeys ? '' : ', if the service honours such keys'}`
+    const guess = this.#address.url.protocol === 'http:' && task.hasTold ? '. If it speaks TLS, https:// is meant' : ''
+    return `${unknown}. ${repeat}${this.#honoursKeys ? '' : `, if the service honours such keys${guess}`}`
   }
 }
+
+const keyHint = 'Choose another id or another key: a key goes with one plant only'
 
 /** A create under way. */
 interface Task {
@@ -170,6 +179,10 @@ interface Task {
   open: PlantsError | undefined
   /** what was wrong with the try before */
   before: PlantsError | undefined
+  /** the key was given, and means something to whoever gave it */
+  hasOwnKey: boolean
+  /** whoever waits knows why */
+  hasTold: boolean
 }
 
 /** The last try may have had too little time to say more than the one before. */

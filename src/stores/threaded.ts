@@ -23,12 +23,25 @@ export class ThreadedStore implements PlantStore {
   #count = 0
   #next: Job[] = []
   #broken: Error | undefined
+  #hasWorked = false
 
-  constructor(address: FileAddress, { timeout, batchLimit, onCommit }: OpenOptions) {
+  private constructor(address: FileAddress, { timeout, batchLimit, onCommit }: OpenOptions) {
     const task: Task = { address, options: { timeout, ...(batchLimit !== undefined && { batchLimit }) } }
     this.#onCommit = onCommit ?? (() => undefined)
     this.#worker = new Worker(join(dirname(fileURLToPath(import.meta.url)), 'thread.js'), { workerData: task })
     this.#worker.on('message', (report: Report) => this.#settle(report)).on('error', (error) => this.#break(error))
+  }
+
+  /** Starts the thread, which opens the file. Throws what that throws. */
+  static async open(address: FileAddress, options: OpenOptions): Promise<ThreadedStore> {
+    const store = new ThreadedStore(address, options)
+    try {
+      await store.check()
+      return store
+    } catch (error) {
+      await store.close()
+      throw error
+    }
   }
 
   create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
@@ -69,6 +82,7 @@ export class ThreadedStore implements PlantStore {
   }
 
   #settle({ number, failures, commits }: Report): void {
+    this.#hasWorked = true
     for (const count of commits) this.#onCommit(count)
     const jobs = this.#orders.get(number) ?? []
     this.#orders.delete(number)
@@ -79,12 +93,23 @@ export class ThreadedStore implements PlantStore {
   /** Without its thread the process is of no use: whoever watches over it starts another one. */
   #break(error: Error): void {
     this.#broken = error
-    setImmediate(() => {
-      throw error
-    })
-    const unknown = new PlantsError('unknownOutcome', 'The thread of the store ended in the middle of its work', { cause: error })
-    for (const { reject } of [...this.#orders.values(), this.#next].flat()) reject(unknown)
+    if (this.#hasWorked) setImmediate(() => this.#throw(error))
+    const failure = this.#hasWorked ? ended(error) : unstarted(error)
+    for (const { reject } of [...this.#orders.values(), this.#next].flat()) reject(failure)
   }
+
+  #throw(error: Error): never {
+    throw error
+  }
+}
+
+function ended(cause: Error): PlantsError {
+  return new PlantsError('unknownOutcome', 'The thread of the store ended in the middle of its work', { cause })
+}
+
+function unstarted(cause: Error): PlantsError {
+  const hint = 'Raise the limits of the system for open files and threads: ulimit -a'
+  return new PlantsError('unavailable', `The thread of the store could not be started: ${cause.message}`, { hint, cause })
 }
 
 function toError(failure: Failure): Error {

@@ -1,15 +1,20 @@
 import { PlantsError, systemCode } from '../../errors.js'
-import type { RemoteAddress } from '../store.js'
+import type { Access, RemoteAddress } from '../store.js'
 
 /**
  * Says which step failed on the way to a service, before anything was sent.
  *
- * @param proxy the URL of the proxy that was asked, if one was
+ * @param access with the proxy that was asked, if one was, and the certificates that are trusted instead of the usual ones
  */
-export function unreached({ name, url, socketPath }: RemoteAddress, proxy: string | undefined, cause: unknown): PlantsError {
+export function unreached(
+  { name, url, socketPath }: RemoteAddress,
+  { proxy, ca }: Pick<Access, 'proxy' | 'ca'>,
+  cause: unknown,
+): PlantsError {
   const via = proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
   const code = codeOf(cause)
-  const [reason, hint] = reasons[code] ?? (isTls(code) ? tlsReason(cause) : [textOf(cause), 'Check the address and the network'])
+  const [reason, hint] =
+    reasons[code] ?? (isTls(code) ? tlsReason(cause, ca !== undefined) : [textOf(cause), 'Check the address and the network'])
   const where = socketPath ?? (proxy === undefined ? url.hostname : new URL(proxy).hostname)
   return new PlantsError('unavailable', `Could not reach ${name}${via}: ${reason.replace('HOST', where)}`, {
     hint: proxy === undefined || isTls(code) ? hint : 'Check HTTPS_PROXY or HTTP_PROXY, or leave the proxy out with NO_PROXY',
@@ -67,18 +72,27 @@ function isTls(code: string): boolean {
   return /CERT|SSL|TLS|EPROTO|SIGNATURE|ISSUER|INVALID_|PATH_LENGTH|CRL|HOSTNAME/.test(code)
 }
 
-function tlsReason(cause: unknown): Reason {
+function tlsReason(cause: unknown, hasOwnTrust: boolean): Reason {
   const code = codeOf(cause)
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return ['TLS failed, because its certificate is for another name', 'Check the address']
   if (/EXPIRED|NOT_YET_VALID/.test(code))
     return ['TLS failed, because its certificate is not valid today', 'Check the clock, or ask its operator']
+  if (/SELF_SIGNED|VERIFY|ISSUER/.test(code) && hasOwnTrust) {
+    return ['TLS failed, because none of the certificates given with --ca-cert has signed its own', 'Give the one that has']
+  }
   if (/SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
     return [
       'TLS failed, because nobody whom this machine trusts has signed its certificate',
       'If you know who has, give their certificate with --ca-cert FILE',
     ]
   }
-  return [`TLS failed: ${textOf(cause)}`, 'Does it speak TLS at all? Try http:// for a service on this machine']
+  if (/wrong version number|packet length too long|http request/.test(textOf(cause))) {
+    return ['TLS failed, because the other side does not speak it', 'Try http:// for a service on this machine']
+  }
+  return [
+    `TLS failed: ${/SSL routines:[^:]*:([^:]+)/.exec(textOf(cause))?.[1] ?? textOf(cause)}`,
+    'Does it speak TLS at all? Try http:// for a service on this machine',
+  ]
 }
 
 function codeOf(cause: unknown): string {

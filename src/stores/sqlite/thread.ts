@@ -28,26 +28,32 @@ export interface Report {
 /** An error on its way to another thread. */
 export type Failure = Pick<PlantsError, 'kind' | 'message' | 'hint' | 'retryable'> | Error
 
-if (parentPort) void work(workerData as Task)
+if (parentPort) work(workerData as Task)
 
 /** Does what it is sent, until it is sent an order without work. */
-async function work({ address, options }: Task): Promise<void> {
+function work({ address, options }: Task): void {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
   const access = () => Promise.reject(new Error('A file needs no access'))
   const commits: number[] = []
-  const store = await SqliteStore.open(address, { ...options, clock, access, onCommit: (count) => commits.push(count) })
+  const opening = SqliteStore.open(address, { ...options, clock, access, onCommit: (count) => commits.push(count) })
   parentPort?.on('message', async ({ number, works }: Order) => {
     if (works.length === 0) {
-      await store.close()
+      await opening.then((store) => store.close()).catch(() => undefined) // a file that was not opened has been told of
       parentPort?.close()
       return
     }
-    const results = await Promise.allSettled(works.map((plant) => (plant ? create(store, plant) : store.check())))
+    const results = await opening
+      .then((store) => Promise.allSettled(works.map((plant) => (plant ? create(store, plant) : store.check()))))
+      .catch(failed(works))
     const failures = results.flatMap((result, index): Report['failures'] =>
       result.status === 'rejected' ? [[index, toFailure(result.reason)]] : [],
     )
     parentPort?.postMessage({ number, failures, commits: commits.splice(0) } satisfies Report)
   })
+}
+
+function failed(works: Order['works']): (reason: unknown) => PromiseSettledResult<unknown>[] {
+  return (reason) => works.map(() => ({ status: 'rejected', reason }))
 }
 
 function create(store: SqliteStore, [id, name, tag, idempotencyKey]: PlantTuple) {

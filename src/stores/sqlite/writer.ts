@@ -161,7 +161,7 @@ export class Writer {
   /** A file, or a log, that was moved away or deleted takes what is written with it. */
   #isInPlace(): boolean {
     const log = identityOf(`${this.#path}-wal`)
-    this.#log ??= log
+    if (log.includes(':') || log === 'none') this.#log ??= log
     return log === this.#log && identityOf(this.#path) === this.#options.identity
   }
 
