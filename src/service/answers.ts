@@ -48,7 +48,14 @@ export class Answers {
 
 /** What a refusal was about: without the query, which may hold what is nobody's business. */
 export function whereabouts({ method, url, socket }: IncomingMessage): Pick<Exchange, 'method' | 'path' | 'from'> {
-  return { method, path: url?.replace(/[?#].*/s, '').slice(0, 200), from: socket.remoteAddress }
+  return {
+    method,
+    path: url
+      ?.replace(/[?#].*/s, '')
+      .replace(/plants_[\w-]{20,}/g, '***')
+      .slice(0, 200),
+    from: socket.remoteAddress,
+  }
 }
 
 /** Answers a request that goes no further, and closes its connection. */

@@ -17,7 +17,7 @@ const refusals: Record<string, Refusal> = {
  * @param open the responses on this connection that are not finished, in the order of their requests
  * @returns what it was, or undefined when there is nobody to answer, or they were answered before
  */
-export function answerParserError(error: Error, socket: Duplex, open: ServerResponse[]): Exchange | undefined {
+export function answerParserError(error: Error, socket: Duplex, open: readonly ServerResponse[]): Exchange | undefined {
   const code = systemCode(error) ?? ''
   if (closing.has(socket)) return undefined
   closing.add(socket)
@@ -52,8 +52,11 @@ export function answerRaw(socket: Duplex, refusal: Refusal): void {
 /** connections whose last answer is on its way */
 const closing = new WeakSet<Duplex>()
 
-/** Closes our side, and a little later all: to close on what is still coming in would take the answer away from whoever sends it. */
-function lingerThenClose(socket: Duplex): void {
+/**
+ * Closes our side, and a little later all (RFC 9112, 9.6): to close on what is still coming in would take the answer away
+ * from whoever sends it.
+ */
+export function lingerThenClose(socket: Duplex): void {
   socket.end()
   socket.on('error', () => socket.destroy())
   socket.resume()

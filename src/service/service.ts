@@ -8,6 +8,7 @@ import type { FindToken } from './guard.js'
 import { isLoopback, listen, type Place } from './listen.js'
 import { type Exchange, openLog } from './log.js'
 import { Metrics } from './metrics.js'
+import { answerParserError } from './parser-errors.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
@@ -63,7 +64,7 @@ async function start(options: ServiceOptions, { store, load, metrics }: Parts): 
   }
   const complain = (requestId: string, error: unknown) => log.error({ requestId, err: error }, 'failed')
   const findToken = await options.findCallers(store.tokens, (message) => log.warn(message))
-  const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, { record, complain })
+  const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, { now, record, complain })
   const app = buildApp({
     ...{ store, load, findToken, basePath, now, record, complain },
     ...limits,
@@ -74,13 +75,13 @@ async function start(options: ServiceOptions, { store, load, metrics }: Parts): 
   const isReady = async () => !http.isDraining && (await canCreate())
   const canCreate = readiness(store)
   const watch = metrics && adminServer({ metrics, isReady })
+  watch?.on('clientError', (error, socket) => answerParserError(error, socket, []))
   const port = await listen(http.server, place)
   const adminPort =
     watch &&
     admin &&
     (await listen(watch, admin).catch((error: unknown) => {
-      http.server.close()
-      http.cutOff()
+      http.abort()
       throw error
     }))
   const address = addressOf(place, port, basePath, tls !== undefined)

@@ -124,7 +124,7 @@ export class RemoteStore implements PlantStore {
 
   /** Waits for the next try; the first time with a word about why. */
   async #wait(milliseconds: number, task: Task, why: PlantsError | undefined): Promise<void> {
-    if (why && !task.hasTold) {
+    if (why && !task.hasTold && !task.signals.some(({ aborted }) => aborted)) {
       task.hasTold = true
       await this.#access.notify(`${this.#redact(why.message)}. Trying again for up to ${seconds(task.end - this.#options.clock.now())}`)
     }

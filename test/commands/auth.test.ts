@@ -205,7 +205,7 @@ describe('login on a terminal', () => {
     session.type('\r')
     const { code, screen } = await session.ended
     expect(code).toBe(0)
-    expect(stripVTControlCharacters(screen)).toContain(`Saved the token for ${store}, saved 20`)
+    expect(stripVTControlCharacters(screen)).toContain(`Saved the token for ${store}, saved on 20`)
     for (const part of [token, 's3cret', 'not a token', '***', '[hidden]']) expect(screen).not.toContain(part)
     const file = readFileSync(join(folder, 'config/settings.json'), 'utf8')
     expect(JSON.parse(file)).toMatchObject({ tokens: { [store]: { token } } })
@@ -249,7 +249,11 @@ describe('status', () => {
     const user = new User()
     user.write(JSON.stringify({ version: 1, tokens: { [store]: { token, savedAt: when } } }))
     expect(await user.auth('status')).toEqual(answer({ store, source: 'saved', savedAt: when }))
-    expect(await user.auth('status --output text')).toEqual({ code: 0, out: `There is a token for ${store}, saved ${when}\n`, err: '' })
+    expect(await user.auth('status --output text')).toEqual({
+      code: 0,
+      out: `There is a token for ${store}, saved on ${when.slice(0, 16)}Z\n`,
+      err: '',
+    })
   })
 
   test('tells that PLANTS_TOKEN wins', async () => {

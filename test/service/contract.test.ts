@@ -14,7 +14,7 @@ const limit = 1_048_576
 const int64 = 'an integer from -9223372036854775808 to 9223372036854775807'
 const fern = '{"id":1,"name":"Fern"}'
 const noToken = 'No bearer token: it goes into the header Authorization, as "Bearer TOKEN"'
-const badKey = 'Idempotency-Key must be 1 to 255 visible ASCII characters, and stand there once'
+const badKey = 'Idempotency-Key must be 1 to 255 visible ASCII characters, and given once'
 const nowhere = 'Nothing is at this path. A plant is created with POST /plants'
 const tooLarge = `The body is larger than ${limit} bytes`
 

@@ -74,21 +74,17 @@ const headers: Refusal[] = [
   ['line feeds alone', head('Content-Length: 0').replaceAll('\r', ''), broken],
   ['a line feed alone', head('X: a\nContent-Length: 0'), broken],
   ['no Host', requestOf({ headers: { Host: undefined }, body: plant }), error(400, 400, 'The header Host is missing')],
-  ['two Hosts', requestOf({ headers: { Host: ['a', 'b'] }, body: plant }), error(400, 400, 'The header Host must stand there once')],
-  [
-    'the same Host twice',
-    requestOf({ headers: { Host: ['a', 'a'] }, body: plant }),
-    error(400, 400, 'The header Host must stand there once'),
-  ],
+  ['two Hosts', requestOf({ headers: { Host: ['a', 'b'] }, body: plant }), error(400, 400, 'The header Host must be given once')],
+  ['the same Host twice', requestOf({ headers: { Host: ['a', 'a'] }, body: plant }), error(400, 400, 'The header Host must be given once')],
   [
     'two Hosts, and a large body on its way',
     requestOf({ headers: { Host: ['a', 'b'] }, body: plant.padEnd(1_000_000) }),
-    error(400, 400, 'The header Host must stand there once'),
+    error(400, 400, 'The header Host must be given once'),
   ],
   [
     'two tokens',
     requestOf({ headers: { Authorization: ['Bearer x', `Bearer ${testToken}`] }, body: plant }),
-    error(400, 400, 'The header Authorization must stand there once'),
+    error(400, 400, 'The header Authorization must be given once'),
   ],
   [
     'an odd Expect',
@@ -307,6 +303,27 @@ describe('Expect: 100-continue', () => {
     const connection = await connectTo(service().place)
     connection.send(requestBytes(testToken, request))
     expect((await connection.answers()).map(outcomeOf)).toEqual([expected])
+  })
+})
+
+describe('behind an answer that closes the connection, nothing is stored any more (RFC 9112, 9.6):', () => {
+  const service = serveForAll()
+  let id = 0
+  const body = () => {
+    id += 1
+    return `{"id":${id},"name":"Fern"}`
+  }
+
+  test.each<[string, Record<string, string | string[]>]>([
+    ['one that asked for it', { Connection: 'close' }],
+    ['one with two Hosts', { Host: ['a', 'b'] }],
+    ['one with an odd Expect', { Expect: 'tea' }],
+    ['one that was refused before its body', { Expect: '100-continue', Authorization: 'Bearer wrong' }],
+  ])('%s', async (_, headers) => {
+    const connection = await connectTo(service().place)
+    connection.send(requestOf({ headers, body: body() }) + requestOf({ body: body() }))
+    expect(await connection.answers()).toHaveLength(1)
+    expect((await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).body).toBe('{"name":"Moss"}')
   })
 })
 

@@ -149,11 +149,11 @@ describe('what cannot be reached is told apart', () => {
     const remote = await Hostile.listen({ onConnect: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') })
     const store = remote.url.replace('http', 'https')
     const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '250ms'])
-    const hint = 'Does it speak TLS at all? Try http:// for a service on this machine'
+    const hint = 'Try http:// for a service on this machine'
     expect({ code, requests, error: said.at(-1) }).toEqual({
       code: 4,
       requests: [],
-      error: { ...rest, message: expect.stringMatching(`^Could not reach ${store}: TLS failed: `), hint },
+      error: { ...rest, message: `Could not reach ${store}: TLS failed, because the other side does not speak it`, hint },
     })
   })
 
@@ -198,8 +198,8 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     [
       'another authority has signed',
       () => ({ tls: certificate({ names }), flags: ['--ca-cert', certificate({ names }).path] }),
-      untrusted,
-      giveCa,
+      'TLS failed, because none of the certificates given with --ca-cert has signed its own',
+      'Give the one that has',
     ],
     [
       'is for another name',

@@ -1,0 +1,90 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+interface Exchanges {
+  /** responses that are not finished, in the order of their requests */
+  open: ServerResponse[]
+  last: ServerResponse | undefined
+}
+
+/** The connections of a server, and what is under way on them. */
+export class Connections {
+  /** how many there have been */
+  count = 0
+  isDraining = false
+  readonly #sockets = new Set<Socket>()
+  /** those that have not brought a request yet */
+  readonly #fresh = new Set<Socket>()
+  /**
+   * By connection, because a set of all responses, which every request changes, keeps dead ones from the garbage collector
+   * for long, and so takes a tenth of the speed.
+   */
+  readonly #exchanges = new Map<Socket, Exchanges>()
+
+  /** A connection comes in; over TLS it is not yet one that can bring a request. */
+  add(socket: Socket): void {
+    this.count += 1
+    this.#sockets.add(socket)
+    socket.once('close', () => this.#sockets.delete(socket))
+  }
+
+  /** A connection can bring requests now. */
+  open(socket: Socket): void {
+    this.#fresh.add(socket)
+    socket.once('close', () => this.#fresh.delete(socket))
+  }
+
+  /**
+   * A request comes in.
+   *
+   * @returns false behind an answer that closes the connection: what still comes is not to be processed (RFC 9112, 9.6)
+   */
+  admit(response: ServerResponse): boolean {
+    const exchanges = this.#exchangesOn(response.req.socket)
+    const { open, last } = exchanges
+    if (last && !last.shouldKeepAlive && (last.headersSent || !this.isDraining)) return false
+    exchanges.last = response
+    open.push(response)
+    response.once('close', () => open.splice(open.indexOf(response), 1))
+    if (this.isDraining) this.#endWith(response, open.at(-2))
+    return true
+  }
+
+  /** The responses on a connection that are not finished, in the order of their requests. */
+  openOn(socket: Socket): readonly ServerResponse[] {
+    return this.#exchanges.get(socket)?.open ?? []
+  }
+
+  /** From now on the last response on each connection closes it. */
+  startDraining(): void {
+    this.isDraining = true
+    for (const { open } of this.#exchanges.values()) for (const response of open.slice(-1)) response.shouldKeepAlive = false
+  }
+
+  /** Ends those that have brought nothing. */
+  endFresh(): void {
+    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
+    for (const socket of this.#fresh) socket.destroy()
+  }
+
+  /** Ends all, also those that are still at the beginning of TLS. */
+  cutOff(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  /** A request that comes while the service drains takes over from the one before that its answer closes the connection. */
+  #endWith(response: ServerResponse, before: ServerResponse | undefined): void {
+    response.shouldKeepAlive = false
+    if (before && !before.headersSent) before.shouldKeepAlive = true
+  }
+
+  #exchangesOn(socket: Socket): Exchanges {
+    const known = this.#exchanges.get(socket)
+    if (known) return known
+    const exchanges: Exchanges = { open: [], last: undefined }
+    this.#exchanges.set(socket, exchanges)
+    socket.once('close', () => this.#exchanges.delete(socket))
+    this.#fresh.delete(socket)
+    return exchanges
+  }
+}

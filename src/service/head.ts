@@ -1,0 +1,24 @@
+import type { IncomingMessage } from 'node:http'
+import { type Refused, refused } from './refusal.js'
+
+/** What node:http lets through: a version that it does not speak, no Host, and what must stand there once (RFC 9110, 5.3 and 7.2). */
+export function headFailure({ rawHeaders, httpVersion }: IncomingMessage): Refused | undefined {
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') return refused(400, `HTTP/${httpVersion} is not spoken here, only HTTP/1.1`)
+  let seen = 0 // a bit for each of the singles
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] ?? ''
+    const bit = 1 << (singles.get(name) ?? singles.get(name.toLowerCase()) ?? 0)
+    if (bit > 1 && (seen & bit) > 0) return refused(400, `The header ${name} must be given once`)
+    seen |= bit
+  }
+  return (seen & hostBit) > 0 || httpVersion === '1.0' ? undefined : refused(400, 'The header Host is missing')
+}
+
+const singles = new Map([
+  ['host', 1],
+  ['Host', 1], // as most write it, which saves the lower case
+  ['content-type', 2],
+  ['content-encoding', 3],
+  ['authorization', 4],
+])
+const hostBit = 1 << 1

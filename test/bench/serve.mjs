@@ -1,0 +1,90 @@
+// The service under load beside programs of its kind: npm run bench:serve [-- FLAG...]
+//   --seconds 5  --rounds 3  --peers echo,serve,single,prism,json-server
+//   --store ADDRESS   the store of "plants serve", instead of a new file
+//   --folder PATH     where the temporary folder is made, and so which disk is written to
+//   --million         what happens to memory over a million creates
+// The servers take turns, so that a machine that slows down slows all of them; the medians and their ratios count.
+import { randomBytes } from 'node:crypto'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { install, listOf, peers } from './peers.mjs'
+import { printBars, printMachine, printMemory, printTable } from './report.mjs'
+import { countLines, killAll, load, start, tailOf } from './server.mjs'
+
+const { values: flags } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '5' },
+    rounds: { type: 'string', default: '3' },
+    peers: { type: 'string', default: Object.keys(peers).join() },
+    store: { type: 'string' },
+    folder: { type: 'string', default: tmpdir() },
+    million: { type: 'boolean', default: false },
+  },
+})
+const seconds = Number(flags.seconds)
+const rounds = Number(flags.rounds)
+const names = flags.peers.split(',')
+if (!(seconds > 0 && rounds > 0 && names.every((name) => Object.hasOwn(peers, name)))) {
+  end(2, `--seconds and --rounds must be above 0, --peers some of ${Object.keys(peers).join()}`)
+}
+
+const folder = mkdtempSync(join(flags.folder, 'plants-bench-'))
+process.once('exit', () => {
+  killAll()
+  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+})
+for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) process.once(signal, () => process.exit(code))
+
+// With NODE_EXTRA_CA_CERTS Node 20 reads certificates at every start; a home of its own keeps the user's settings out.
+const foreign = /^(NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_)/
+const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)))
+const env = { ...environment, HOME: folder, LOCALAPPDATA: folder, PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
+const stores = { serve: flags.store ?? join(folder, 'serve.db'), single: join(folder, 'single.db') }
+const used = new Set([...names, ...(flags.million ? ['serve'] : [])].filter((name) => name in stores))
+
+install(names, environment)
+printMachine(folder, `medians of ${rounds} rounds of ${seconds} s in turn`)
+const expected = await countPlants()
+const turns = Object.fromEntries(names.map((name) => [name, []]))
+for (let round = 0; round < rounds; round += 1) {
+  for (const name of names) turns[name].push(await take(name, { seconds, warmUp: Math.min(2, seconds) }))
+}
+printTable(turns)
+printBars(turns)
+if (flags.million) printMemory(await take('serve', { count: 1_000_000 }))
+const counted = await countPlants()
+for (const name of used) {
+  const text = `${peers[name].title}: ${expected[name]} plants were there or acknowledged, ${counted[name]} are stored`
+  if (counted[name] !== expected[name]) end(1, text)
+  process.stdout.write(`${text}\n`)
+}
+
+/** One server, from its start to its end, under load. */
+async function take(name, orders) {
+  const peer = peers[name]
+  const { url, pid, stop } = await start(peer, { folder, store: stores[name], env })
+  const found = await load({ url, pid, status: peer.status ?? 200, base: firstId(name), ...orders }, env)
+  if (found.failure) end(1, `${peer.title}: ${found.failure}\n${tailOf(folder)}`)
+  await stop()
+  if (used.has(name)) expected[name] += found.acknowledged
+  return found
+}
+
+/** 52 bits, because json-server rounds what is above 2^53; 60 bits for a store that may hold plants already. */
+function firstId(name) {
+  const [bit, bytes] = name === 'serve' && flags.store ? [59n, 7] : [51n, 6]
+  return String((1n << bit) + BigInt(`0x${randomBytes(bytes).toString('hex')}`))
+}
+
+async function countPlants() {
+  const counts = {}
+  for (const name of used) counts[name] = await countLines(listOf(stores[name]), env)
+  return counts
+}
+
+function end(code, message) {
+  process.stderr.write(`${message}\n`)
+  process.exit(code)
+}
