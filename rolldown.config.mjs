@@ -1,6 +1,6 @@
 // What a `create` needs is one file, because each file more costs a start 0.4 ms. What only some runs need stays apart.
 const eager =
-  /\/src\/(?!stores\/(sqlite|remote|threaded)|service|commands\/(serve|tokens|openapi|auth)|prompts|table|access|credentials|settings-file)|\/package\.json$|\/node_modules\/(commander|zod)\//
+  /\/src\/(?!stores\/(sqlite|remote)|service|commands\/(serve|tokens|openapi|auth)|prompts|table|access|credentials|settings-file)|\/package\.json$|\/node_modules\/(commander|zod)\//
 
 // commander starts executables for subcommands that are programs of their own. We have none, and loading this takes 2 ms.
 const withoutChildProcess = {
@@ -10,7 +10,7 @@ const withoutChildProcess = {
 }
 
 export default {
-  input: { start: 'src/start.ts', thread: 'src/stores/sqlite/thread.ts' },
+  input: 'src/start.ts',
   platform: 'node',
   external: ['@photostructure/sqlite'],
   plugins: [withoutChildProcess],

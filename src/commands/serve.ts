@@ -5,7 +5,7 @@ import type { Io, Output } from '../io.js'
 import { toJson } from '../json.js'
 import type { ServiceOptions } from '../service/service.js'
 import { resolveSettings, type Settings } from '../settings.js'
-import { openServedStore } from '../stores/open.js'
+import { openStoreWithTokens } from '../stores/open.js'
 
 interface ServeFlags extends GlobalFlags {
   host?: string
@@ -96,7 +96,7 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const opening = { ...settings.opening, clock, batchLimit: parseCount('--batch-limit', flags.batchLimit) }
   return {
-    openStore: (onCommit) => openServedStore(settings.store, { ...opening, onCommit }),
+    openStore: (onCommit) => openStoreWithTokens(settings.store, { ...opening, onCommit }),
     findCallers: (tokens, complain) =>
       callersOf(tokens, { tokenFile: flags.tokenFile, mayShow: flags.input !== false && io.stderr.isTerminal, settings, io, complain }),
     place: placeOf(flags, io),

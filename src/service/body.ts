@@ -30,7 +30,7 @@ export interface BodyLimits {
 /** How many bodies of the largest size may be there at the same moment, so that memory has an end. */
 const largestBodies = 64
 
-type Done = (refused: Refused | null, bytes?: Buffer) => void
+type Done = (...result: [refused: Refused] | [refused: undefined, bytes: Buffer]) => void
 
 /**
  * Reads the body of a request.
@@ -67,7 +67,7 @@ function collectBody(request: IncomingMessage, limits: BodyLimits, done: Done): 
   }
   const end = () => {
     leave()
-    done(null, chunks.length === 1 ? chunks[0] : Buffer.concat(chunks))
+    done(undefined, chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
   }
   request.on('data', take).on('end', end)
 }

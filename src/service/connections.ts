@@ -37,15 +37,20 @@ export class Connections {
   /**
    * A request comes in.
    *
+   * @param onClose called when its response is finished, or can be no more
    * @returns false behind an answer that closes the connection: what still comes is not to be processed (RFC 9112, 9.6)
    */
-  admit(response: ServerResponse): boolean {
+  admit(response: ServerResponse, onClose?: () => void): boolean {
     const exchanges = this.#exchangesOn(response.req.socket)
     const { open, last } = exchanges
     if (last && !last.shouldKeepAlive && (last.headersSent || !this.isDraining)) return false
     exchanges.last = response
     open.push(response)
-    response.once('close', () => open.splice(open.indexOf(response), 1))
+    response.on('close', () => {
+      if (open[0] === response) open.shift()
+      else open.splice(open.indexOf(response), 1)
+      onClose?.()
+    })
     if (this.isDraining) this.#endWith(response, open.at(-2))
     return true
   }

@@ -90,10 +90,10 @@ export class HttpServer {
   }
 
   #receive(handler: RequestListener, request: IncomingMessage, response: ServerResponse): void {
-    if (!this.#connections.admit(response)) return
-    response.once('close', () => {
+    const onClose = () => {
       if (!response.headersSent && !this.#broken.has(response)) this.#witness.record({ outcome: 'aborted' })
-    })
+    }
+    if (!this.#connections.admit(response, onClose)) return
     const failure = headFailure(request)
     if (failure) this.#refuse(response, failure, 'HEAD')
     else this.#handle(handler, request, response)

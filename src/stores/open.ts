@@ -80,23 +80,7 @@ export async function openExistingStore(address: Address, options: OpenOptions):
   return SqliteStore.openExisting(readable(address), options)
 }
 
-/** Opens a store to put a service in front of it: what it creates is written by a thread of its own. */
-export async function openServedStore(address: Address, options: OpenOptions): Promise<ServedStore> {
-  const file = readable(address)
-  const store = await openFile(file, options)
-  const { ThreadedStore } = await import('./threaded.js')
-  const writer = await ThreadedStore.open(file, options).catch(async (error: unknown) => {
-    await store.close()
-    throw error
-  })
-  const close = async () => {
-    await writer.close()
-    await store.close()
-  }
-  return { tokens: store.tokens, create: (plant, created) => writer.create(plant, created), check: () => writer.check(), close }
-}
-
-/** Opens a store to manage who may use the service in front of it. */
+/** Opens a store to put a service in front of it, or to manage who may use that. */
 export function openStoreWithTokens(address: Address, options: OpenOptions): Promise<ServedStore> {
   return openFile(readable(address), options)
 }
