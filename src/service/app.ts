@@ -4,7 +4,7 @@ import { toWireJson } from '../json.js'
 import type { PlantStore } from '../stores/store.js'
 import { Answers, type Witness } from './answers.js'
 import { checkMediaType, type Load, parseKey, parsePlant, readBody } from './body.js'
-import { authenticate, type FindToken } from './guard.js'
+import { type FindToken, Guard } from './guard.js'
 import { openApi } from './openapi.js'
 import { busy, type Refused, refused, refusedWith } from './refusal.js'
 
@@ -69,6 +69,7 @@ function unused(): never {
 
 function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers): void {
   const { basePath, findToken, store, load, queueLimit, now } = options
+  const guard = new Guard(findToken, now)
   const admit = (request: FastifyRequest, token: string) => {
     request.token = token
     checkMediaType(request.raw)
@@ -92,7 +93,7 @@ function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers):
   app.post(`${basePath}/plants`, {
     onRequest: (request, _, done) => {
       request.began = now()
-      const token = authenticate(request.headers.authorization, findToken)
+      const token = guard.admit(request.headers.authorization, request.raw.socket)
       if (typeof token !== 'string') return token.then((name) => admit(request, name))
       admit(request, token)
       return done()

@@ -6,6 +6,41 @@ import { digestOf } from './tokens.js'
 /** Tells the name of a token, as a log may show it, or that it is not accepted. */
 export type FindToken = (token: string) => string | undefined | Promise<string | undefined>
 
+/** Who sent what is asked again of a connection: most send the same header each time. */
+interface Known {
+  authorization: string
+  name: string
+  until: number
+}
+
+/** Finds out who asks, and remembers it for a moment by the connection, where nobody else can try what is remembered. */
+export class Guard {
+  readonly #findToken: FindToken
+  readonly #now: () => number
+  readonly #known = new WeakMap<object, Known>()
+
+  /** @param now milliseconds, never going back */
+  constructor(findToken: FindToken, now: () => number) {
+    this.#findToken = findToken
+    this.#now = now
+  }
+
+  /** As `authenticate`, on a connection. */
+  admit(authorization: string | undefined, connection: object): string | Promise<string> {
+    const known = this.#known.get(connection)
+    if (known && known.authorization === authorization && known.until > this.#now()) return known.name
+    const name = authenticate(authorization, this.#findToken)
+    return typeof name === 'string'
+      ? this.#remember(name, authorization, connection)
+      : name.then((found) => this.#remember(found, authorization, connection))
+  }
+
+  #remember(name: string, authorization = '', connection: object): string {
+    this.#known.set(connection, { authorization, name, until: this.#now() + freshness / 2 })
+    return name
+  }
+}
+
 /**
  * Finds out who asks, from the header Authorization (RFC 6750).
  *

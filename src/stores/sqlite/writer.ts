@@ -1,18 +1,23 @@
 import { PlantsError } from '../../errors.js'
 import type { OpenOptions } from '../store.js'
-import type { Database } from './driver.js'
+import type { Database, Statement } from './driver.js'
 import { explainFailure, isBusy, isSqliteError, leavesCommitOpen, notOurs } from './failure.js'
 import { identityOf } from './file.js'
 import { lockedError, pause } from './lock.js'
 import { schemaVersion } from './schema.js'
 
-interface Job {
+interface Job<T = unknown> {
   deadline: number
   /** how many creates it is */
   creates: number
-  /** Does the work, and returns what tells the caller once it is on disk. */
-  run(): () => void
-  fail(error: unknown): void
+  work(): T
+  resolve(value: T): void
+  reject(error: unknown): void
+  /** ends the wait for its turn */
+  leave: (() => void) | undefined
+  signal: AbortSignal | undefined
+  /** what came of the work, until the caller is told */
+  result: { value: T } | { refusal: PlantsError } | undefined
 }
 
 /** Jobs in one transaction at most, so that others get a turn: about 10 ms. */
@@ -28,6 +33,7 @@ export class Writer {
   readonly #options: OpenOptions & { identity: string }
   #jobs: Job[] = []
   #isRunning = false
+  #versionQuery: Statement | undefined
   /** which file the log is; it stays the same for as long as somebody has it open */
   #log: string | undefined
 
@@ -46,29 +52,22 @@ export class Writer {
    * @param creates how many creates it is, for `onCommit`
    */
   write<T>(work: () => T, signal?: AbortSignal, creates = 0): Promise<T> {
-    return new Promise((resolve, reject) => {
+    return new Promise<T>((resolve, reject) => {
       signal?.throwIfAborted()
-      const leave = () => {
-        this.#jobs = this.#jobs.filter((other) => other !== job)
-        reject(signal?.reason)
-      }
-      const stay = () => signal?.removeEventListener('abort', leave)
-      const job: Job = {
-        deadline: this.#options.clock.now() + this.#options.timeout,
-        creates,
-        run: () => {
-          stay()
-          return answerOf(work, resolve, reject)
-        },
-        fail: (error) => {
-          stay()
-          reject(error)
-        },
-      }
-      signal?.addEventListener('abort', leave, { once: true })
-      this.#jobs.push(job)
+      const deadline = this.#options.clock.now() + this.#options.timeout
+      const job: Job<T> = { deadline, creates, work, resolve, reject, leave: undefined, signal, result: undefined }
+      if (signal) this.#letLeave(job, signal)
+      this.#jobs.push(job as Job) // which is given back what its own work gave
       this.#start()
     })
+  }
+
+  #letLeave<T>(job: Job<T>, signal: AbortSignal): void {
+    job.leave = () => {
+      this.#jobs = this.#jobs.filter((other) => other !== job)
+      job.reject(signal.reason)
+    }
+    signal.addEventListener('abort', job.leave, { once: true })
   }
 
   #start(): void {
@@ -111,7 +110,8 @@ export class Writer {
   }
 
   #version(): number {
-    return Number(this.#db.prepare('PRAGMA user_version').get()?.user_version)
+    this.#versionQuery ??= this.#db.prepare('PRAGMA user_version')
+    return Number(this.#versionQuery.get()?.user_version)
   }
 
   async #wait(tries: number): Promise<void> {
@@ -123,16 +123,17 @@ export class Writer {
   }
 
   #commit(jobs: Job[]): void {
-    let answers: (() => void)[] | undefined
+    let isDone = false
     try {
-      answers = jobs.map((job) => job.run())
+      for (const job of jobs) perform(job)
+      isDone = true
       this.#db.exec('COMMIT')
       this.#report(jobs)
-      if (this.#isInPlace()) for (const answer of answers) answer()
+      if (this.#isInPlace()) for (const job of jobs) tell(job)
       else failEach(jobs, unknownOutcome(`${this.#path} was deleted or replaced`))
     } catch (error) {
       this.#rollBack()
-      const isLost = answers === undefined || !leavesCommitOpen(error) || this.#overwrite()
+      const isLost = !isDone || !leavesCommitOpen(error) || this.#overwrite()
       failEach(jobs, isLost ? explainFailure(error, this.#path) : unknownOutcome(`The disk failed under ${this.#path}`, error))
     }
   }
@@ -179,14 +180,24 @@ export class Writer {
   }
 }
 
-function answerOf<T>(work: () => T, resolve: (value: T) => void, reject: (error: unknown) => void): () => void {
+/** Does the work of a job, whose turn has come. */
+function perform(job: Job): void {
+  stay(job)
   try {
-    const value = work()
-    return () => resolve(value)
+    job.result = { value: job.work() }
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    return () => reject(error)
+    job.result = { refusal: error }
   }
+}
+
+function tell({ result, resolve, reject }: Job): void {
+  if (result && 'value' in result) resolve(result.value)
+  else reject(result?.refusal)
+}
+
+function stay({ leave, signal }: Job): void {
+  if (leave) signal?.removeEventListener('abort', leave)
 }
 
 function unchanged(reason: unknown): unknown {
@@ -194,7 +205,10 @@ function unchanged(reason: unknown): unknown {
 }
 
 function failEach(jobs: Job[], error: unknown): void {
-  for (const job of jobs) job.fail(error)
+  for (const job of jobs) {
+    stay(job)
+    job.reject(error)
+  }
 }
 
 function unknownOutcome(what: string, cause?: unknown): PlantsError {
