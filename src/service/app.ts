@@ -47,7 +47,7 @@ export function buildApp(options: AppOptions): FastifyInstance {
     schemaController: { compilersFactory: { buildValidator: unused, buildSerializer: unused } },
   })
   app.decorateRequest('token').decorateRequest('began', 0)
-  app.addHttpMethod('POST', { hasBody: false }) // it is read by us: Fastify would look for a parser first, and in another order
+  app.addHttpMethod('POST', { hasBody: false, overrideExisting: true }) // it is read by us: Fastify would look for a parser first, and in another order
   app.setErrorHandler((error, request, reply) => answers.refuse(request, reply, error))
   // Before the body: nobody has to send one to learn that nothing is there.
   app.addHook('onRequest', (request, reply, done) => {
