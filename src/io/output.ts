@@ -1,6 +1,7 @@
-import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { writeSync } from 'node:fs'
 import { systemCode } from '../errors.js'
 import type { Output } from '../io.js'
+import { Log } from './log.js'
 import type { Signals } from './signals.js'
 import { isTerminal } from './terminal.js'
 
@@ -14,16 +15,15 @@ export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #open: () => NodeJS.WriteStream
   readonly #signals: Signals
+  readonly #log: Log
   #stream: NodeJS.WriteStream | undefined
   #isSlow = false
-  #log = ''
-  #patient: number | undefined
-  #logging: Promise<void> | undefined
 
   constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
     this.#fd = fd
     this.#open = open
     this.#signals = signals
+    this.#log = new Log(fd)
   }
 
   get isTerminal(): boolean {
@@ -32,7 +32,7 @@ export class ProcessOutput implements Output {
 
   /** Whether something waits for its reader, which may never come. */
   get isStuck(): boolean {
-    return this.#unwritten > 0 || (this.#logging !== undefined && this.#patient === this.#fd)
+    return this.#unwritten > 0 || this.#log.isStuck
   }
 
   get columns(): number {
@@ -59,28 +59,7 @@ export class ProcessOutput implements Output {
   }
 
   log(line: string): Promise<void> {
-    if (this.#log.length + line.length <= longestLog) this.#log += line
-    this.#logging ??= this.#writeLog()
-    return this.#logging
-  }
-
-  /** Writes all lines of a turn with one call, in a thread that may wait for the reader. */
-  async #writeLog(): Promise<void> {
-    await new Promise(setImmediate)
-    while (this.#log !== '') {
-      const bytes = Buffer.from(this.#log)
-      this.#log = ''
-      await writeInThread(this.#logFd(), bytes).catch((error: unknown) => {
-        if (systemCode(error) === undefined) throw error // nobody can be told that the log is gone
-      })
-    }
-    this.#logging = undefined
-  }
-
-  /** A pipe is opened once more, without waiting for its reader: a thread that waits would keep the process from ending. */
-  #logFd(): number {
-    this.#patient ??= process.platform === 'linux' && fstatSync(this.#fd).isFIFO() ? openPatient(this.#fd) : this.#fd
-    return this.#patient
+    return this.#log.add(line)
   }
 
   #writeLater(bytes: Uint8Array): Promise<void> {
@@ -109,28 +88,4 @@ function writeNow(fd: number, bytes: Uint8Array): number {
     if (systemCode(error) !== 'EAGAIN') throw error
   }
   return written
-}
-
-function openPatient(fd: number): number {
-  try {
-    return openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK)
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return fd // a pipe of another user, or without a reader
-  }
-}
-
-/** characters of a log that wait for their reader */
-const longestLog = 1_048_576
-
-async function writeInThread(fd: number, bytes: Uint8Array): Promise<void> {
-  for (let written = 0; written < bytes.length; ) {
-    written += await new Promise<number>((resolve, reject) => {
-      write(fd, bytes, written, (error, count) => {
-        if (!error) resolve(count)
-        else if (systemCode(error) === 'EAGAIN') setTimeout(resolve, 10, 0).unref()
-        else reject(error)
-      })
-    })
-  }
 }

@@ -1,0 +1,79 @@
+import { constants, fstatSync, openSync, write, writeSync } from 'node:fs'
+import { systemCode } from '../errors.js'
+import { isTerminal } from './terminal.js'
+
+/** Writes lines to a file descriptor, all of a turn of the loop with one call, and holds nothing up when their reader falls behind. */
+export class Log {
+  readonly #fd: number
+  #lines = ''
+  #writing: Promise<void> | undefined
+  #way: Way | undefined
+
+  constructor(fd: number) {
+    this.#fd = fd
+  }
+
+  /** Whether a thread waits for a reader, which may never come, and would keep the process. */
+  get isStuck(): boolean {
+    return this.#writing !== undefined && this.#way?.isInThread === true
+  }
+
+  /** Resolves when the line is written, or dropped: more than 1 MiB is not kept. */
+  add(line: string): Promise<void> {
+    if (this.#lines.length + line.length <= longestLog) this.#lines += line
+    this.#writing ??= this.#write()
+    return this.#writing
+  }
+
+  async #write(): Promise<void> {
+    await new Promise(setImmediate)
+    this.#way ??= wayTo(this.#fd)
+    while (this.#lines !== '') {
+      const bytes = Buffer.from(this.#lines)
+      this.#lines = ''
+      await writeAll(bytes, this.#way).catch((error: unknown) => {
+        if (systemCode(error) === undefined) throw error // nobody can be told that the log is gone
+      })
+    }
+    this.#writing = undefined
+  }
+}
+
+/** characters of a log that wait for their reader */
+const longestLog = 1_048_576
+
+interface Way {
+  fd: number
+  /** whether the call may have to wait, and so needs a thread */
+  isInThread: boolean
+}
+
+/** A file takes what it is given; a pipe is opened once more, so that it says when it is full. Others may make a call wait. */
+function wayTo(fd: number): Way {
+  const stats = fstatSync(fd)
+  if (stats.isFile() || (stats.isCharacterDevice() && !isTerminal(fd))) return { fd, isInThread: false }
+  if (!stats.isFIFO() || process.platform !== 'linux') return { fd, isInThread: true }
+  try {
+    return { fd: openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK), isInThread: false }
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return { fd, isInThread: true } // a pipe of another user, or without a reader
+  }
+}
+
+async function writeAll(bytes: Uint8Array, { fd, isInThread }: Way): Promise<void> {
+  for (let written = 0; written < bytes.length; ) {
+    try {
+      written += isInThread ? await writeInThread(fd, bytes, written) : writeSync(fd, bytes, written)
+    } catch (error) {
+      if (systemCode(error) !== 'EAGAIN') throw error
+      await new Promise((resolve) => setTimeout(resolve, 10).unref()) // which does not keep the process
+    }
+  }
+}
+
+function writeInThread(fd: number, bytes: Uint8Array, from: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    write(fd, bytes, from, (error, count) => (error ? reject(error) : resolve(count)))
+  })
+}
