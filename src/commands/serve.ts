@@ -108,7 +108,7 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
         : { host: flags.host ?? loopback, port: parsePort('--admin-port', flags.adminPort), flag: '--admin-port' },
     limits: limitsOf(flags),
     log: { output: io.stderr, level: parseChoice('--log-level', flags.logLevel, logLevels) },
-    now: io.now,
+    now: () => performance.now(), // at half the price of the one that starts fast
   }
 }
 

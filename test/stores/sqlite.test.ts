@@ -246,6 +246,30 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   })
 })
 
+test('a store of the version before is brought to this one, with all that it holds', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = await SqliteStore.open(fileAddress(path), openOptions())
+  await store.create({ id: 1n, name: 'Fern', tag: 'shade' }, { idempotencyKey: 'order-1' })
+  await store.close()
+  for (const sql of ['DROP TABLE tokens', 'PRAGMA user_version=1', 'PRAGMA wal_checkpoint(TRUNCATE)']) query(path, sql)
+  expect((await list(path)).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
+  expect(pragma(path, 'user_version')).toBe(1)
+  const migrated = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  expect(pragma(path, 'user_version')).toBe(2)
+  expect(await migrated.tokens.list()).toEqual([])
+  expect(await migrated.create({ id: 1n, name: 'Fern', tag: 'shade' }, { idempotencyKey: 'order-1' })).toEqual({
+    name: 'Fern',
+    tag: 'shade',
+  })
+})
+
+test('a store that a newer version has taken over is written to no more', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  query(path, 'PRAGMA user_version=99')
+  await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toThrow(`${path} was taken over by a newer version of plants`)
+})
+
 describe('a damaged store is named as that, and what is whole in it can be read:', () => {
   test.each<[string, (path: string) => void, string]>([
     ['a page that was overwritten', (path) => overwrite(path, 4096 * 6, 4096), 'database disk image is malformed'],
