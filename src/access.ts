@@ -1,8 +1,8 @@
-import { readFileSync } from 'node:fs'
 import { version } from '../package.json'
 import { findToken } from './credentials.js'
 import { PlantsError, systemCode } from './errors.js'
-import type { GlobalFlags } from './flags.js'
+import { type GlobalFlags, parseText } from './flags.js'
+import { readTextFile } from './input.js'
 import type { Io } from './io.js'
 import { warnMeanwhile } from './output.js'
 import type { Settings } from './settings.js'
@@ -73,20 +73,15 @@ export function isLoopback(hostname: string): boolean {
 
 async function readCertificates(path: string, { resolvePath }: Io): Promise<string> {
   const hint = 'Give a file of PEM certificates with --ca-cert'
+  const text = readTextFile(resolvePath(parseText('--ca-cert', path)), hint)
+  const certificates = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []
+  if (certificates.length === 0) throw new PlantsError('malformed', `${path} holds no PEM certificate`, { hint })
   const { X509Certificate } = await import('node:crypto')
   try {
-    const text = readFileSync(resolvePath(path), 'utf8')
-    const certificates = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []
     for (const certificate of certificates) new X509Certificate(certificate)
-    if (certificates.length > 0) return text
+    return text
   } catch (error) {
-    const code = systemCode(error)
-    if (code === undefined) throw error
-    const isBroken = code.startsWith('ERR_')
-    const why = isBroken
-      ? `${path} holds a certificate that is broken`
-      : `Could not read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`
-    throw new PlantsError('malformed', why, { hint, cause: error })
+    if (systemCode(error) === undefined) throw error
+    throw new PlantsError('malformed', `${path} holds a certificate that is broken`, { hint, cause: error })
   }
-  throw new PlantsError('malformed', `${path} holds no PEM certificate`, { hint })
 }

@@ -1,4 +1,4 @@
-import { closeSync, openSync } from 'node:fs'
+import { closeSync, openSync, readFileSync } from 'node:fs'
 import { PlantsError, systemCode } from './errors.js'
 import { readFrom } from './io/input.js'
 import type { Io } from './io.js'
@@ -27,8 +27,7 @@ export async function readText(path: string, io: Io): Promise<string> {
   } catch (error) {
     const code = systemCode(error)
     if (code === undefined || code.startsWith('ERR_')) throw error
-    const reason = unreadable[code] ?? `the system says ${code}`
-    throw new PlantsError('malformed', `Could not read ${source}: ${reason}`, {
+    throw new PlantsError('malformed', `Could not read ${source}: ${reasonOf(code)}`, {
       hint: 'Give a file that holds one plant as JSON',
       cause: error,
     })
@@ -42,6 +41,27 @@ function nameOf(path: string): string {
 /** Hints for a document that is not what it should be. */
 export const onePlant = 'plants create takes one plant. For many, use plants import'
 export const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
+
+/**
+ * Reads a whole text file that a flag has named.
+ *
+ * @param path absolute
+ * @param hint what file the flag wants
+ * @throws {PlantsError} `malformed`, naming the file
+ */
+export function readTextFile(path: string, hint: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    throw new PlantsError('malformed', `Could not read ${path}: ${reasonOf(code)}`, { hint, cause: error })
+  }
+}
+
+function reasonOf(code: string): string {
+  return unreadable[code] ?? `the system says ${code}`
+}
 
 const unreadable: Record<string, string> = {
   ENOENT: 'there is no such file',

@@ -1,7 +1,8 @@
-import { accessSync, constants, readFileSync, statSync } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
 import { checkToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
 import { parseText } from '../flags.js'
+import { readTextFile } from '../input.js'
 import type { Io } from '../io.js'
 import type { Settings } from '../settings.js'
 import type { TokenStore } from '../stores/store.js'
@@ -89,22 +90,11 @@ function stampOf(path: string): string {
 
 /** The tokens in a file, by the lines on which they stand. */
 function readTokens(path: string): ReadonlyMap<string, string> {
-  const lines = readText(path).split(/\r?\n/)
+  const lines = readTextFile(path, 'Give a file of tokens, one a line, with --token-file').split(/\r?\n/)
   const tokens = lines.flatMap((line, index): [string, string][] => {
     const name = `line ${index + 1}`
     return line.trim() === '' ? [] : [[checkToken(line.trim(), `The token in ${path}, ${name},`), `${name} of the token file`]]
   })
   if (tokens.length > 0) return new Map(tokens)
   throw new PlantsError('malformed', `${path} holds no token`, { hint: 'Write one a line into it' })
-}
-
-function readText(path: string): string {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch (error) {
-    const code = systemCode(error)
-    if (code === undefined) throw error
-    const message = `Could not read ${path}: ${code === 'ENOENT' ? 'there is no such file' : code}`
-    throw new PlantsError('malformed', message, { hint: 'Give a file of tokens, one a line, with --token-file', cause: error })
-  }
 }
