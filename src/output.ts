@@ -51,18 +51,24 @@ async function warningOf(io: Io, text: string, { errors, colors }: Manner): Prom
 
 /** Tells what failed and what to do next; one line of JSON when that was asked for. */
 export async function writeError(io: Io, error: PlantsError, { errors, colors }: Manner): Promise<void> {
-  const { message, hint, retryable, status, requestId } = error
+  const { message, hint } = error
   if (errors === 'json') {
+    const { retryable, status, requestId } = error
     const fields = { error: error.error, message, hint, retryable: retryable || undefined, status, requestId }
     return writeAside(io.stderr, `${toJson(fields)}\n`)
   }
   const style = await styleFor(colors(io.stderr))
   const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
   const lines = [
-    `${style.bad('plants:')} ${visible(message)}${status === undefined || message.includes(String(status)) ? '' : ` (status ${status})`}`,
+    `${style.bad('plants:')} ${visible(message)}${statusOf(error)}`,
     ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(visible(line))}`),
   ]
   return writeAside(io.stderr, lines.map((line) => `${line}\n`).join(''))
+}
+
+/** The HTTP status of an answer, for people, where the message does not name it; 400 is how the specification says no. */
+function statusOf({ status, message }: PlantsError): string {
+  return status === undefined || status === 400 || message.includes(String(status)) ? '' : ` (status ${status})`
 }
 
 /** The error for an id that no plant has, in a store that may not even be there. */
