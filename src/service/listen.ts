@@ -1,6 +1,7 @@
 import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
+import { isLoopback } from '../access.js'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
 
 /** Where a server listens: at a port of a host, which a flag has given, or at the absolute path of a Unix socket. */
@@ -34,8 +35,8 @@ export async function listen(server: Server, place: Place): Promise<number> {
 }
 
 /** Whether only this machine can come in. */
-export function isLoopback(place: Place): boolean {
-  return 'path' in place || /^(localhost|127(\.\d{1,3}){3}|::1)$/i.test(place.host)
+export function isOnlyHere(place: Place): boolean {
+  return 'path' in place || isLoopback(place.host)
 }
 
 /** The system would cut a longer path off, and calls a folder that is not there a lack of rights. */

@@ -19,8 +19,10 @@ export interface Exchange {
   code?: string
 }
 
+export type Log = Logger
+
 /** The log of a service: lines of JSON for programs, short ones for people. */
-export function openLog(output: Output, level: string): Logger {
+export function openLog(output: Output, level: string): Log {
   const isForPeople = output.isTerminal
   return pino({ level }, { write: (line) => void output.log(isForPeople ? forPeople(line) : line) })
 }

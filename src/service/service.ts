@@ -1,12 +1,14 @@
 import { randomBytes } from 'node:crypto'
+import type { Server } from 'node:http'
 import type { Output } from '../io.js'
 import type { ServedStore, TokenStore } from '../stores/store.js'
 import { adminServer } from './admin.js'
+import type { Witness } from './answers.js'
 import { buildApp } from './app.js'
 import type { Load } from './body.js'
 import type { FindToken } from './guard.js'
-import { isLoopback, listen, type Place } from './listen.js'
-import { type Exchange, openLog } from './log.js'
+import { isOnlyHere, listen, type Place } from './listen.js'
+import { type Log, openLog } from './log.js'
 import { Metrics } from './metrics.js'
 import { answerParserError } from './parser-errors.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
@@ -55,48 +57,59 @@ interface Parts {
   metrics: Metrics | undefined
 }
 
-async function start(options: ServiceOptions, { store, load, metrics }: Parts): Promise<Service> {
-  const { place, limits, tls, admin, basePath, now } = options
+async function start(options: ServiceOptions, parts: Parts): Promise<Service> {
+  const { place, tls, admin, basePath } = options
   const log = openLog(options.log.output, options.log.level)
-  const record = (exchange: Exchange) => {
-    log.info(exchange)
-    metrics?.record(exchange)
-  }
-  const complain = (requestId: string, error: unknown) => log.error({ requestId, err: error }, 'failed')
-  const findToken = await options.findCallers(store.tokens, (message) => log.warn(message))
-  const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, { now, record, complain })
-  const app = buildApp({
-    ...{ store, load, findToken, basePath, now, record, complain },
-    ...limits,
-    server: http.server,
-    runId: randomBytes(4).toString('hex'),
-  })
-  await app.ready()
-  const isReady = async () => !http.isDraining && (await canCreate())
-  const canCreate = readiness(store)
-  const watch = metrics && adminServer({ metrics, isReady })
-  watch?.on('clientError', (error, socket) => answerParserError(error, socket, []))
+  const findToken = await options.findCallers(parts.store.tokens, (message) => log.warn(message))
+  const http = await serverOf(options, parts, { log, findToken })
+  const watch = parts.metrics && watchOf(http, parts.metrics, parts.store)
   const port = await listen(http.server, place)
-  const adminPort =
-    watch &&
-    admin &&
-    (await listen(watch, admin).catch((error: unknown) => {
-      http.abort()
-      throw error
-    }))
+  const adminPort = watch && admin && (await listen(watch, admin).catch((error: unknown) => abort(http, error)))
   const address = addressOf(place, port, basePath, tls !== undefined)
   log.info({ address, admin: admin && adminPort && addressOf(admin, adminPort, '', false) }, 'listening')
-  if (!isLoopback(place) && !tls) log.warn('Others can reach this address, and without TLS can read tokens and plants on their way')
+  if (!isOnlyHere(place) && !tls) log.warn('Others can reach this address, and without TLS can read tokens and plants on their way')
   return {
     address,
     drain: async (milliseconds) => {
       log.info('draining')
       await http.drain(milliseconds)
       watch?.close().closeAllConnections()
-      await store.close()
+      await parts.store.close()
       log.info('stopped')
     },
   }
+}
+
+async function serverOf(
+  options: ServiceOptions,
+  parts: Parts,
+  { log, findToken }: { log: Log; findToken: FindToken },
+): Promise<HttpServer> {
+  const { limits, tls, now } = options
+  const witness: Witness = {
+    now,
+    record: (exchange) => {
+      log.info(exchange)
+      parts.metrics?.record(exchange)
+    },
+    complain: (requestId, error) => log.error({ requestId, err: error }, 'failed'),
+  }
+  const http = new HttpServer((request, response) => app.routing(request, response), limits, tls, witness)
+  const runId = randomBytes(4).toString('hex')
+  const app = buildApp({ ...parts, ...witness, ...limits, basePath: options.basePath, findToken, runId, server: http.server })
+  await app.ready()
+  return http
+}
+
+function watchOf(http: HttpServer, metrics: Metrics, store: ServedStore): Server {
+  const canCreate = readiness(store)
+  const watch = adminServer({ metrics, isReady: async () => !http.isDraining && (await canCreate()) })
+  return watch.on('clientError', (error, socket) => answerParserError(error, socket, []))
+}
+
+function abort(http: HttpServer, reason: unknown): never {
+  http.abort()
+  throw reason
 }
 
 /** Whether a plant could be created now. Who asks gets an answer within a second; all who ask meanwhile get the same. */
