@@ -39,9 +39,9 @@ export async function warn(io: Io, text: string, manner: Manner): Promise<void> 
   await writeAside(io.stderr, await warningOf(io, text, manner))
 }
 
-/** Warns of something that takes longer; whoever waits for it can be interrupted all the while. */
+/** Warns of something that takes longer; that goes on whoever reads the warning, and can be interrupted all the while. */
 export async function warnMeanwhile(io: Io, text: string, manner: Manner): Promise<void> {
-  await io.stderr.log(await warningOf(io, text, manner))
+  void io.stderr.log(await warningOf(io, text, manner))
 }
 
 async function warningOf(io: Io, text: string, { errors, colors }: Manner): Promise<string> {

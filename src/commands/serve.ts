@@ -70,10 +70,9 @@ async function serve(flags: ServeFlags, io: Io): Promise<void> {
   const drainTimeout = parseTimer('--drain-timeout', flags.drainTimeout)
   const service = await startService(await planOf(flags, settings, io))
   try {
-    const told = untilTold(io.signal)
-    // As lines of a log are: whoever reads them may have left, or be slow, and a signal that comes now is heard.
-    await io.stdout.log(settings.errors === 'json' ? `${toJson({ address: service.address })}\n` : `${service.address}\n`)
-    await told
+    // As the lines of a log are: whoever reads it may have left, or be slow, and nothing waits for them.
+    void io.stdout.log(settings.errors === 'json' ? `${toJson({ address: service.address })}\n` : `${service.address}\n`)
+    await untilTold(io.signal)
   } finally {
     await service.drain(drainTimeout)
     await flush(io.stderr)

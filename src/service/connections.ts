@@ -1,7 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-interface Exchanges {
+/** What is under way on a connection. */
+export interface Exchanges {
   /** responses that are not finished, in the order of their requests */
   open: ServerResponse[]
   last: ServerResponse | undefined
@@ -55,9 +56,8 @@ export class Connections {
     return true
   }
 
-  /** The responses on a connection that are not finished, in the order of their requests. */
-  openOn(socket: Socket): readonly ServerResponse[] {
-    return this.#exchanges.get(socket)?.open ?? []
+  on(socket: Socket): Readonly<Exchanges> {
+    return this.#exchanges.get(socket) ?? { open: [], last: undefined }
   }
 
   /** From now on the last response on each connection closes it. */

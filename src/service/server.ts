@@ -1,11 +1,10 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
-import type { Duplex } from 'node:stream'
 import { refuseAndClose, type Witness } from './answers.js'
 import { Connections } from './connections.js'
 import { headFailure } from './head.js'
-import { answerParserError, answerRaw, lingerThenClose } from './parser-errors.js'
+import { answerParserError, answerRaw, lingerThenClose, whenAnswered } from './parser-errors.js'
 import { type Refused, refused, refusedWith } from './refusal.js'
 
 /** What a connection may cost. Times are in milliseconds, sizes in bytes. */
@@ -117,9 +116,9 @@ export class HttpServer {
 
   #answerOddities(listener: RequestListener): void {
     this.server.on('clientError', (error: Error, socket: Socket) => {
-      const open = this.#connections.openOn(socket)
-      const answered = answerParserError(error, socket, open)
-      for (const response of open) if (!response.req.complete) this.#broken.add(response)
+      const exchanges = this.#connections.on(socket)
+      const answered = answerParserError(error, socket, exchanges)
+      for (const response of exchanges.open) if (!response.req.complete) this.#broken.add(response)
       if (answered) this.#witness.record(answered)
     })
     // Whoever waits for "100 Continue" is told what is wrong before it sends the body, and then may not send it at all.
@@ -137,8 +136,8 @@ export class HttpServer {
       if (!this.#connections.admit(response)) return
       this.#refuse(response, refused(400, 'This Expect is not supported, only 100-continue'), 'EXPECT')
     })
-    this.server.on('connect', (_: IncomingMessage, socket: Duplex) => {
-      answerRaw(socket, refusedWith(404, 'This is no proxy').refusal)
+    this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
+      whenAnswered(this.#connections.on(socket).open.at(-1), () => answerRaw(socket, refusedWith(404, 'This is no proxy').refusal))
       this.#witness.record({ outcome: '404', code: 'CONNECT' })
     })
   }

@@ -104,7 +104,7 @@ async function serverOf(
 function watchOf(http: HttpServer, metrics: Metrics, store: ServedStore): Server {
   const canCreate = readiness(store)
   const watch = adminServer({ metrics, isReady: async () => !http.isDraining && (await canCreate()) })
-  return watch.on('clientError', (error, socket) => answerParserError(error, socket, []))
+  return watch.on('clientError', (error, socket) => answerParserError(error, socket, { open: [], last: undefined }))
 }
 
 function abort(http: HttpServer, reason: unknown): never {

@@ -327,6 +327,33 @@ describe('behind an answer that closes the connection, nothing is stored any mor
   })
 })
 
+describe('each request gets one answer, its own:', () => {
+  const service = serveForAll()
+
+  test('a create before a CONNECT', async () => {
+    const connection = await connectTo(service().place)
+    connection.send(`${requestOf({ body: '{"id":1,"name":"Fern"}' })}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
+    expect((await connection.answers()).map(({ status }) => status)).toEqual([200, 404])
+  })
+
+  test('a create that was refused before its body broke', async () => {
+    const connection = await connectTo(service().place)
+    const headers = { Authorization: 'Bearer wrong', 'Transfer-Encoding': 'chunked', 'Content-Length': undefined }
+    connection.send(requestOf({ headers, body: '' }))
+    expect(await connection.answer()).toMatchObject({ status: 400, body: expect.stringContaining('401') })
+    connection.send('no chunk\r\n')
+    expect(await connection.answers()).toEqual([])
+  })
+
+  test('a create with a megabyte of other requests behind its "Connection: close"', async () => {
+    const connection = await connectTo(service().place)
+    const more = requestOf({ body: '{"id":3,"name":"Fern"}' }).repeat(5000)
+    connection.send(requestOf({ headers: { Connection: 'close' }, body: '{"id":2,"name":"Fern"}' }) + more)
+    expect(await connection.answers()).toHaveLength(1)
+    expect(service().log.filter(({ code }) => code === 'HPE_CLOSED_CONNECTION')).toEqual([])
+  })
+})
+
 test('1000 connections at once, of which --connection-limit lets 50 in, leave the service as it was', async () => {
   const service = await serve(['--connection-limit', '50'])
   let closed = 0

@@ -442,6 +442,8 @@ describe('a Plant', () => {
     ['in many pieces', (socket) => void pieces(socket)],
     ['after 100 Continue', `HTTP/1.1 100 Continue\r\n\r\n${json(200, plant)}`],
     ['after 102 and 103', `HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n${json(200, plant)}`],
+    ['after 103 and 100', `HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n${json(200, plant)}`],
+    ['after 100 without a reason', `HTTP/1.1 100\r\n\r\n${json(200, plant)}`],
     ['before another answer', `${json(200, plant)}${json(200, { name: 'Moss' })}`],
     ['before garbage', `${json(200, plant)}garbage`],
   ])('%s is an answer', async (_, answer) => {

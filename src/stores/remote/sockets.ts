@@ -13,7 +13,7 @@ export class Sockets {
       const socket = connect(options, ready)
       this.#open.add(socket)
       socket.once('close', () => this.#open.delete(socket))
-      skipContinue(socket)
+      skipInterim(socket)
       return socket
     }
   }
@@ -24,10 +24,10 @@ export class Sockets {
 }
 
 /**
- * Leaves out "100 Continue" before an answer: a client must accept it although it did not ask (RFC 9110, 15.2), and undici
- * breaks the connection instead.
+ * Leaves out "100 Continue" and its like before an answer: a client must accept them although it did not ask (RFC 9110, 15.2),
+ * and undici breaks the connection instead.
  */
-function skipContinue(socket: Socket): void {
+function skipInterim(socket: Socket): void {
   const { read, write } = socket
   let isAwaited = false
   let held: Buffer = Buffer.alloc(0)
@@ -39,11 +39,17 @@ function skipContinue(socket: Socket): void {
     const chunk: Buffer | null = read.call(socket, size)
     if (chunk === null || !isAwaited) return chunk
     held = Buffer.concat([held, chunk])
-    const text = held.toString('latin1', 0, 4096).replace(/^(?:HTTP\/1\.1 100 [^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n)+/, '')
-    const rest = held.subarray(Math.min(held.length, 4096) - text.length)
-    const isUnclear = rest.length < 4096 && ('HTTP/1.1 100 '.startsWith(text) || text.startsWith('HTTP/1.1 100 '))
-    isAwaited = isUnclear
-    held = isUnclear ? rest : Buffer.alloc(0)
-    return isUnclear ? Buffer.alloc(0) : rest
+    const start = held.toString('latin1', 0, longestInterim)
+    const text = start.replace(interim, '')
+    const rest = held.subarray(start.length - text.length)
+    isAwaited = rest.length < longestInterim && ('HTTP/1.1 1'.startsWith(text) || /^HTTP\/1\.1 1(?!01)/.test(text))
+    held = isAwaited ? rest : Buffer.alloc(0)
+    return isAwaited ? Buffer.alloc(0) : rest
   }
 }
+
+/** Whole answers with a status of 1xx, but not 101, which changes the protocol. */
+const interim = /^(?:HTTP\/1\.1 1(?!01)\d\d[^\r\n]*\r\n(?:[^\r\n]+\r\n)*\r\n)+/
+
+/** bytes that are looked at for them */
+const longestInterim = 4096
