@@ -128,14 +128,15 @@ export class Writer {
       for (const job of jobs) perform(job)
       isDone = true
       this.#db.exec('COMMIT')
-      this.#report(jobs)
-      if (this.#isInPlace()) for (const job of jobs) tell(job)
-      else failEach(jobs, unknownOutcome(`${this.#path} was deleted or replaced`))
     } catch (error) {
       this.#rollBack()
       const isLost = !isDone || !leavesCommitOpen(error) || this.#overwrite()
       failEach(jobs, isLost ? explainFailure(error, this.#path) : unknownOutcome(`The disk failed under ${this.#path}`, error))
+      return
     }
+    if (this.#isInPlace()) for (const job of jobs) tell(job)
+    else failEach(jobs, unknownOutcome(`${this.#path} was deleted or replaced`))
+    this.#report(jobs)
   }
 
   #report(jobs: Job[]): void {
