@@ -1,5 +1,5 @@
 import { version } from '../package.json'
-import { findToken } from './credentials.js'
+import { findToken, noToken } from './credentials.js'
 import { PlantsError, systemCode } from './errors.js'
 import { type GlobalFlags, parseText } from './flags.js'
 import { readTextFile } from './input.js'
@@ -15,10 +15,7 @@ import type { Access, RemoteAddress } from './stores/store.js'
  */
 export async function accessTo(address: RemoteAddress, flags: GlobalFlags, settings: Settings, io: Io): Promise<Access> {
   const found = await findToken(address, io)
-  if (!found) {
-    const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${settings.storeFlag}`
-    throw new PlantsError('unauthorized', `There is no token for ${address.name}`, { hint })
-  }
+  if (!found) throw noToken(address, settings.storeFlag)
   if (isOpenToAll(address) && !flags.allowHttp) {
     const hint = 'Use https://, or, where the network is yours alone, add --allow-http'
     throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })

@@ -19,6 +19,12 @@ export async function findToken({ name }: RemoteAddress, io: Io): Promise<Creden
   return saved && { token: checkToken(saved.token, 'The saved token'), source: 'saved', savedAt: saved.savedAt }
 }
 
+/** The error where a store needs a token and there is none. */
+export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError {
+  const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
+  return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
+}
+
 /** @returns when it was saved */
 export async function saveToken({ name }: RemoteAddress, token: string, io: Io): Promise<string> {
   const savedAt = new Date(io.time()).toISOString()

@@ -62,6 +62,11 @@ export function toJson(fields: object): string {
   return toWireJson(fields).replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
+/** Whether a Content-Type says JSON (RFC 8259, 11); parameters are fine. */
+export function isJsonType(contentType: string): boolean {
+  return /^application\/json[\t ]*(?:;|$)/i.test(contentType)
+}
+
 /** Writes a value as JSON for another program: nothing is escaped that need not be. Bigints are written as integers. */
 export function toWireJson(fields: object): string {
   if (!Object.values(fields).some((value) => typeof value === 'bigint')) return JSON.stringify(fields)

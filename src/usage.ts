@@ -104,7 +104,7 @@ function explainExcess(command: Command): Explained {
 }
 
 /** The command that was typed, as far as the words lead to one. */
-export function typedCommand(argv: string[], program: Command): Command {
+function typedCommand(argv: string[], program: Command): Command {
   return argv.reduce((command, word) => command.commands.find((candidate) => candidate.name() === word) ?? command, program)
 }
 

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type Credential, checkToken, findToken, removeToken, saveToken } from '../credentials.js'
+import { type Credential, checkToken, findToken, noToken, removeToken, saveToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { readText } from '../input.js'
@@ -58,10 +58,7 @@ async function logout(flags: GlobalFlags, io: Io): Promise<void> {
 async function status(flags: GlobalFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
   const found = await findToken(store, io)
-  if (!found) {
-    const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${settings.storeFlag}`
-    throw new PlantsError('unauthorized', `There is no token for ${store.name}`, { hint })
-  }
+  if (!found) throw noToken(store, settings.storeFlag)
   await tell(found, store, 'There is a token', settings, io)
 }
 

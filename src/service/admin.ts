@@ -1,6 +1,7 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import { toJson } from '../json.js'
+import { respond } from './answers.js'
 import type { Metrics } from './metrics.js'
+import { errorBody } from './refusal.js'
 
 interface Health {
   metrics: Metrics
@@ -17,17 +18,16 @@ export function adminServer({ metrics, isReady }: Health): Server {
   async function answer(url: string, method: string, response: ServerResponse): Promise<void> {
     const path = url.replace(/\?.*/s, '')
     if (!['/live', '/ready', '/metrics'].includes(path)) return send(response, 404, 'Only /live, /ready and /metrics are here')
-    if (method !== 'GET' && method !== 'HEAD') return send(response, 405, `${path} takes GET and HEAD`, { Allow: 'GET, HEAD' })
+    if (method !== 'GET' && method !== 'HEAD') return send(response, 405, `${path} takes GET and HEAD`, ['Allow', 'GET, HEAD'])
     if (path === '/metrics') {
       const { type, body } = await metrics.text()
       response.writeHead(200, { 'Content-Type': type }).end(body)
-    } else if (path === '/live') response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"live":true}')
-    else if (await isReady()) response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"ready":true}')
-    else send(response, 503, 'The service is not ready', { 'Retry-After': '1' })
+    } else if (path === '/live') respond(response, 200, '{"live":true}', [])
+    else if (await isReady()) respond(response, 200, '{"ready":true}', [])
+    else send(response, 503, 'The service is not ready', ['Retry-After', '1'])
   }
 }
 
-function send(response: ServerResponse, status: number, message: string, headers: Record<string, string> = {}): void {
-  const fields = { 'Content-Type': 'application/json', 'X-Content-Type-Options': 'nosniff', ...headers }
-  response.writeHead(status, fields).end(toJson({ error: status, message }))
+function send(response: ServerResponse, status: number, message: string, headers: string[] = []): void {
+  respond(response, status, errorBody({ error: status, message }), headers)
 }

@@ -36,18 +36,13 @@ export class Answers {
   refuse(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
     const refusal = refusalOf(error, request.id)
     if (refusal.status >= 500) this.#witness.complain(request.id, error)
-    const { status, headers } = refusal
-    this.send(request, reply, {
-      outcome: String(refusal.error),
-      status,
-      json: errorBody(refusal),
-      ...(headers && { headers: Object.entries(headers).flat() }),
-    })
+    const { status, error: value, headers } = refusal
+    this.send(request, reply, { outcome: String(value), status, json: errorBody(refusal), headers: Object.entries(headers).flat() })
   }
 }
 
 /** What a refusal was about: without the query, which may hold what is nobody's business. */
-export function whereabouts({ method, url, socket }: IncomingMessage): Pick<Exchange, 'method' | 'path' | 'from'> {
+function whereabouts({ method, url, socket }: IncomingMessage): Pick<Exchange, 'method' | 'path' | 'from'> {
   return {
     method,
     path: url
@@ -64,7 +59,12 @@ export function refuseAndClose(response: ServerResponse, refusal: Refusal): void
   respond(response, refusal.status, errorBody(refusal), [])
 }
 
-function respond(response: ServerResponse, status: number, json: string, headers: string[]): void {
+/**
+ * Writes a whole answer.
+ *
+ * @param headers names and values, one after the other
+ */
+export function respond(response: ServerResponse, status: number, json: string, headers: string[]): void {
   const length = String(Buffer.byteLength(json))
   response.writeHead(status, [
     'Content-Type',

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { parseJson, severalValues } from '../json.js'
+import { isJsonType, parseJson, severalValues } from '../json.js'
 import { checkNewPlant, isIdempotencyKey, type NewPlant } from '../plant.js'
 import { busy, type Refused, refused } from './refusal.js'
 
@@ -8,7 +8,7 @@ import { busy, type Refused, refused } from './refusal.js'
 export function checkMediaType({ headers }: IncomingMessage): void {
   const type = headers['content-type']
   if (type === undefined) throw refused(415, 'Content-Type must be application/json, but is missing')
-  if (!/^application\/json[\t ]*(?:;|$)/i.test(type)) throw refused(415, `Content-Type must be application/json, but was ${quote(type)}`)
+  if (!isJsonType(type)) throw refused(415, `Content-Type must be application/json, but was ${quote(type)}`)
   const coding = headers['content-encoding'] ?? 'identity'
   if (coding.toLowerCase() !== 'identity') throw refused(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
 }

@@ -6,9 +6,9 @@ import { digestOf } from './tokens.js'
 /** Tells the name of a token, as a log may show it, or that it is not accepted. */
 export type FindToken = (token: string) => string | undefined | Promise<string | undefined>
 
-/** Who sent what is asked again of a connection: most send the same header each time. */
+/** A header that was accepted a moment ago; most callers send the same one each time. */
 interface Known {
-  authorization: string
+  authorization: string | undefined
   name: string
   until: number
 }
@@ -30,14 +30,11 @@ export class Guard {
     const known = this.#known.get(connection)
     if (known && known.authorization === authorization && known.until > this.#now()) return known.name
     const name = authenticate(authorization, this.#findToken)
-    return typeof name === 'string'
-      ? this.#remember(name, authorization, connection)
-      : name.then((found) => this.#remember(found, authorization, connection))
-  }
-
-  #remember(name: string, authorization = '', connection: object): string {
-    this.#known.set(connection, { authorization, name, until: this.#now() + freshness / 2 })
-    return name
+    const remember = (found: string) => {
+      this.#known.set(connection, { authorization, name: found, until: this.#now() + freshness / 2 })
+      return found
+    }
+    return typeof name === 'string' ? remember(name) : name.then(remember)
   }
 }
 
@@ -47,7 +44,7 @@ export class Guard {
  * @returns the name of the token
  * @throws {Refused} with `error` 401
  */
-export function authenticate(authorization: string | undefined, findToken: FindToken): string | Promise<string> {
+function authenticate(authorization: string | undefined, findToken: FindToken): string | Promise<string> {
   const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization ?? '')?.[1]
   if (token === undefined) throw unauthorized('No bearer token: it goes into the header Authorization, as "Bearer TOKEN"', '')
   const name = findToken(token)

@@ -3,6 +3,7 @@ import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { isLoopback } from '../access.js'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
+import { longestSocketPath } from '../stores/store.js'
 
 /** Where a server listens: at a port of a host, which a flag has given, or at the absolute path of a Unix socket. */
 export type Place = { host: string; port: number; flag?: string } | { path: string }
@@ -41,8 +42,8 @@ export function isOnlyHere(place: Place): boolean {
 
 /** The system would cut a longer path off, and calls a folder that is not there a lack of rights. */
 function checkPath(path: string): void {
-  if (Buffer.byteLength(path) > 107)
-    throw new PlantsError('malformed', `${path} is longer than the 107 bytes of a socket's path`, {
+  if (Buffer.byteLength(path) > longestSocketPath)
+    throw new PlantsError('malformed', `${path} is longer than the ${longestSocketPath} bytes of a socket's path`, {
       hint: 'Give a shorter one with --socket',
     })
   if (!existsSync(dirname(path)))

@@ -6,7 +6,7 @@ export interface Refusal {
   status: number
   error: number
   message: string
-  headers?: Record<string, string>
+  headers: Record<string, string>
 }
 
 /** A refusal on its way to the one place that answers. */
@@ -20,13 +20,13 @@ export class Refused extends Error {
 }
 
 /** A refusal of the operation itself: the status is 400, as the specification says, and `error` tells the reason. */
-export function refused(error: 400 | 401 | 409 | 413 | 415 | 422, message: string, headers?: Record<string, string>): Refused {
-  return new Refused(headers ? { status: 400, error, message, headers } : { status: 400, error, message })
+export function refused(error: 400 | 401 | 409 | 413 | 415 | 422, message: string, headers: Record<string, string> = {}): Refused {
+  return new Refused({ status: 400, error, message, headers })
 }
 
 /** A refusal outside of the operation: the status is the `error`. */
-export function refusedWith(status: 404 | 405 | 408 | 431 | 500 | 503, message: string, headers?: Record<string, string>): Refused {
-  return new Refused(headers ? { status, error: status, message, headers } : { status, error: status, message })
+export function refusedWith(status: 404 | 405 | 408 | 431 | 500 | 503, message: string, headers: Record<string, string> = {}): Refused {
+  return new Refused({ status, error: status, message, headers })
 }
 
 /** Refuses what would be more than the service can hold. */
@@ -46,15 +46,13 @@ export function refusalOf(error: unknown, requestId: string): Refusal {
   if (error instanceof Refused) return error.refusal
   const kind = error instanceof PlantsError ? error.kind : 'defect'
   const inside = `Ask its operator about the request ${requestId}`
-  if (error instanceof PlantsError && kind === 'conflict') return { status: 400, error: 409, message: error.message }
-  if (kind === 'unavailable') {
-    return { status: 503, error: 503, message: `The store is not available, and nothing was stored. ${inside}`, headers: comeAgain }
-  }
+  if (error instanceof PlantsError && kind === 'conflict') return refused(409, error.message).refusal
+  if (kind === 'unavailable') return refusedWith(503, `The store is not available, and nothing was stored. ${inside}`, comeAgain).refusal
   const message = kind === 'unknownOutcome' ? 'Whether the plant is stored is not known' : 'The service made a mistake'
-  return { status: 500, error: 500, message: `${message}. ${inside}` }
+  return refusedWith(500, `${message}. ${inside}`).refusal
 }
 
 /** The specification's Error. */
-export function errorBody({ error, message }: Refusal): string {
+export function errorBody({ error, message }: Pick<Refusal, 'error' | 'message'>): string {
   return toWireJson({ error, message })
 }

@@ -1,6 +1,15 @@
 import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
-import type { Address, FileAddress, OpenOptions, PlantStore, ReadableStore, RemoteAddress, ServedStore } from './store.js'
+import {
+  type Address,
+  type FileAddress,
+  longestSocketPath,
+  type OpenOptions,
+  type PlantStore,
+  type ReadableStore,
+  type RemoteAddress,
+  type ServedStore,
+} from './store.js'
 
 interface Place {
   resolvePath(path: string): string
@@ -55,8 +64,8 @@ function parseSocket(address: string, source: string, resolvePath: (path: string
   if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
   const { url } = parseUrl(`http://localhost${base}`, source)
   const socketPath = resolvePath(path)
-  if (Buffer.byteLength(socketPath) > 107)
-    throw refuse(source, 'names a socket whose path is longer than 107 bytes', 'Sockets need shorter ones')
+  if (Buffer.byteLength(socketPath) > longestSocketPath)
+    throw refuse(source, `names a socket whose path is longer than ${longestSocketPath} bytes`, 'Sockets need shorter ones')
   const basePath = url.pathname.replace(/\/$/, '')
   return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }

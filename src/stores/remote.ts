@@ -8,7 +8,7 @@ import { Connection, NoAnswer } from './remote/exchange.js'
 import { unanswered, unreached } from './remote/failure.js'
 import { honoursKeys } from './remote/keys.js'
 import type { Access, CreateOptions, OpenOptions, PlantStore, RemoteAddress } from './store.js'
-import { wait, within } from './wait.js'
+import { isTimeout, wait, within } from './wait.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements PlantStore {
@@ -77,6 +77,7 @@ export class RemoteStore implements PlantStore {
       const { cause, isSent } = error
       if (task.signals.some(({ aborted }) => aborted))
         this.#stop(cause, { ...task, open: isSent ? unanswered(this.#address, cause) : task.open })
+      // The last try may have had too little time to say more than the one before.
       return isSent
         ? { error: unanswered(this.#address, cause), isOpen: true }
         : { error: (isTimeout(cause) && task.before) || unreached(this.#address, this.#access, cause), comeAgain: undefined }
@@ -183,11 +184,6 @@ interface Task {
   hasOwnKey: boolean
   /** whoever waits knows why */
   hasTold: boolean
-}
-
-/** The last try may have had too little time to say more than the one before. */
-function isTimeout(cause: unknown): boolean {
-  return cause instanceof DOMException && cause.name === 'TimeoutError'
 }
 
 function seconds(milliseconds: number): string {

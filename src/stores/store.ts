@@ -56,6 +56,9 @@ export interface FileAddress {
   isDefault: boolean
 }
 
+/** bytes of the path of a Unix socket; the system cuts a longer one off */
+export const longestSocketPath = 107
+
 /** A Plant Store service. */
 export interface RemoteAddress {
   kind: 'remote'

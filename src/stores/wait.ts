@@ -34,5 +34,10 @@ export async function within<T>(milliseconds: number, signals: AbortSignal[], ac
   }
 }
 
+/** Whether `within` ended an action because its time was over. */
+export function isTimeout(reason: unknown): boolean {
+  return reason instanceof DOMException && reason.name === 'TimeoutError'
+}
+
 /** What a timer can take, 24.8 days; beyond, it would fire at once. */
 const longest = 2 ** 31 - 1

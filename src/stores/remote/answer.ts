@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { PlantsError } from '../../errors.js'
+import { isJsonType } from '../../json.js'
 import { type Plant, plantOf } from '../../plant.js'
 import type { Answer } from './exchange.js'
 
@@ -117,7 +118,7 @@ function readJson(answer: Answer): unknown {
 }
 
 function isJson(answer: Answer): boolean {
-  return /^application\/json[\t ]*(?:;|$)/i.test(headerOf(answer, 'content-type') ?? '')
+  return isJsonType(headerOf(answer, 'content-type') ?? '')
 }
 
 function requestIdOf(answer: Answer): string | undefined {

@@ -1,5 +1,6 @@
 import { PlantsError, systemCode } from '../../errors.js'
 import type { Access, RemoteAddress } from '../store.js'
+import { isTimeout } from '../wait.js'
 
 /**
  * Says which step failed on the way to a service, before anything was sent.
@@ -97,7 +98,7 @@ function tlsReason(cause: unknown, hasOwnTrust: boolean): Reason {
 
 function codeOf(cause: unknown): string {
   if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1)) // one for each address of a name
-  return systemCode(cause) ?? (cause instanceof DOMException && cause.name === 'TimeoutError' ? 'TIMEOUT' : '')
+  return systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }
 
 function textOf(cause: unknown): string {
