@@ -80,8 +80,11 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   })
   const end = (exitCode: number) => {
     code = exitCode
-    // A reader that stalls would hold the process for ever: it was told to go, so it goes.
-    if (signals.received !== undefined && (stdout.isStuck || stderr.isStuck)) process.kill(process.pid, signals.received)
+    const { received } = signals
+    if (received === undefined) return
+    // A reader that stalls would hold the process for ever: it was told to go, so it goes. One that does not stall has half a second.
+    const leave = () => (stdout.isStuck || stderr.isStuck) && process.kill(process.pid, received)
+    setTimeout(leave, 500).unref()
   }
   return { argv: process.argv.slice(2), io, end }
 }
