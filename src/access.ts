@@ -1,7 +1,7 @@
+import { X509Certificate } from 'node:crypto'
 import { version } from '../package.json'
-import { findToken, noToken } from './credentials.js'
+import { type Credential, findToken, noToken } from './credentials.js'
 import { PlantsError, systemCode } from './errors.js'
-import { type GlobalFlags, parseText } from './flags.js'
 import { readTextFile } from './input.js'
 import type { Io } from './io.js'
 import { warnMeanwhile } from './output.js'
@@ -11,26 +11,41 @@ import type { Access, RemoteAddress } from './stores/store.js'
 /**
  * What it takes to reach a remote store.
  *
+ * @param given a token that is not kept anywhere yet
  * @throws {PlantsError} `unauthorized` without a token, `malformed` where the token would be seen on its way
  */
-export async function accessTo(address: RemoteAddress, flags: GlobalFlags, settings: Settings, io: Io): Promise<Access> {
-  const found = await findToken(address, io)
+export async function accessTo(address: RemoteAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
+  const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, settings.storeFlag)
-  if (isOpenToAll(address) && !flags.allowHttp) {
-    const hint = 'Use https://, or, where the network is yours alone, add --allow-http'
-    throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
-  }
+  const trace = settings.isVerbose ? await import('./trace.js') : undefined
+  trace?.traceToken(placeOf(found, settings), settings, io)
+  if (isOpenToAll(address) && !settings.allowHttp) throw openToAll(address, settings)
   return {
     token: found.token,
-    tokenHint:
-      found.source === 'PLANTS_TOKEN'
-        ? 'It came from PLANTS_TOKEN: give another one there'
-        : `It was saved. Save another with: plants auth login${settings.storeFlag}`,
+    tokenHint: tokenHints[found.source](settings),
     userAgent: `plants/${version}`,
-    ca: flags.caCert === undefined ? undefined : await readCertificates(flags.caCert, io),
+    ca: settings.caCert && readCertificates(settings.caCert),
     proxy: proxyFor(address, io),
     notify: (text) => warnMeanwhile(io, text, settings),
+    observer: trace?.observerOf(settings, io),
   }
+}
+
+const tokenHints: Record<Credential['source'], (settings: Settings) => string> = {
+  variable: () => 'It came from PLANTS_TOKEN: give another one there',
+  command: ({ storeName }) => `It came from the token command of ${storeName}: renew it there`,
+  file: ({ storeFlag }) => `It was saved. Save another with: plants auth login${storeFlag}`,
+}
+
+/** Where a token came from, in words. */
+export function placeOf({ source }: Pick<Credential, 'source'>, { storeName, file }: Settings): string {
+  return { variable: 'PLANTS_TOKEN', command: `the token command of ${storeName}`, file: file.path }[source]
+}
+
+function openToAll({ name }: RemoteAddress, { storeName }: Settings): PlantsError {
+  const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
+  const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
+  return new PlantsError('malformed', `The token is not sent to ${name}: without TLS others could read it`, { hint })
 }
 
 /** A proxy is not asked about this machine: its own loopback is another one. */
@@ -38,11 +53,25 @@ function proxyFor({ url, socketPath }: RemoteAddress, io: Io): string | undefine
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
   if (text === '' || socketPath !== undefined || isLoopback(url.hostname) || isExcepted(url, variable('NO_PROXY', io))) return undefined
+  return parseProxy(name, text)
+}
+
+function parseProxy(name: string, text: string): string {
   const proxy = text.includes('://') ? text : `http://${text}`
   if (/^https?:\/\/./i.test(proxy) && URL.canParse(proxy)) return new URL(proxy).href
   throw new PlantsError('malformed', `${name} is not the address of an http or https proxy`, {
     hint: `For example: ${name}=http://proxy.example.com:3128`,
   })
+}
+
+/** The proxies that the environment names, without a password. Throws `malformed` for one that is no address. */
+export function proxyVariables(io: Io): string[] {
+  const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => {
+    const text = variable(name, io)
+    return text === '' ? [] : [`${name} ${new URL(parseProxy(name, text)).host}`]
+  })
+  const except = variable('NO_PROXY', io)
+  return except === '' ? proxies : [...proxies, `NO_PROXY ${except}`]
 }
 
 /** NO_PROXY as curl and undici read it: hosts and what is below them, perhaps with a port; "*" is all. */
@@ -59,7 +88,8 @@ function variable(name: string, { env }: Io): string {
   return env[name.toLowerCase()] || env[name] || ''
 }
 
-function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
+/** Whether a token would go over a network for all to read. */
+export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
   return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
 }
 
@@ -68,12 +98,17 @@ export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 }
 
-async function readCertificates(path: string, { resolvePath }: Io): Promise<string> {
-  const hint = 'Give a file of PEM certificates with --ca-cert'
-  const text = readTextFile(resolvePath(parseText('--ca-cert', path)), hint)
+/**
+ * Reads PEM certificates.
+ *
+ * @param source where their file was named
+ * @throws {PlantsError} `malformed`
+ */
+export function readCertificates({ path, source }: { path: string; source: string }): string {
+  const hint = `Give a file of PEM certificates with ${source.startsWith('-') ? source : `ca-cert, which came from ${source}`}`
+  const text = readTextFile(path, hint)
   const certificates = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []
   if (certificates.length === 0) throw new PlantsError('malformed', `${path} holds no PEM certificate`, { hint })
-  const { X509Certificate } = await import('node:crypto')
   try {
     for (const certificate of certificates) new X509Certificate(certificate)
     return text

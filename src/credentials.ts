@@ -1,22 +1,40 @@
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
-import { changeSettings, readSettings } from './settings-file.js'
+import type { Settings } from './settings.js'
 import type { RemoteAddress } from './stores/store.js'
 
 /** A token for a store, and where it was found. */
 export interface Credential {
   token: string
-  source: 'PLANTS_TOKEN' | 'saved'
-  savedAt?: string
+  source: 'variable' | 'command' | 'file'
+  /** of one from the settings file, in ISO 8601 */
+  savedAt?: string | undefined
+  /** of one from a command that says so, in ISO 8601 */
+  expires?: string | undefined
 }
 
-/** Finds the token for a store: PLANTS_TOKEN, or the one that was saved for exactly this address. */
-export async function findToken({ name }: RemoteAddress, io: Io): Promise<Credential | undefined> {
-  const given = io.env['PLANTS_TOKEN']?.trim()
-  if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'PLANTS_TOKEN' }
-  const { tokens } = await readSettings(io)
+/**
+ * Finds the token for a store: PLANTS_TOKEN if it is the store of this run, or what its token command prints, or the one
+ * that was saved for exactly this address.
+ *
+ * @throws {PlantsError} `malformed` for a token that is none, `unauthorized` when the command gave none
+ */
+export async function findToken(store: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
+  const found = await search(store, settings, io)
+  if (found) io.secrets.add(found.token)
+  return found
+}
+
+async function search({ name }: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
+  const given = settings.isOfRun ? io.env['PLANTS_TOKEN']?.trim() : undefined
+  if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
+  if (settings.tokenCommand !== undefined) {
+    const { runTokenCommand } = await import('./token-command.js')
+    return { ...(await runTokenCommand(settings.tokenCommand, settings, io)), source: 'command' }
+  }
+  const { tokens = {} } = settings.file.saved
   const saved = Object.hasOwn(tokens, name) ? tokens[name] : undefined
-  return saved && { token: checkToken(saved.token, 'The saved token'), source: 'saved', savedAt: saved.savedAt }
+  return saved && { token: checkToken(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
 }
 
 /** The error where a store needs a token and there is none. */
@@ -26,35 +44,41 @@ export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError
 }
 
 /** @returns when it was saved */
-export async function saveToken({ name }: RemoteAddress, token: string, io: Io): Promise<string> {
+export async function saveToken({ name }: RemoteAddress, token: string, settings: Settings, io: Io): Promise<string> {
+  const { changeSettings } = await import('./settings/change.js')
   const savedAt = new Date(io.time()).toISOString()
-  await changeSettings(io, (settings) => ({ ...settings, tokens: { ...settings.tokens, [name]: { token, savedAt } } }))
+  const change = { [name]: { token, savedAt } }
+  await changeSettings(io, settings.opening.timeout, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
   return savedAt
 }
 
 /** @returns false when there was none */
-export async function removeToken({ name }: RemoteAddress, io: Io): Promise<boolean> {
-  const { tokens } = await readSettings(io)
-  if (!Object.hasOwn(tokens, name)) return false
-  await changeSettings(io, (settings) => {
-    const { [name]: _, ...others } = settings.tokens
-    return { ...settings, tokens: others }
+export async function removeToken({ name }: RemoteAddress, settings: Settings, io: Io): Promise<boolean> {
+  if (!Object.hasOwn(settings.file.saved.tokens ?? {}, name)) return false
+  const { changeSettings } = await import('./settings/change.js')
+  await changeSettings(io, settings.opening.timeout, ({ tokens = {}, ...saved }) => {
+    const { [name]: _, ...others } = tokens
+    return { ...saved, tokens: others }
   })
   return true
 }
 
 /**
- * Gives a token back when it can go into a header: visible ASCII characters, at most 4096.
+ * Gives a token back when it is one as RFC 6750 (2.1) has them: letters, digits and `-._~+/`, perhaps with `=` at the end; at
+ * most 4096 of them. Nothing else can become part of a header.
  *
  * @throws {PlantsError} `malformed`; it does not repeat the token
  */
 export function checkToken(token: string, source: string): string {
-  if (/^[\x21-\x7e]{1,4096}$/.test(token)) return token
-  const why =
-    token === ''
-      ? 'is empty'
-      : token.length > 4096
-        ? 'is longer than 4096 characters'
-        : 'holds a space, a line break or another character that no token has'
+  const why = failureOf(token)
+  if (why === undefined) return token
   throw new PlantsError('malformed', `${source} ${why}`, { hint: 'Copy the token again, and nothing else with it' })
+}
+
+/** Says why a text is no token, or nothing. */
+export function failureOf(token: string): string | undefined {
+  if (token === '') return 'is empty'
+  if (token.length > 4096) return 'is longer than 4096 characters'
+  if (/^[\w.~+/-]+=*$/.test(token)) return undefined
+  return 'holds a space, a line break or another character that no token has: they have letters, digits and -._~+/='
 }

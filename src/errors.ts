@@ -14,6 +14,8 @@ const kinds = {
   notFound: { error: 404, exitCode: 1 },
   /** the id or the idempotency key is taken */
   conflict: { error: 409, exitCode: 1 },
+  /** `doctor` found something */
+  unwell: { error: 500, exitCode: 1 },
   /** nothing was stored: the store could not be opened, reached, read or written */
   unavailable: { error: 503, exitCode: 4 },
   /** a commit whose outcome could not be found out */

@@ -9,6 +9,7 @@ export interface GlobalFlags {
   timeout?: string
   allowHttp?: boolean
   caCert?: string
+  verbose?: boolean
   /** false after `--no-input` */
   input?: boolean
   /** false after `--no-color` */
@@ -74,6 +75,13 @@ function durationOf(text: string): number {
 export function parseOutput(flag: string, text: string): 'text' | 'json' {
   if (text !== 'text' && text !== 'json') throw refuse(flag, 'text or json', text, 'json')
   return text
+}
+
+/** Reads yes or no, as people write it in a variable. */
+export function parseSwitch(name: string, text: string): boolean {
+  if (['1', 'true', 'yes', 'on'].includes(text.toLowerCase())) return true
+  if (['0', 'false', 'no', 'off'].includes(text.toLowerCase())) return false
+  throw refuse(name, 'true or false', text, 'true')
 }
 
 /** Reads what must not be empty, such as a path or a host. */

@@ -19,6 +19,10 @@ export interface Io {
   dataFolder(): Promise<string>
   /** The absolute path of the system's place for this user's settings. */
   configFolder(): Promise<string>
+  /** Whether files of the user with this id are as good as this user's own: it is this user, root, or whoever used `sudo`. */
+  trusts(uid: number): boolean
+  /** Texts, such as tokens, that are never shown on stderr. */
+  readonly secrets: Set<string>
   /** False when an argument was not UTF-8: Node has put U+FFFD where its bytes were. */
   argumentsAreExact(): boolean
   /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Signals that come while nobody asks for it end the process at once. */
@@ -66,6 +70,8 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     resolvePath,
     dataFolder: () => folderOf('data'),
     configFolder: () => folderOf('config'),
+    trusts,
+    secrets: new Set(),
     argumentsAreExact,
     get signal() {
       return signals.listen()
@@ -109,6 +115,11 @@ async function folderOf(kind: 'data' | 'config'): Promise<string> {
     config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
   }[kind]
   throw new PlantsError('malformed', `There is no absolute path for ${what}, only ${folder}`, { hint })
+}
+
+function trusts(uid: number): boolean {
+  const own = process.getuid?.() ?? uid // Windows has none
+  return uid === own || uid === 0 || (own === 0 && String(uid) === process.env['SUDO_UID'])
 }
 
 function homeFolder(): string {

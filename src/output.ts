@@ -1,8 +1,8 @@
 import { PlantsError, systemCode } from './errors.js'
-import type { Io, Output } from './io.js'
+import type { Io } from './io.js'
 import { toJson } from './json.js'
 import type { NewPlant } from './plant.js'
-import type { Settings } from './settings.js'
+import type { Preferences, Settings } from './settings.js'
 
 /** How texts look on a stream; without colours every style gives the text back as it was. */
 export interface Style {
@@ -32,16 +32,16 @@ export async function writeAnswer(io: Io, text: string, hint: string): Promise<v
   }
 }
 
-type Manner = Pick<Settings, 'errors' | 'colors'>
+type Manner = Pick<Preferences, 'errors' | 'colors'>
 
 /** Tells a person something that is no error. */
 export async function warn(io: Io, text: string, manner: Manner): Promise<void> {
-  await writeAside(io.stderr, await warningOf(io, text, manner))
+  await writeAside(io, await warningOf(io, text, manner))
 }
 
 /** Warns of something that takes longer; that goes on whoever reads the warning, and can be interrupted all the while. */
 export async function warnMeanwhile(io: Io, text: string, manner: Manner): Promise<void> {
-  void io.stderr.log(await warningOf(io, text, manner))
+  void io.stderr.log(redact(await warningOf(io, text, manner), io))
 }
 
 async function warningOf(io: Io, text: string, { errors, colors }: Manner): Promise<string> {
@@ -55,7 +55,7 @@ export async function writeError(io: Io, error: PlantsError, { errors, colors }:
   if (errors === 'json') {
     const { retryable, status, requestId } = error
     const fields = { error: error.error, message, hint, retryable: retryable || undefined, status, requestId }
-    return writeAside(io.stderr, `${toJson(fields)}\n`)
+    return writeAside(io, `${toJson(fields)}\n`)
   }
   const style = await styleFor(colors(io.stderr))
   const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
@@ -63,7 +63,7 @@ export async function writeError(io: Io, error: PlantsError, { errors, colors }:
     `${style.bad('plants:')} ${visible(message)}${statusOf(error)}`,
     ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(visible(line))}`),
   ]
-  return writeAside(io.stderr, lines.map((line) => `${line}\n`).join(''))
+  return writeAside(io, lines.map((line) => `${line}\n`).join(''))
 }
 
 /** The HTTP status of an answer, for people, where the message does not name it; 400 is how the specification says no. */
@@ -105,11 +105,22 @@ export async function styleFor(isColored: boolean): Promise<Style> {
 
 const plain: Style = { strong: String, bad: String, faint: String }
 
-/** Nobody can be told that stderr is gone; the exit code still tells how the run went. */
-async function writeAside(stream: Output, text: string): Promise<void> {
+/** Writes to stderr, where no secret is shown. Nobody can be told that stderr is gone; the exit code still tells how the run went. */
+export async function writeAside(io: Io, text: string): Promise<void> {
   try {
-    await stream.write(text)
+    await io.stderr.write(redact(text, io))
   } catch (error) {
     if (systemCode(error) === undefined) throw error
   }
+}
+
+/** Puts `***` for every secret in a text, also where JSON has escaped it. */
+export function redact(text: string, { secrets }: Io): string {
+  const forms = [...secrets].filter(isSecret).flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
+  return forms.reduce((shown, form) => shown.replaceAll(form, '***'), text)
+}
+
+/** A token of a letter or two hides nothing, and would make every text unreadable. */
+function isSecret(text: string): boolean {
+  return text.length > 3
 }

@@ -3,7 +3,7 @@ import { version } from '../package.json'
 import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { writeAnswer, writeError } from './output.js'
-import { mayColor } from './settings.js'
+import { errorFormat, mayColor } from './settings.js'
 import { checkValues, usageError } from './usage.js'
 
 /** Each is loaded only for a command line that names it; all are for one that has to be explained. */
@@ -15,7 +15,10 @@ const commands: Record<string, () => Promise<(program: Command, io: Io) => void>
   serve: async () => (await import('./commands/serve.js')).defineServe,
   tokens: async () => (await import('./commands/tokens.js')).defineTokens,
   openapi: async () => (await import('./commands/openapi.js')).defineOpenapi,
+  stores: async () => (await import('./commands/stores.js')).defineStores,
   auth: async () => (await import('./commands/auth.js')).defineAuth,
+  config: async () => (await import('./commands/config.js')).defineConfig,
+  doctor: async () => (await import('./commands/doctor.js')).defineDoctor,
 }
 
 /**
@@ -32,7 +35,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     if (systemCode(error) === 'EPIPE') return 0
     const failure = error instanceof PlantsError ? error : defect(error)
     await writeError(io, failure, {
-      errors: asksForJson(argv) ? 'json' : 'text',
+      errors: await errorFormat(outputFlag(argv), io),
       colors: (stream) => mayColor(stream, { color: !argv.includes('--no-color') }, io),
     })
     return failure.exitCode
@@ -97,11 +100,12 @@ function buildProgram(io: Io, show: (text: string) => void): Command {
   return new Command('plants')
     .description('Create plants in a store, here or behind HTTP, and read what is there.')
     .version(version, '-V, --version', 'show the version')
-    .option('--store <address>', 'which store: "local" (default), a path, sqlite:PATH, http(s)://… or unix:PATH; also PLANTS_STORE')
+    .option('--store <address>', 'which store: a saved name, "local" (default), a path, sqlite:PATH, http(s)://… or unix:PATH')
     .option('--output <format>', 'text or json; by default text on a terminal, json elsewhere')
     .option('--timeout <duration>', 'how long to wait for a store: 30s (default), 500ms, 2m')
     .option('--ca-cert <path>', 'trust the PEM certificates in this file, instead of the usual ones')
     .option('--allow-http', 'send the token without TLS, also to other machines')
+    .option('-v, --verbose', 'tell on stderr what is done: settings and where from, requests and answers')
     .option('--no-input', 'never ask questions')
     .option('--no-color', 'no colours; also NO_COLOR')
     .helpOption('-h, --help', 'show this help')
@@ -129,11 +133,11 @@ function defect(cause: unknown): PlantsError {
 }
 
 /** What `--output` says, where the flags as a whole may not be understood. */
-function asksForJson(argv: string[]): boolean {
+function outputFlag(argv: string[]): string | undefined {
   const end = argv.indexOf('--')
   const flags = end < 0 ? argv : argv.slice(0, end)
   const values = flags.flatMap((flag, at) =>
     flag === '--output' ? (flags[at + 1] ?? []) : flag.startsWith('--output=') ? flag.slice(9) : [],
   )
-  return values.at(-1) === 'json'
+  return values.at(-1)
 }

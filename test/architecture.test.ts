@@ -10,8 +10,10 @@ const doors: Record<string, string[]> = {
   '@inquirer/prompts': ['src/prompts.ts'],
   '@photostructure/sqlite': ['src/stores/sqlite/driver.ts'],
   chalk: ['src/output.ts'],
-  conf: ['src/settings-file.ts'],
+  conf: ['src/settings/change.ts'],
   'env-paths': ['src/io.ts'],
+  execa: ['src/token-command.ts'],
+  leven: ['src/nearest.ts'],
   pino: ['src/service/log.ts'],
   'prom-client': ['src/service/metrics.ts'],
   'string-width': ['src/table.ts'],
@@ -22,7 +24,7 @@ const rooms: Record<string, RegExp> = {
   commander: /^src\/(run|usage|commands\/[\w-]+)\.ts$/,
   fastify: /^src\/service\/(app|answers)\.ts$/,
   undici: /^src\/stores\/remote\//,
-  zod: /^src\/(plant|settings-file)\.ts$/,
+  zod: /^src\/(plant|settings\/file)\.ts$/,
 }
 
 /** What a file may import of ours. What is not named may import anything that no other rule forbids. */
@@ -32,7 +34,7 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/io(\/\w+)?\.ts$/, /^src\/(errors|io|io\/\w+)\.ts$/],
   [/^src\/(?!io\b|input)/, /^src\/(?!io\/)/],
   [/^src\/stores\//, /^src\/(stores\/.*|plant|json|errors)\.ts$/],
-  [/^src\/commands\//, /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|service\/[\w-]+)\.ts$/],
+  [/^src\/commands\//, /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|service\/[\w-]+|settings\/\w+)\.ts$/],
   [/^src\/service\//, /^src\/((?!run|start|commands\/|stores\/)[\w/-]+|stores\/store)\.ts$/],
   [/^src\/start\.ts$/, /^src\/(io|run)\.ts$/],
 ]

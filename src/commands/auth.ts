@@ -1,12 +1,15 @@
 import type { Command } from 'commander'
+import { accessTo } from '../access.js'
 import { type Credential, checkToken, findToken, noToken, removeToken, saveToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { readText } from '../input.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { writeAnswer } from '../output.js'
+import { readable, warn, writeAnswer } from '../output.js'
+import type { SavedSettings } from '../settings/file.js'
 import { resolveSettings, type Settings } from '../settings.js'
+import { checkToken as checkTokenAt } from '../stores/open.js'
 import type { RemoteAddress } from '../stores/store.js'
 
 interface LoginFlags extends GlobalFlags {
@@ -30,8 +33,12 @@ export function defineAuth(program: Command, io: Io): void {
     .action((_, command: Command) => logout(command.optsWithGlobals<GlobalFlags>(), io))
   auth
     .command('status')
-    .description('Show where the token for the store comes from.')
+    .description('Show where the token of each store comes from, but not the token. Exit code 3 when there is none.')
     .action((_, command: Command) => status(command.optsWithGlobals<GlobalFlags>(), io))
+  auth
+    .command('token')
+    .description('Print the token for the store, for other programs.')
+    .action((_, command: Command) => printToken(command.optsWithGlobals<GlobalFlags>(), io))
 }
 
 const examples = `
@@ -43,36 +50,118 @@ Examples:
 
 async function login(flags: LoginFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
-  const savedAt = await saveToken(store, await readToken(flags, store, settings, io), io)
-  await tell({ source: 'saved', savedAt }, store, 'Saved the token', settings, io)
+  if (settings.tokenCommand !== undefined) {
+    const hint = `Renew the token where the command takes it from, or forget the command: plants config unset stores.${settings.storeName}.token-command`
+    throw new PlantsError('malformed', `${settings.storeName} takes its token from a command`, { hint })
+  }
+  const token = await readToken(flags, store, settings, io)
+  io.secrets.add(token)
+  const access = await accessTo(store, settings, io, { token, source: 'file' })
+  const verdict = await checkTokenAt(store, access, settings.opening)
+  if (verdict.state === 'refused') throw refusedToken(verdict.error, store)
+  const savedAt = await saveToken(store, token, settings, io)
+  const checked = verdict.state === 'accepted'
+  if (!checked) await warn(io, `The token is saved, but could not be checked: ${verdict.error.message}`, settings)
+  const rest = settings.isOfRun && io.env['PLANTS_TOKEN'] ? '. PLANTS_TOKEN is still set, and wins over it' : ''
+  const text = `Saved the token for ${calledBy(settings)}${checked ? ', which accepts it' : ''}${rest}`
+  await answer({ ...namesOf(settings), source: 'file', savedAt, checked }, text, settings, io)
+}
+
+function refusedToken({ message, status, requestId, error }: PlantsError, { name }: RemoteAddress): PlantsError {
+  const hint = 'Nothing was saved. Copy the token again, or ask for a new one where the service is run: plants tokens create'
+  return new PlantsError('unauthorized', `${name} does not accept this token: ${message}`, { hint, status, requestId, error })
 }
 
 async function logout(flags: GlobalFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
-  const wasThere = await removeToken(store, io)
-  const rest = io.env['PLANTS_TOKEN'] ? '. PLANTS_TOKEN is still set' : ''
-  const text = `${wasThere ? 'Removed the token' : 'There was no saved token'} for ${store.name}${rest}`
-  await writeAnswer(io, settings.output === 'json' ? `${toJson({ store: store.name, removed: wasThere })}\n` : `${text}\n`, 'Run it again')
+  const removed = await removeToken(store, settings, io)
+  const others = [
+    io.env['PLANTS_TOKEN'] && 'PLANTS_TOKEN is still set',
+    settings.tokenCommand && 'Its token command is still there',
+  ].filter(Boolean)
+  const rest = others.map((other) => `. ${other}`).join('')
+  const text = `${removed ? 'Removed the token' : 'There was no saved token'} for ${calledBy(settings)}${rest}`
+  await answer({ ...namesOf(settings), removed }, text, settings, io)
+}
+
+async function printToken(flags: GlobalFlags, io: Io): Promise<void> {
+  const { settings, store } = await resolveRemote(flags, io)
+  const found = await findToken(store, settings, io)
+  if (!found) throw noToken(store, settings.storeFlag)
+  await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found.token}\n`, 'Run it again')
+}
+
+/** The state of one store. */
+interface Status {
+  store: string
+  address: string
+  source: Credential['source'] | 'none'
+  savedAt?: string | undefined
+  expires?: string | undefined
 }
 
 async function status(flags: GlobalFlags, io: Io): Promise<void> {
-  const { settings, store } = await resolveRemote(flags, io)
-  const found = await findToken(store, io)
-  if (!found) throw noToken(store, settings.storeFlag)
-  await tell(found, store, 'There is a token', settings, io)
+  const settings = await resolveSettings(flags, io)
+  const own = settings.store.kind === 'remote' ? [await statusOf(settings, settings.store, io)] : []
+  const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
+  const all = [...own, ...others]
+  if (flags.store !== undefined && own.length === 0) throw takesNoToken(settings)
+  const text =
+    settings.output === 'json' ? all.map((line) => `${toJson(line)}\n`).join('') : all.map((line) => sentence(line, settings)).join('')
+  if (all.length > 0) await writeAnswer(io, text, 'Run it again')
+  const missing = own[0]?.source === 'none' || !all.some(({ source }) => source !== 'none')
+  if (missing && settings.store.kind === 'remote') throw noToken(settings.store, settings.storeFlag)
+  if (missing)
+    throw new PlantsError('unauthorized', 'No store has a token', {
+      hint: 'Save one with: plants auth login --store https://plants.example.com',
+    })
 }
 
-async function tell(
-  { source, savedAt }: Omit<Credential, 'token'>,
-  store: RemoteAddress,
-  what: string,
-  settings: Settings,
-  io: Io,
-): Promise<void> {
-  const rest = source === 'saved' && io.env['PLANTS_TOKEN'] ? '. PLANTS_TOKEN is still set, and wins over it' : ''
-  const where = source === 'saved' ? `saved on ${savedAt?.slice(0, 16)}Z${rest}` : `from ${source}`
-  const fields = { store: store.name, source, savedAt }
-  await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${what} for ${store.name}, ${where}\n`, 'Run it again')
+async function statusOf(settings: Settings, store: RemoteAddress, io: Io): Promise<Status> {
+  const { source = 'none' as const, savedAt, expires } = (await findToken(store, settings, io)) ?? {}
+  return { ...namesOf(settings), source, savedAt, expires }
+}
+
+/** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */
+async function otherStatuses({ storeName, store, file: { saved } }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
+  const names = Object.keys(saved.stores ?? {}).filter((name) => name !== storeName)
+  const resolved = await Promise.all(names.map((name) => resolveSettings(flags, io, name)))
+  const named = resolved.flatMap((other) => (other.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
+  const known = [store.name, ...named.map(({ address }) => address)]
+  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.includes(address))
+  return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
+}
+
+function savedStatus(settings: Settings, { tokens = {} }: SavedSettings): Status {
+  const { name } = settings.store
+  if (settings.tokenCommand !== undefined) return { ...namesOf(settings), source: 'command' }
+  const saved = Object.hasOwn(tokens, name) ? tokens[name] : undefined
+  return { ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }
+}
+
+function sentence({ store, address, source, savedAt, expires }: Status, { file }: Settings): string {
+  const name = store === address ? readable(store) : `${readable(store)} (${readable(address)})`
+  const until = expires === undefined ? '' : `, valid until ${expires}`
+  const words = {
+    variable: 'from PLANTS_TOKEN',
+    command: `from its token command${until}`,
+    file: `saved on ${readable(savedAt?.slice(0, 16) ?? '')}Z in ${file.path}`,
+    none: 'no token',
+  }
+  return `${name}: ${words[source]}\n`
+}
+
+function namesOf({ store, storeName }: Settings): { store: string; address: string } {
+  return { store: storeName ?? store.name, address: store.name }
+}
+
+/** A store by its name, if it has one, and its address. */
+function calledBy({ store, storeName }: Settings): string {
+  return storeName === undefined ? store.name : `${storeName} (${store.name})`
+}
+
+async function answer(fields: object, text: string, settings: Settings, io: Io): Promise<void> {
+  await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${text}\n`, 'Run it again')
 }
 
 async function readToken(flags: LoginFlags, store: RemoteAddress, settings: Settings, io: Io): Promise<string> {
@@ -110,7 +199,11 @@ function complaintOf(text: string): string | undefined {
 async function resolveRemote(flags: GlobalFlags, io: Io): Promise<{ settings: Settings; store: RemoteAddress }> {
   const settings = await resolveSettings(flags, io)
   if (settings.store.kind === 'remote') return { settings, store: settings.store }
-  throw new PlantsError('malformed', `${settings.store.name} is a file, which takes no token`, {
+  throw takesNoToken(settings)
+}
+
+function takesNoToken({ store }: Settings): PlantsError {
+  return new PlantsError('malformed', `${store.name} is a file, which takes no token`, {
     hint: 'Name the service: --store https://plants.example.com',
   })
 }

@@ -25,6 +25,13 @@ export class Log {
     return this.#writing
   }
 
+  /** Hands over what is not being written yet, for whoever writes something that belongs behind it. */
+  take(): string {
+    const lines = this.#lines
+    this.#lines = ''
+    return lines
+  }
+
   async #write(): Promise<void> {
     await new Promise(setImmediate)
     this.#way ??= wayTo(this.#fd)

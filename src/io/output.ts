@@ -48,7 +48,7 @@ export class ProcessOutput implements Output {
   }
 
   async write(text: string): Promise<void> {
-    const bytes = Buffer.from(text)
+    const bytes = Buffer.from(this.#log.take() + text)
     let written = 0
     if (!this.#isSlow) {
       this.#signals.release()

@@ -1,14 +1,17 @@
 import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
 import {
+  type Access,
   type Address,
   type FileAddress,
+  type FileReport,
   longestSocketPath,
   type OpenOptions,
   type PlantStore,
   type ReadableStore,
   type RemoteAddress,
   type ServedStore,
+  type TokenVerdict,
 } from './store.js'
 
 interface Place {
@@ -70,7 +73,7 @@ function parseSocket(address: string, source: string, resolvePath: (path: string
   return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }
 
-const addresses = 'A store is "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
+const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
 
 function refuse(source: string, why: string, hint = addresses): PlantsError {
   return new PlantsError('malformed', `${source} ${why}`, { hint })
@@ -81,6 +84,24 @@ export async function openStore(address: Address, options: OpenOptions): Promise
   if (address.kind === 'file') return openFile(address, options)
   const { RemoteStore } = await import('./remote.js')
   return RemoteStore.open(address, options)
+}
+
+/** Asks a remote store whether it accepts a token; no plant is made. Throws the reason of the clock's signal. */
+export async function checkToken(address: RemoteAddress, access: Access, options: OpenOptions): Promise<TokenVerdict> {
+  const remote = await import('./remote/check-token.js')
+  return remote.checkToken(address, access, options)
+}
+
+/** Looks at a store in a file, and changes nothing. Throws `unavailable` when it cannot be opened, as each command would. */
+export async function inspectFile(address: FileAddress, options: OpenOptions): Promise<FileReport> {
+  const { inspect } = await import('./sqlite/inspect.js')
+  return inspect(address, options)
+}
+
+/** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
+export async function describeSqlite(): Promise<{ version: string; driver: string }> {
+  const { describeDriver } = await import('./sqlite/driver.js')
+  return describeDriver()
 }
 
 /** Opens a store to read it or to remove from it; undefined when there is none yet, and none is made. */

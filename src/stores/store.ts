@@ -56,6 +56,17 @@ export interface FileAddress {
   isDefault: boolean
 }
 
+/** How things are where an SQLite file is, or would be. */
+export interface FileReport {
+  exists: boolean
+  /** whether plants could be created in it */
+  isWritable: boolean
+  /** bytes that are left on its disk */
+  free: bigint
+  /** the kind of network file system that it is on, such as "NFS" */
+  network: string | undefined
+}
+
 /** bytes of the path of a Unix socket; the system cuts a longer one off */
 export const longestSocketPath = 107
 
@@ -104,7 +115,34 @@ export interface Access {
   proxy: string | undefined
   /** tells a person that something takes longer */
   notify(text: string): Promise<void>
+  /** is told what goes over the wire */
+  observer: Observer | undefined
 }
+
+/** Looks on while a remote store is asked. The token is in what it sees. */
+export interface Observer {
+  connected(steps: Steps): void
+  sent(request: { method: string; url: string; headers: Readonly<Record<string, string>>; length: number }): void
+  /** @param times milliseconds from the start of the request to the first byte of the answer, and to its end */
+  answered(answer: { status: number; headers: Headers; length: number }, times: { firstByte: number; whole: number }): void
+}
+
+/** milliseconds that the steps of a connection took, those of them that there were */
+export interface Steps {
+  name?: number
+  connect?: number
+  tls?: number
+}
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>
+
+/** What a service says of a token. */
+export type TokenVerdict =
+  | { state: 'accepted' }
+  /** it does not know it, or not any more */
+  | { state: 'refused'; error: PlantsError }
+  /** it could not be asked, or answered what settles nothing */
+  | { state: 'unknown'; error: PlantsError }
 
 /** The bearer tokens of a store, of which only the SHA-256 is kept. */
 export interface TokenStore {

@@ -17,9 +17,18 @@ export async function plants(args: string[], folder: string, options: Options = 
 }
 
 /** Starts the program with its data directory in a folder; nothing of this process's environment but PATH reaches it. */
-export function start(args: string[], folder: string, { env = {}, ...options }: Options = {}) {
+export function start(args: string[], folder: string, options: Options = {}) {
+  return launch(bin, args, folder, options)
+}
+
+/** Starts the program as `start` does, under another one, such as a tracer. */
+export function startUnder(tracer: string, tracerArgs: string[], args: string[], folder: string, options: Options = {}) {
+  return launch(tracer, [...tracerArgs, bin, ...args], folder, options)
+}
+
+function launch(program: string, args: string[], folder: string, { env = {}, ...options }: Options) {
   const stdin = options.input === undefined && options.inputFile === undefined ? ({ stdin: 'ignore' } as const) : {}
-  return execa(bin, args, {
+  return execa(program, args, {
     ...stdin,
     reject: false,
     stripFinalNewline: false,

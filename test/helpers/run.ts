@@ -50,6 +50,8 @@ function ioOf(
     dataFolder: async () => '/nonexistent/data',
     configFolder: async () => '/nonexistent/config',
     signal,
+    trusts: (uid) => uid === process.getuid?.() || uid === 0,
+    secrets: new Set(),
     argumentsAreExact: () => true,
     now: () => performance.now(),
     time: Date.now,

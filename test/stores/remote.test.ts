@@ -33,7 +33,15 @@ async function openSubject(kind: 'tcp' | 'unix', basePath: string) {
 
 async function openRemote(address: string): Promise<PlantStore> {
   const place = { resolvePath: String, dataFolder: () => Promise.reject(new Error('No folder is expected here')) }
-  const access = async () => ({ token, userAgent: 'test', ca: undefined, proxy: undefined, tokenHint: '', notify: async () => {} })
+  const access = async () => ({
+    token,
+    userAgent: 'test',
+    ca: undefined,
+    proxy: undefined,
+    observer: undefined,
+    tokenHint: '',
+    notify: async () => {},
+  })
   return openStore(await parseAddress(address, 'test', place), openOptions({ access }))
 }
 

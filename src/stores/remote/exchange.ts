@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
-import type { Access, RemoteAddress } from '../store.js'
+import type { Access, Observer, RemoteAddress } from '../store.js'
 import { Sockets } from './sockets.js'
 
 /** What a service answered, as it came. */
@@ -36,16 +36,18 @@ export class Connection {
   readonly #address: RemoteAddress
   readonly #dispatcher: Dispatcher
   readonly #sockets: Sockets
+  readonly #observer: Observer | undefined
 
-  private constructor(address: RemoteAddress, dispatcher: Dispatcher, sockets: Sockets) {
+  private constructor(address: RemoteAddress, dispatcher: Dispatcher, sockets: Sockets, observer: Observer | undefined) {
     this.#address = address
     this.#dispatcher = dispatcher
     this.#sockets = sockets
+    this.#observer = observer
   }
 
   static async open(address: RemoteAddress, access: Access): Promise<Connection> {
-    const sockets = new Sockets()
-    return new Connection(address, await dispatcherOf(address, access, sockets), sockets)
+    const sockets = new Sockets(access.observer)
+    return new Connection(address, await dispatcherOf(address, access, sockets), sockets, access.observer)
   }
 
   /**
@@ -57,8 +59,9 @@ export class Connection {
   send(request: Request, signal: AbortSignal): Promise<Answer> {
     const { origin, pathname } = this.#address.url
     const path = `${pathname.replace(/\/$/, '')}${request.path}`
+    this.#observer?.sent({ ...request, url: `${this.#address.name}${request.path}`, length: Buffer.byteLength(request.body ?? '') })
     return new Promise((resolve, reject) => {
-      const reader = new Reader(signal, resolve, reject)
+      const reader = new Reader(signal, this.#observer, resolve, reject)
       this.#dispatcher.dispatch({ ...request, origin, path, headersTimeout: 0, bodyTimeout: 0 }, reader)
     })
   }
@@ -82,15 +85,19 @@ const answerLimit = 1_048_576
 
 class Reader implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal
+  readonly #observer: Observer | undefined
   readonly #resolve: (answer: Answer) => void
   readonly #reject: (error: NoAnswer) => void
+  readonly #start = performance.now()
+  #firstByte = 0
   readonly #chunks: Buffer[] = []
   #controller: Dispatcher.DispatchController | undefined
   #length = 0
   #head: Pick<Answer, 'status' | 'headers'> | undefined
 
-  constructor(signal: AbortSignal, resolve: (answer: Answer) => void, reject: (error: NoAnswer) => void) {
+  constructor(signal: AbortSignal, observer: Observer | undefined, resolve: (answer: Answer) => void, reject: (error: NoAnswer) => void) {
     this.#signal = signal
+    this.#observer = observer
     this.#resolve = resolve
     this.#reject = reject
     if (signal.aborted) queueMicrotask(this.#abort)
@@ -104,6 +111,7 @@ class Reader implements Dispatcher.DispatchHandler {
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
     this.#head = { status, headers }
+    this.#firstByte = performance.now()
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -130,7 +138,10 @@ class Reader implements Dispatcher.DispatchHandler {
 
   #finish(isWhole: boolean): void {
     this.#leave()
-    if (this.#head) this.#resolve({ ...this.#head, body: Buffer.concat(this.#chunks), isWhole })
+    if (!this.#head) return
+    const times = { firstByte: this.#firstByte - this.#start, whole: performance.now() - this.#start }
+    this.#observer?.answered({ ...this.#head, length: this.#length }, times)
+    this.#resolve({ ...this.#head, body: Buffer.concat(this.#chunks), isWhole })
   }
 
   #fail(cause: unknown): void {

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import type { buildConnector } from 'undici'
+import type { Observer, Steps } from '../store.js'
 
 /** What makes a connection; undici's gives the socket at once, and tells when it is ready. */
 export type Connect = (...args: Parameters<buildConnector.connector>) => Socket
@@ -7,6 +8,11 @@ export type Connect = (...args: Parameters<buildConnector.connector>) => Socket
 /** The sockets of a client. undici forgets those that are still being connected, and they would keep the process for 10 s. */
 export class Sockets {
   readonly #open = new Set<Socket>()
+  readonly #observer: Observer | undefined
+
+  constructor(observer: Observer | undefined) {
+    this.#observer = observer
+  }
 
   watch(connect: Connect): Connect {
     return (options, ready) => {
@@ -14,6 +20,7 @@ export class Sockets {
       this.#open.add(socket)
       socket.once('close', () => this.#open.delete(socket))
       skipInterim(socket)
+      if (this.#observer) time(socket, 'servername' in options && options.protocol === 'https:', this.#observer)
       return socket
     }
   }
@@ -21,6 +28,26 @@ export class Sockets {
   destroy(): void {
     for (const socket of this.#open) socket.on('error', () => undefined).destroy()
   }
+}
+
+/** Tells how long each step of a connection took, when it is there. */
+function time(socket: Socket, isSecure: boolean, observer: Observer): void {
+  const steps: Steps = {}
+  let last = performance.now()
+  const step = (name: keyof Steps) => {
+    const now = performance.now()
+    steps[name] = now - last
+    last = now
+  }
+  socket.once('lookup', () => step('name'))
+  socket.once('connect', () => {
+    step('connect')
+    if (!isSecure) observer.connected(steps)
+  })
+  socket.once('secureConnect', () => {
+    step('tls')
+    observer.connected(steps)
+  })
 }
 
 /**

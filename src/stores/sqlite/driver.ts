@@ -20,6 +20,15 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
   return new DatabaseSync(uri, { readOnly, readBigInts: true, timeout: 0, enableForeignKeyConstraints: false })
 }
 
+/** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
+export function describeDriver(): { version: string; driver: string } {
+  const { DatabaseSync } = loadDriver()
+  const db = new DatabaseSync(':memory:')
+  const version = String(db.prepare('SELECT sqlite_version() AS version').get()?.['version'])
+  db.close()
+  return { version, driver: isBuiltIn() ? 'node:sqlite' : '@photostructure/sqlite' }
+}
+
 type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
 
 /**
@@ -27,10 +36,13 @@ type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
  * that gives older versions of Node the same API. Below Node 24.15 the built-in one prints an ExperimentalWarning.
  */
 function loadDriver(): Driver {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map((part) => parseInt(part, 10))
-  const isStable = major > 25 || (major === 25 && minor >= 7) || (major === 24 && minor >= 15) || 'bun' in process.versions
-  const builtin = isStable ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined
+  const builtin = isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined
   return builtin ?? loadPackage()
+}
+
+function isBuiltIn(): boolean {
+  const [major = 0, minor = 0] = process.versions.node.split('.').map((part) => parseInt(part, 10))
+  return major > 25 || (major === 25 && minor >= 7) || (major === 24 && minor >= 15) || 'bun' in process.versions
 }
 
 /**

@@ -162,7 +162,8 @@ export function isWritable(path: string): boolean {
   return allows(path, constants.W_OK) && allows(dirname(path), constants.W_OK)
 }
 
-function allows(path: string, mode: number): boolean {
+/** Whether this user may do something with a file or a folder; false when it is not there. */
+export function allows(path: string, mode: number): boolean {
   try {
     accessSync(path, mode)
     return true

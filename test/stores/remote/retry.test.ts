@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
-import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
-import { bin, start } from '../../helpers/process.js'
+import { start, startUnder } from '../../helpers/process.js'
 import { createAt, howToRepeat, linesOf, socketPath, token } from '../../helpers/remote.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -357,10 +356,7 @@ describe('a signal', () => {
   test.runIf(canTrace)('that comes while a warning is still being written says so as well (needs strace)', async () => {
     const remote = await Hostile.listen({ posts: [http(503, '', { 'Retry-After': 30 })] })
     const late = ['-D', '-f', '-o', '/dev/null', '-e', 'trace=write', '-e', 'inject=write:delay_exit=100ms']
-    const program = execa('strace', [...late, bin, ...flags, remote.url], {
-      ...{ reject: false, stdin: 'ignore', extendEnv: false },
-      env: { PATH: process.env['PATH'], HOME: temporaryFolder(), PLANTS_TOKEN: token },
-    })
+    const program = startUnder('strace', late, [...flags, remote.url], temporaryFolder(), { env: { PLANTS_TOKEN: token } })
     await speaks(program)
     program.kill('SIGINT')
     expect(await program).toMatchObject({ exitCode: 130, stderr: expect.stringContaining('nothing was stored') })

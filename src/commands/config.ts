@@ -1,0 +1,210 @@
+import type { Command } from 'commander'
+import { readCertificates } from '../access.js'
+import { PlantsError } from '../errors.js'
+import type { GlobalFlags } from '../flags.js'
+import type { Io } from '../io.js'
+import { toJson } from '../json.js'
+import { nearest } from '../nearest.js'
+import { readable, styleFor, writeAnswer } from '../output.js'
+import { changeSettings } from '../settings/change.js'
+import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
+import { presetOf, type SettingName, settingNames, settingsTable } from '../settings/table.js'
+import { isStoreName, type Origin, type Preferences, placesOf, resolvePreferences, unknownStore } from '../settings.js'
+import { parseAddress } from '../stores/open.js'
+
+export function defineConfig(program: Command, io: Io): void {
+  const config = program
+    .command('config')
+    .summary('read and change the settings')
+    .description('Read and change the settings. Those of a store are called stores.NAME.SETTING.')
+    .addHelpText('after', examples)
+  config
+    .command('get')
+    .description('Print what a setting is, from wherever it has its value.')
+    .argument('<setting>', 'its name')
+    .action((name: string, _, command: Command) => get(name, command.optsWithGlobals<GlobalFlags>(), io))
+  config
+    .command('set')
+    .description('Save a setting.')
+    .argument('<setting>', 'its name')
+    .argument('<value>', 'what it is to be')
+    .action((name: string, value: string, _, command: Command) => set(name, value, command.optsWithGlobals<GlobalFlags>(), io))
+  config
+    .command('unset')
+    .description('Forget a saved setting, so that its default holds.')
+    .argument('<setting>', 'its name')
+    .action((name: string, _, command: Command) => unset(name, command.optsWithGlobals<GlobalFlags>(), io))
+  config
+    .command('list')
+    .description('List the settings: what they are, where that came from, and what they mean.')
+    .action((_, command: Command) => list(command.optsWithGlobals<GlobalFlags>(), io))
+  config
+    .command('path')
+    .description('Print where the settings file is, or would be.')
+    .action(() => path(io))
+}
+
+const examples = `
+Examples:
+  plants config set timeout 1m
+  plants config get timeout
+  plants config list
+`
+
+/** A setting as people name it: of the user, or of a store. */
+interface Key {
+  /** the name of the store, for a setting of one */
+  store: string | undefined
+  setting: SettingName | 'address'
+}
+
+async function get(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const entry = entriesOf(settings).find((candidate) => candidate.name === name)
+  if (entry?.value === undefined) throw await noValue(name, settings)
+  const isSeen = io.stdout.isTerminal && settings.errors === 'text'
+  const text = settings.errors === 'json' ? toJson(entry) : isSeen ? readable(entry.value) : entry.value
+  await writeAnswer(io, `${text}\n`, 'Run it again')
+}
+
+async function noValue(name: string, settings: Preferences): Promise<PlantsError> {
+  const known = settingNames.find((candidate) => candidate === name)
+  if (known !== undefined) return new PlantsError('notFound', `${name} has no value`, { hint: `What holds then: ${presetOf(known)}` })
+  const { setting } = await parseKey(name, settings)
+  return new PlantsError('notFound', `${name} has no value`, { hint: `What holds for all stores tells: plants config get ${setting}` })
+}
+
+async function set(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const key = await parseKey(name, settings)
+  const value = await check(key, name, text, settings, io)
+  await changeSettings(io, settings.timeout, (saved) => withValue(key, value, saved))
+  const winner = settings.origins.find((origin) => origin.name === name && (origin.source === 'variable' || origin.source === 'flag'))
+  const rest = winner && winner.source === 'variable' ? `. ${winner.place} is set, and wins over it` : ''
+  await answer({ name, value }, `${name} is ${readable(String(value))} now${rest}`, settings, io)
+}
+
+async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const key = await parseKey(name, settings)
+  if (key.setting === 'address') {
+    throw new PlantsError('malformed', 'A store is nothing without its address', {
+      hint: `Forget the store: plants stores remove ${key.store}`,
+    })
+  }
+  const { before, after } = await changeSettings(io, settings.timeout, (saved) => withValue(key, undefined, saved))
+  const removed = JSON.stringify(before) !== JSON.stringify(after)
+  await answer({ name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`, settings, io)
+}
+
+async function list(flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const entries = entriesOf(settings)
+  const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
+  await writeAnswer(io, text, 'Run it again')
+}
+
+/** Says it also where the file is broken: then it is needed most. */
+async function path(io: Io): Promise<void> {
+  await writeAnswer(io, `${await settingsPath(io)}\n`, 'Run it again')
+}
+
+interface Entry {
+  name: string
+  value: string | undefined
+  source: Origin['source']
+  meaning: string
+}
+
+/** All settings as they are for the store of this run, and those that are saved with any store. */
+function entriesOf({ origins, file }: Preferences): Entry[] {
+  const own = origins.map(({ name, value, source }) => ({ name, value, source, meaning: settingsTable[name].meaning }))
+  const saved = Object.entries(file.saved.stores ?? {}).flatMap(([store, fields]) => storeEntries(store, fields))
+  return [...own, ...saved]
+}
+
+function storeEntries(store: string, fields: SavedStore): Entry[] {
+  const names = ['address' as const, ...settingNames.filter((name) => settingsTable[name].scopes.includes('store'))]
+  return names.flatMap((name) => {
+    const value = fields[name]
+    const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingsTable[name].meaning}`
+    return value === undefined ? [] : [{ name: `stores.${store}.${name}`, value: String(value), source: 'saved' as const, meaning }]
+  })
+}
+
+async function tableOf(entries: Entry[], settings: Preferences, io: Io): Promise<string> {
+  const { textTable } = await import('../table.js')
+  const rows = entries.map(({ name, value, source, meaning }) => [name, value === undefined ? '-' : readable(value), source, meaning])
+  return textTable(['NAME', 'VALUE', 'FROM', 'MEANING'], rows, await styleFor(settings.colors(io.stdout)))
+}
+
+/** @throws {PlantsError} `malformed` for what is no setting, or not where it was looked for */
+async function parseKey(name: string, { file }: Preferences): Promise<Key> {
+  const [, store, ofStore] = /^stores\.([^.]*)\.(.*)$/s.exec(name) ?? []
+  const setting = ofStore ?? name
+  const scope = store === undefined ? 'user' : 'store'
+  const allowed = settingNames.filter((candidate) => settingsTable[candidate].scopes.includes(scope))
+  const names = store === undefined ? allowed : ['address' as const, ...allowed]
+  const found = names.find((candidate) => candidate === setting)
+  if (found === undefined) throw unknownSetting(name, setting, store, names)
+  if (store !== undefined && !Object.hasOwn(file.saved.stores ?? {}, store)) throw await unknownStore(store, name, file.saved)
+  return { store, setting: found }
+}
+
+function unknownSetting(name: string, setting: string, store: string | undefined, names: string[]): PlantsError {
+  const isOfStores = store === undefined && settingNames.some((candidate) => candidate === setting)
+  if (isOfStores) {
+    const hint = `For example: plants config set stores.NAME.${setting} VALUE`
+    return new PlantsError('malformed', `${setting} is saved with a store, not for all`, { hint })
+  }
+  const guess = nearest(setting, names)
+  const place = store === undefined ? '' : `stores.${store}.`
+  const hint = guess ? `Did you mean ${place}${guess}?` : `There are: ${names.map((known) => place + known).join(', ')}`
+  return new PlantsError('malformed', `There is no setting ${JSON.stringify(name)}`, { hint })
+}
+
+/** The value as it is saved. Throws `malformed` for one that the setting cannot have. */
+async function check({ store, setting }: Key, name: string, text: string, { file }: Preferences, io: Io): Promise<string | boolean> {
+  if (setting === 'address') return checkAddress(name, text, io)
+  const value = settingsTable[setting].parse(name, text)
+  if (store !== undefined && setting !== 'timeout') await checkRemote(store, setting, file.saved, io)
+  if (setting === 'allow-http') return value === true
+  if (setting === 'ca-cert') return checkCertificates(io.resolvePath(text))
+  if (setting !== 'store' || text === 'local') return text
+  if (!isStoreName(text)) return checkAddress(name, text, io)
+  if (!Object.hasOwn(file.saved.stores ?? {}, text)) throw await unknownStore(text, name, file.saved)
+  return text
+}
+
+async function checkAddress(name: string, text: string, io: Io): Promise<string> {
+  return text === 'local' ? text : (await parseAddress(text, name, placesOf(io))).name
+}
+
+function checkCertificates(path: string): string {
+  readCertificates({ path, source: 'plants config set' })
+  return path
+}
+
+async function checkRemote(store: string, setting: string, { stores = {} }: SavedSettings, io: Io): Promise<void> {
+  const address = await parseAddress(stores[store]?.address ?? '', `stores.${store}.address`, placesOf(io))
+  if (address.kind === 'remote') return
+  throw new PlantsError('malformed', `${setting} is for stores behind HTTP, and ${store} is a file`, { hint: 'Set it for another store' })
+}
+
+/** The settings with a value, or without it. Nothing else of them changes. */
+function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
+  if (store === undefined) return withField(saved, setting, value)
+  const old = Object.hasOwn(saved.stores ?? {}, store) ? saved.stores?.[store] : undefined
+  if (!old) throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
+  return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
+}
+
+function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
+  const changed = { ...fields, [name]: value }
+  if (value === undefined) Reflect.deleteProperty(changed, name)
+  return changed
+}
+
+async function answer(fields: object, text: string, settings: Preferences, io: Io): Promise<void> {
+  await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${text}\n`, 'It is saved')
+}

@@ -1,0 +1,36 @@
+import type { Command } from 'commander'
+import { examine, type Finding } from '../doctor.js'
+import { PlantsError } from '../errors.js'
+import type { GlobalFlags } from '../flags.js'
+import type { Io } from '../io.js'
+import { toJson } from '../json.js'
+import { type Style, styleFor, visible, writeAnswer } from '../output.js'
+import { mayColor, outputFormat } from '../settings.js'
+
+export function defineDoctor(program: Command, io: Io): void {
+  program
+    .command('doctor')
+    .summary('look for what is wrong')
+    .description('Look at the runtime, SQLite, the settings, each store, proxies and the terminal. Exit code 1 when something failed.')
+    .addHelpText('after', '\nExamples:\n  plants doctor\n  plants doctor --output json\n')
+    .action((_, command: Command) => doctor(command.optsWithGlobals<GlobalFlags>(), io))
+}
+
+async function doctor(flags: GlobalFlags, io: Io): Promise<void> {
+  const output = await outputFormat(flags.output, io)
+  const style = await styleFor(mayColor(io.stdout, flags, io))
+  let failures = 0
+  for await (const finding of examine(flags, io)) {
+    if (finding.state === 'failed') failures += 1
+    await writeAnswer(io, output === 'json' ? `${toJson({ ...finding })}\n` : lineOf(finding, style), 'Run it again')
+  }
+  if (failures > 0) {
+    throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'Each says what to do' })
+  }
+}
+
+function lineOf({ check, state, message, hint }: Finding, style: Style): string {
+  const shown = { ok: style.faint('ok     '), warning: style.strong('warning'), failed: style.bad('failed ') }[state]
+  const advice = hint === undefined ? '' : `\n         ${style.faint(visible(hint))}`
+  return `${shown}  ${style.strong(visible(check))}: ${visible(message)}${advice}\n`
+}

@@ -1,0 +1,182 @@
+import type { Command } from 'commander'
+import { isOpenToAll, readCertificates } from '../access.js'
+import { PlantsError } from '../errors.js'
+import type { GlobalFlags } from '../flags.js'
+import type { Io } from '../io.js'
+import { toJson } from '../json.js'
+import { readable, styleFor, warn, writeAnswer } from '../output.js'
+import { changeSettings } from '../settings/change.js'
+import type { SavedSettings, SavedStore } from '../settings/file.js'
+import { settingsTable } from '../settings/table.js'
+import { isStoreName, type Preferences, placesOf, resolvePreferences, resolveSettings, unknownStore } from '../settings.js'
+import { parseAddress } from '../stores/open.js'
+import type { Address } from '../stores/store.js'
+
+interface AddFlags extends GlobalFlags {
+  tokenCommand?: string
+}
+
+export function defineStores(program: Command, io: Io): void {
+  const stores = program
+    .command('stores')
+    .summary('give stores a name, and choose one')
+    .description('Save stores under a name, with what belongs to them. A name works wherever an address does.')
+    .addHelpText('after', examples)
+  stores
+    .command('add')
+    .description('Save a store under a name. --timeout, --ca-cert and --allow-http are saved with it.')
+    .argument('<name>', 'letters, digits, "-" and "_"')
+    .argument('<address>', 'a path, http(s)://… or unix:PATH')
+    .option('--token-command <command>', 'take its token from what this command prints; no shell reads it')
+    .action((name: string, address: string, _, command: Command) => add(name, address, command.optsWithGlobals<AddFlags>(), io))
+  stores
+    .command('list')
+    .description('List the stores that have a name.')
+    .action((_, command: Command) => list(command.optsWithGlobals<GlobalFlags>(), io))
+  stores
+    .command('use')
+    .description('Choose the store of all commands that name none; "local" for the one at the beginning.')
+    .argument('<store>', 'a saved name, or an address')
+    .action((store: string, _, command: Command) => use(store, command.optsWithGlobals<GlobalFlags>(), io))
+  stores
+    .command('remove')
+    .description('Forget a store and its saved token. Its plants stay where they are.')
+    .argument('<name>', 'its name')
+    .action((name: string, _, command: Command) => remove(name, command.optsWithGlobals<GlobalFlags>(), io))
+}
+
+const examples = `
+Examples:
+  plants stores add garden ./garden.db
+  plants stores add team https://plants.example.com/v1 --timeout 2m --token-command 'pass show plants'
+  plants stores list
+`
+
+async function add(name: string, text: string, flags: AddFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  checkName(name)
+  const address = await parseAddress(text, 'The address', placesOf(io))
+  const store = savedStore(address, flags, io)
+  await changeSettings(io, settings.timeout, (saved) => {
+    if (Object.hasOwn(saved.stores ?? {}, name)) throw nameTaken(name, saved)
+    return { ...saved, stores: { ...saved.stores, [name]: store } }
+  })
+  if (address.kind === 'remote' && isOpenToAll(address) && !store['allow-http']) {
+    const hint = `plants config set stores.${name}.allow-http true`
+    await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
+  }
+  const how = `Use it with --store ${name}, or always: plants stores use ${name}`
+  await answer({ name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`, settings, io)
+}
+
+function checkName(name: string): void {
+  if (isStoreName(name)) return
+  const why = name === 'local' ? '"local" is the store at the beginning' : `A store cannot be called ${JSON.stringify(name)}`
+  throw new PlantsError('malformed', why, {
+    hint: 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long',
+  })
+}
+
+function nameTaken(name: string, { stores = {} }: SavedSettings): PlantsError {
+  const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
+  return new PlantsError('malformed', `There is a store ${name} already, ${stores[name]?.address}`, { hint })
+}
+
+/** What is kept of a store; each value is one that the setting can have. */
+function savedStore(address: Address, { timeout, caCert, allowHttp, tokenCommand }: AddFlags, io: Io): SavedStore {
+  const isRemote = address.kind === 'remote'
+  const remoteOnly = [caCert && '--ca-cert', allowHttp && '--allow-http', tokenCommand && '--token-command'].find(Boolean)
+  if (!isRemote && remoteOnly)
+    throw new PlantsError('malformed', `${remoteOnly} is for stores behind HTTP, and ${address.name} is a file`, { hint: 'Leave it out' })
+  if (timeout !== undefined) settingsTable.timeout.parse('--timeout', timeout)
+  if (tokenCommand !== undefined) settingsTable['token-command'].parse('--token-command', tokenCommand)
+  const certificates = caCert === undefined ? undefined : io.resolvePath(settingsTable['ca-cert'].parse('--ca-cert', caCert))
+  if (certificates !== undefined) readCertificates({ path: certificates, source: '--ca-cert' })
+  return {
+    address: address.kind === 'file' && address.isDefault ? 'local' : address.name,
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(certificates === undefined ? {} : { 'ca-cert': certificates }),
+    ...(allowHttp ? { 'allow-http': true } : {}),
+    ...(tokenCommand === undefined ? {} : { 'token-command': tokenCommand }),
+  }
+}
+
+async function list(flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const used = settings.origins.find(({ name }) => name === 'store')?.value
+  const saved = Object.entries(settings.file.saved.stores ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io))).name }
+  const rows = [local, ...saved.map(([name, store]) => ({ name, ...store }))].map((row) => ({ ...row, inUse: row.name === used }))
+  const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
+  await writeAnswer(io, text, 'Run it again')
+}
+
+async function tableOf(rows: ({ name: string; inUse: boolean } & SavedStore)[], settings: Preferences, io: Io): Promise<string> {
+  const { textTable } = await import('../table.js')
+  const cells = rows.map(({ name, inUse, address, ...others }) => [
+    inUse ? '*' : '',
+    name,
+    readable(address),
+    Object.entries(others)
+      .map(([setting, value]) => `${readable(setting)}=${readable(String(value))}`)
+      .join(', '),
+  ])
+  return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], cells, await styleFor(settings.colors(io.stdout)))
+}
+
+async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const chosen = await resolveSettings(flags, io, store)
+  await changeSettings(io, settings.timeout, ({ store: _, ...saved }) => {
+    if (store === 'local') return saved
+    if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
+    if (Object.hasOwn(saved.stores ?? {}, store)) return { ...saved, store }
+    throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
+  })
+  const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
+  if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
+  const text = `From now on commands use ${readable(store)}${chosen.store.name === store ? '' : `, ${readable(chosen.store.name)}`}`
+  await answer({ name: store, address: chosen.store.name, inUse: !winner }, text, settings, io)
+}
+
+async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const { saved } = settings.file
+  const addresses = await addressesOf(saved, io)
+  const address = addresses.get(name)
+  if (address === undefined) throw await unknownStore(name, 'The name', saved)
+  const { before, after } = await changeSettings(io, settings.timeout, (now) => without(name, addresses, now))
+  const tokenRemoved = Object.hasOwn(before.tokens ?? {}, address) && !Object.hasOwn(after.tokens ?? {}, address)
+  const rest = before.store === name ? '. Commands use the store local again' : ''
+  const text = `Forgot ${name}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(address)}${rest}`
+  await answer({ name, address, removed: true, tokenRemoved }, text, settings, io)
+}
+
+/** The addresses of the saved stores as tokens are bound to them; one that is broken stays as it is. */
+async function addressesOf({ stores = {} }: SavedSettings, io: Io): Promise<Map<string, string>> {
+  const addresses = Object.entries(stores).map(async ([name, { address }]): Promise<[string, string]> => {
+    try {
+      return [name, (await parseAddress(address, '', placesOf(io))).name]
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      return [name, address]
+    }
+  })
+  return new Map(await Promise.all(addresses))
+}
+
+/** The settings without a store, and without the token for its address, unless another store has the same. */
+function without(name: string, addresses: Map<string, string>, saved: SavedSettings): SavedSettings {
+  const { [name]: removed, ...stores } = saved.stores ?? {}
+  const address = addresses.get(name) ?? ''
+  const isShared = Object.entries(stores).some(([other, store]) => (addresses.get(other) ?? store.address) === address)
+  const { store, ...rest } = { ...saved, stores }
+  const kept = store === undefined || store === name ? rest : { ...rest, store }
+  if (isShared || kept.tokens === undefined) return kept
+  const { [address]: token, ...tokens } = kept.tokens
+  return { ...kept, tokens }
+}
+
+async function answer(fields: object, text: string, settings: Preferences, io: Io): Promise<void> {
+  await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${text}\n`, 'It is done')
+}

@@ -1,0 +1,148 @@
+import { version } from '../package.json'
+import { accessTo, proxyVariables } from './access.js'
+import { PlantsError } from './errors.js'
+import type { GlobalFlags } from './flags.js'
+import type { Io } from './io.js'
+import { readSettings, type SettingsFile } from './settings/file.js'
+import { resolveSettings, type Settings } from './settings.js'
+import { checkToken, describeSqlite, inspectFile } from './stores/open.js'
+import type { FileAddress, RemoteAddress } from './stores/store.js'
+
+/** What a check found. */
+export interface Finding {
+  check: string
+  state: 'ok' | 'warning' | 'failed'
+  message: string
+  /** what to do about it */
+  hint?: string | undefined
+}
+
+/** Looks at everything that a command may depend on, and changes nothing. Each finding comes as soon as it is known. */
+export async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
+  yield runtime()
+  yield await sqlite()
+  const file = await attempt('settings', () => readSettings(io))
+  yield 'finding' in file ? file.finding : settings(file.value)
+  if ('value' in file) yield* stores(file.value, flags, io)
+  yield proxy(io)
+  yield terminal(io)
+}
+
+function runtime(): Finding {
+  const { bun, node } = process.versions
+  const name = bun === undefined ? `Node ${node}` : `Bun ${bun}`
+  return ok('runtime', `plants ${version} on ${name}, ${process.platform} ${process.arch}`)
+}
+
+async function sqlite(): Promise<Finding> {
+  const found = await attempt('sqlite', describeSqlite)
+  return 'finding' in found ? found.finding : ok('sqlite', `SQLite ${found.value.version} through ${found.value.driver}`)
+}
+
+function settings({ path, saved, complaints }: SettingsFile): Finding {
+  const counts = `${Object.keys(saved.stores ?? {}).length} stores, ${Object.keys(saved.tokens ?? {}).length} tokens`
+  if (complaints.length === 0) return ok('settings', `${path}: ${counts}`)
+  const [message, hint] = [complaints.map(beforeHint).join('; '), complaints.map(hintIn).join('; ')]
+  return { check: 'settings', state: 'warning', message, hint }
+}
+
+function beforeHint(complaint: string): string {
+  return complaint.replace(/\. Mend it with: .*/s, '')
+}
+
+function hintIn(complaint: string): string {
+  return complaint.replace(/.*\. (?=Mend it with: )/s, '')
+}
+
+/** The store of this run, then all others that are saved. */
+async function* stores({ saved }: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
+  const own = await attempt('store', () => resolveSettings(flags, io))
+  yield await examineStore(own, io)
+  const done = 'value' in own ? own.value : undefined
+  for (const name of ['local', ...Object.keys(saved.stores ?? {})].filter((other) => other !== done?.storeName)) {
+    const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, name))
+    const isDone = name === 'local' && 'value' in other && other.value.store.name === done?.store.name
+    if (!isDone) yield await examineStore(other, io)
+  }
+}
+
+async function examineStore(attempted: Attempt<Settings>, io: Io): Promise<Finding> {
+  if ('finding' in attempted) return attempted.finding
+  const of = attempted.value
+  const check = `store ${of.storeName ?? (of.store.kind === 'file' && of.store.isDefault ? 'local' : of.store.name)}`
+  return of.store.kind === 'file' ? examineFile(check, of.store, of) : examineRemote(check, of.store, of, io)
+}
+
+/** bytes below which a disk is warned of, and below which SQLite can do nothing */
+const [scarce, none] = [100n * 1_048_576n, 1_048_576n]
+
+async function examineFile(check: string, address: FileAddress, of: Settings): Promise<Finding> {
+  const found = await attempt(check, () => inspectFile(address, of.opening))
+  if ('finding' in found) return found.finding
+  const { exists, isWritable, free, network } = found.value
+  const where = exists ? address.name : `${address.name}, which the first create makes`
+  const space = `${free / 1_048_576n} MiB free`
+  const state = (message: string, hint: string, level: Finding['state'] = 'warning'): Finding => ({ check, state: level, message, hint })
+  if (!isWritable)
+    return state(
+      `${where}: nothing can be created there`,
+      'Change the permissions of the file and of its folder',
+      exists ? 'warning' : 'failed',
+    )
+  if (free < none) return state(`${where}: no space is left on its disk`, 'Make room', 'failed')
+  if (free < scarce) return state(`${where}: only ${space}`, 'Make room')
+  if (network) return state(`${where} is on a network file system (${network})`, 'Move it to a local disk: shared locks may fail there')
+  return ok(check, `${where}, ${space}`)
+}
+
+async function examineRemote(check: string, address: RemoteAddress, of: Settings, io: Io): Promise<Finding> {
+  const access = await attempt(check, () => accessTo(address, of, io))
+  if ('finding' in access) return of.isOfRun ? access.finding : { ...access.finding, state: 'warning' }
+  const verdict = await checkToken(address, access.value, of.opening)
+  if (verdict.state === 'accepted') return ok(check, `${address.name} answers, and accepts the token`)
+  const { message, hint } = verdict.error
+  return failed(check, verdict.state === 'refused' ? `${address.name} does not accept the token: ${message}` : message, hint)
+}
+
+function proxy(io: Io): Finding {
+  try {
+    const found = proxyVariables(io)
+    return ok('proxy', found.length === 0 ? 'none' : found.join(', '))
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return failed('proxy', error.message, error.hint)
+  }
+}
+
+function terminal({ stdin, stdout, stderr, env }: Io): Finding {
+  const names = [stdin.isTerminal && 'stdin', stdout.isTerminal && 'stdout', stderr.isTerminal && 'stderr'].filter(Boolean)
+  const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG']
+  const what = names.length === 0 ? 'none: no questions are asked, and answers are JSON' : `${names.join(', ')}, ${stdout.columns} columns`
+  if (names.length === 0 || locale === undefined || /utf-?8/i.test(locale)) return ok('terminal', what)
+  return {
+    check: 'terminal',
+    state: 'warning',
+    message: `${what}, in ${locale}`,
+    hint: 'For all plants to be shown right, use a UTF-8 locale: export LANG=C.UTF-8',
+  }
+}
+
+type Attempt<T> = { value: T } | { finding: Finding }
+
+/** What an action gives, or the finding that it failed. */
+async function attempt<T>(check: string, action: () => T | Promise<T>): Promise<Attempt<T>> {
+  try {
+    return { value: await action() }
+  } catch (error) {
+    if (!(error instanceof PlantsError) || error.kind === 'interrupted' || error.kind === 'terminated') throw error
+    return { finding: failed(check, error.message, error.hint) }
+  }
+}
+
+function ok(check: string, message: string): Finding {
+  return { check, state: 'ok', message }
+}
+
+function failed(check: string, message: string, hint: string | undefined): Finding {
+  return { check, state: 'failed', message, hint }
+}

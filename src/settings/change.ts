@@ -1,0 +1,115 @@
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import Conf from 'conf'
+import { PlantsError, shellWord, systemCode } from '../errors.js'
+import { holdLock } from '../file-lock.js'
+import type { Io } from '../io.js'
+import { readSettings, type SavedSettings, settingsPath } from './file.js'
+
+/**
+ * Changes the settings file, for its owner alone. It is replaced as a whole, while a lock keeps all others from doing the
+ * same: whoever reads it meanwhile, or is killed in the middle, leaves or finds the old one or the new one.
+ *
+ * @param timeout milliseconds that others may take before
+ * @param change gets what is saved at that moment, and gives what is to be; what it throws leaves the file as it is
+ * @throws {PlantsError} `unwritable` when the file cannot be replaced, `malformed` when it is broken, `unavailable` when others took too long
+ */
+export async function changeSettings(io: Io, timeout: number, change: (saved: SavedSettings) => SavedSettings): Promise<Change> {
+  const path = await settingsPath(io)
+  try {
+    makeFolder(dirname(path))
+    return await holdLock(join(dirname(path), 'settings.lock'), { timeout, clock: io }, async () => {
+      const { saved: before } = await readSettings(io)
+      const after = change(before)
+      replace(path, after)
+      return { before, after }
+    })
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    throw new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reasons[code] ?? `the system says ${code}`}`, {
+      hint:
+        code === readOnly
+          ? `Make the file writable: chmod u+w ${shellWord(path)}`
+          : 'Choose another folder with PLANTS_CONFIG_DIR, or use flags and variables instead',
+      cause: error,
+    })
+  }
+}
+
+interface Change {
+  before: SavedSettings
+  after: SavedSettings
+}
+
+const reasons: Record<string, string> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the disk is read-only',
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'no space left for this user',
+  ENOTDIR: 'what should be their folder is none',
+  EBUSY: 'the file is mounted by itself',
+  EREADONLY: 'the file is read-only',
+}
+
+/** What we say of a file that lacks its owner's right to write: to replace it would take no such right. */
+const readOnly = 'EREADONLY'
+
+function makeFolder(folder: string): void {
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder))
+  try {
+    mkdirSync(folder, 0o700)
+    chmodSync(folder, 0o700) // whatever the umask takes away
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+  }
+}
+
+/** conf writes into a folder that nobody else can enter, or has made before; its file then takes the place of the old one. */
+function replace(path: string, settings: SavedSettings): void {
+  const target = targetOf(path)
+  const old = statSync(target, { throwIfNoEntry: false })
+  if (old && (old.mode & 0o200) === 0) throw Object.assign(new Error('read-only'), { code: readOnly })
+  removeLeftovers(target)
+  const folder = mkdtempSync(`${target}.`)
+  try {
+    const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
+    conf.store = settings
+    if (old && old.uid !== statSync(conf.path).uid) chownSync(conf.path, old.uid, old.gid) // root, for whoever used sudo
+    renameSync(conf.path, target)
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** The file that a link leads to, which may not be there yet: people keep such files elsewhere, under version control. */
+function targetOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
+    return isLink ? resolve(dirname(path), readlinkSync(path)) : path
+  }
+}
+
+/** What a process has left that was killed: with the lock held, nobody else is writing. */
+function removeLeftovers(target: string): void {
+  const names = readdirSync(dirname(target)).filter((name) => name.startsWith(`${basename(target)}.`) && /\.\w{6}$/.test(name))
+  for (const name of names) rmSync(join(dirname(target), name), { recursive: true, force: true })
+}

@@ -1,0 +1,36 @@
+import { constants, existsSync, statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { SqliteStore } from '../sqlite.js'
+import type { FileAddress, FileReport, OpenOptions } from '../store.js'
+import { allows, isWritable } from './failure.js'
+import { realPathOf } from './file.js'
+
+/** Looks at a store and at its place, and changes nothing. Throws what opening it to read throws. */
+export async function inspect(address: FileAddress, options: OpenOptions): Promise<FileReport> {
+  const store = await SqliteStore.openExisting(address, options)
+  await store?.close()
+  const path = realPathOf(address.path)
+  const place = existing(path)
+  const { bavail, bsize, type } = statfsSync(place, { bigint: true })
+  return {
+    exists: store !== undefined,
+    isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK) && (address.isDefault || place === dirname(path)),
+    free: bavail * bsize,
+    network: networks.get(type & 0xffffffffn),
+  }
+}
+
+/** The path, or the nearest folder above it that is there. */
+function existing(path: string): string {
+  return existsSync(path) ? path : existing(dirname(path))
+}
+
+/** By the magic numbers of statfs(2); SQLite's log needs memory that is shared, which these do not have. */
+const networks = new Map([
+  [0x6969n, 'NFS'],
+  [0xfe534d42n, 'SMB'],
+  [0xff534d42n, 'CIFS'],
+  [0x517bn, 'SMB'],
+  [0x01021997n, '9P'],
+  [0x5346414fn, 'AFS'],
+])

@@ -1,0 +1,84 @@
+import { execa, parseCommandString } from 'execa'
+import { type Credential, failureOf } from './credentials.js'
+import { PlantsError, systemCode } from './errors.js'
+import type { Io } from './io.js'
+import type { Settings } from './settings.js'
+
+/**
+ * Runs the command that prints a store's token: its words are split as execa does, no shell reads them, and nothing is on its
+ * stdin, which may hold a plant. It prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). What it says on stderr is passed through.
+ *
+ * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
+ */
+export async function runTokenCommand(command: string, settings: Settings, io: Io): Promise<Pick<Credential, 'token' | 'expires'>> {
+  const [program = '', ...args] = parseCommandString(command)
+  const fail = (why: string, hint: string, cause?: unknown) =>
+    new PlantsError('unauthorized', `The token command of ${settings.storeName ?? settings.store.name} (${program}) ${why}`, {
+      hint,
+      cause,
+    })
+  const text = await output(program, args, settings.opening.timeout, io, fail)
+  const { token, expires } = read(text, fail)
+  if (expires !== undefined && Date.parse(expires) <= io.time()) {
+    throw fail(`printed a token that has expired, on ${expires}`, 'Renew it where the command takes it from')
+  }
+  return { token, expires }
+}
+
+type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
+
+const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
+
+/** bytes of an answer */
+const longestAnswer = 65_536
+
+/** What the command prints until it ends; a process that it leaves behind may keep its stdout open, and is not waited for. */
+async function output(program: string, args: string[], timeout: number, { env, signal }: Io, fail: Fail): Promise<string> {
+  const { PLANTS_TOKEN, PLANTS_SERVE_TOKEN, ...others } = env
+  const child = execa(program, args, {
+    ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', buffer: false, encoding: 'buffer', reject: false },
+    ...{ env: others, extendEnv: false, timeout, cancelSignal: signal, forceKillAfterDelay: 500 },
+  })
+  const chunks: Buffer[] = []
+  let length = 0
+  child.stdout.on('data', (chunk: Buffer) => {
+    length += chunk.length
+    chunks.push(chunk)
+    if (length > longestAnswer) child.kill('SIGKILL')
+  })
+  child.once('exit', () => setTimeout(() => child.stdout.destroy(), 200).unref())
+  const { exitCode, signal: killer, timedOut, cause } = await child
+  signal.throwIfAborted()
+  if (length > longestAnswer) throw fail('printed more than 64 KiB', checkCommand)
+  if (timedOut) throw fail(`did not end within ${timeout / 1000} s`, 'If it needs longer, wait longer with --timeout 2m')
+  if (exitCode === 0) return Buffer.concat(chunks).toString()
+  const code = systemCode(cause)
+  if (code !== undefined)
+    throw fail(startFailures[code] ?? `could not be started: ${code}`, 'Check the name, or give its whole path', cause)
+  throw fail(exitCode === undefined ? `was ended by ${killer}` : `ended with exit code ${exitCode}`, 'Try it in a shell')
+}
+
+const startFailures: Record<string, string> = {
+  ENOENT: 'could not be started: there is no such program',
+  EACCES: 'could not be started: this user may not run it',
+}
+
+function read(text: string, fail: Fail): { token: string; expires: string | undefined } {
+  const fields = text.trimStart().startsWith('{') ? parse(text, fail) : { token: text.trim(), expires: undefined }
+  const { token, expires } = fields
+  if (typeof token !== 'string') throw fail('printed JSON without a token', checkCommand)
+  const why = failureOf(token)
+  if (why !== undefined) throw fail(token === '' ? 'printed nothing' : `printed a text that ${why}`, checkCommand)
+  if (expires === undefined || expires === null) return { token, expires: undefined }
+  if (typeof expires === 'string' && /^\d{4}-\d\d-\d\d[Tt ]/.test(expires) && !Number.isNaN(Date.parse(expires))) return { token, expires }
+  throw fail('printed "expires" that is no time', 'It must be a time such as 2026-01-02T03:04:05Z')
+}
+
+function parse(text: string, fail: Fail): { token?: unknown; expires?: unknown } {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw fail('printed broken JSON', checkCommand) // whose error would repeat it
+  }
+}

@@ -1,0 +1,63 @@
+import type { Io } from './io.js'
+import { toJson } from './json.js'
+import { redact, visible } from './output.js'
+import { presetOf } from './settings/table.js'
+import type { Preferences } from './settings.js'
+import type { Observer } from './stores/store.js'
+
+type Manner = Pick<Preferences, 'errors'>
+
+/** Tells what a run goes by, and where each value came from. */
+export function traceSettings({ file: { path }, origins, errors }: Preferences, io: Io): void {
+  const manner = { errors }
+  say(io, manner, { verbose: 'settings', path }, [`* settings ${path}`])
+  for (const { name, value, source, place } of origins) {
+    say(io, manner, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? presetOf(name)} (${place})`])
+  }
+}
+
+/** Tells where the token came from. */
+export function traceToken(place: string, manner: Manner, io: Io): void {
+  say(io, manner, { verbose: 'token', place }, [`* token from ${place}`])
+}
+
+/** Tells each request and each answer, in curl's signs: `>` went out, `<` came in. Tokens are left out. */
+export function observerOf(manner: Manner, io: Io): Observer {
+  return {
+    connected: (steps) => {
+      const names = { name: 'name', connect: 'connect', tls: 'TLS' } as const
+      const times = Object.entries(steps).map(([step, time]) => `${names[step as keyof typeof names]} ${ms(time)}`) // a Steps has these keys
+      say(io, manner, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
+    },
+    sent: ({ method, url, headers, length }) => {
+      const shown = Object.fromEntries(
+        Object.entries(headers).map(([name, value]) => [name, name === 'authorization' ? 'Bearer ***' : value]),
+      )
+      const lines = [`> ${method} ${url}`, ...headerLines('>', shown), `> ${length} bytes`]
+      say(io, manner, { verbose: 'request', method, address: url, headers: shown, bytes: length }, lines)
+    },
+    answered: ({ status, headers, length }, times) => {
+      const lines = [`< ${status}`, ...headerLines('<', headers), `< ${length} bytes`]
+      const end = `* first byte ${ms(times.firstByte)}, whole answer ${ms(times.whole)}`
+      say(io, manner, { verbose: 'answer', status, headers, bytes: length, ...rounded(times) }, [...lines, end])
+    },
+  }
+}
+
+function headerLines(sign: string, headers: Readonly<Record<string, string | string[] | undefined>>): string[] {
+  return Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((text) => `${sign} ${name}: ${text}`))
+}
+
+/** Nothing waits for whoever reads it, and signals keep their meaning meanwhile. */
+function say(io: Io, { errors }: Manner, fields: object, lines: string[]): void {
+  const text = errors === 'json' ? `${toJson(fields)}\n` : lines.map((line) => `${visible(line)}\n`).join('')
+  void io.stderr.log(redact(text, io))
+}
+
+function ms(time: number): string {
+  return `${time.toFixed(1)} ms`
+}
+
+function rounded(times: object): object {
+  return Object.fromEntries(Object.entries(times).map(([name, time]: [string, number]) => [name, Math.round(time * 10) / 10]))
+}
