@@ -47,6 +47,7 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
     throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
   }
   if (argv[0] === 'help' && argv.length > 2) return dispatch([...argv.slice(1), '--help'], io)
+  if (argv[0] === 'help' && argv.length === 2 && argv[1] === 'environment') return showTopic(io)
   const all = Object.keys(commands)
   const asksForHelp = argv.some((argument) => ['-h', '--help', 'help'].includes(argument))
   const named = asksForHelp ? [] : all.filter((name) => argv.includes(name))
@@ -58,6 +59,11 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
   const unknown = error.code === 'commander.version' ? undefined : unknownCommand(argv, program)
   if (unknown !== undefined) return dispatch([unknown], io)
   await writeAnswer(io, shown, 'Run it again')
+}
+
+async function showTopic(io: Io): Promise<void> {
+  const { environment } = await import('./help-environment.js')
+  await writeAnswer(io, environment(), 'Run it again')
 }
 
 /** Why commander stopped, before the command did anything. */
@@ -90,7 +96,8 @@ function unknownCommand(argv: string[], program: Command): string | undefined {
   const [first, second] = program.parseOptions(argv).operands
   const asksForIt = argv.includes('-h') || argv.includes('--help')
   if (first === undefined && argv.length > 0 && !asksForIt) {
-    throw new PlantsError('malformed', 'No command was given', { hint: 'See: plants --help' })
+    const hint = argv.includes('-v') ? 'For the version: plants --version' : 'See: plants --help'
+    throw new PlantsError('malformed', 'No command was given', { hint })
   }
   const name = first === 'help' ? second : first
   return name === 'help' || program.commands.some((command) => command.name() === name) ? undefined : name
@@ -110,7 +117,7 @@ function buildProgram(io: Io, show: (text: string) => void): Command {
     .option('--no-color', 'no colours; also NO_COLOR')
     .helpOption('-h, --help', 'show this help')
     .helpCommand('help [command]', 'show the help of a command')
-    .addHelpText('after', '\nExamples:\n  plants create --id 1 --name Fern\n  plants list\n')
+    .addHelpText('after', '\nExamples:\n  plants create --id 1 --name Fern\n  plants list\n  plants help environment\n')
     .configureHelp({ showGlobalOptions: true, minWidthToWrap: 20, optionTerm: (option) => option.flags })
     .configureOutput({
       writeOut: show,

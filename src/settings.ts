@@ -193,9 +193,9 @@ export async function unknownStore(name: string, source: string, { stores = {} }
   const { nearest } = await import('./nearest.js')
   const names = Object.keys(stores)
   const guess = nearest(name, [...names, 'local'])
-  const known = names.length === 0 ? 'None is saved yet' : `There are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`
-  const hint = guess ? `Did you mean ${guess}?` : `${known}. Save one with: plants stores add ${name} ADDRESS`
-  return new PlantsError('malformed', `${source} is the name of no store: no "${name}" is saved`, { hint })
+  const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
+  const hint = guess ? `Did you mean ${guess}?` : `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`
+  return new PlantsError('malformed', `${source} names a store that is not saved: ${JSON.stringify(name)}`, { hint })
 }
 
 function flagOf(store: string | undefined): string {

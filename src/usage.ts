@@ -38,7 +38,7 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
     case 'commander.optionMissingArgument':
       return refuse(`${nameOf(quoted)} needs a value`)
     case 'commander.missingArgument':
-      return refuse(`${name} needs an ${quoted}`)
+      return refuse(`${name} needs ${/^[aeiou]/.test(quoted) ? 'an' : 'a'} ${quoted}`)
     case 'commander.excessArguments':
       return refuse(...explainExcess(command))
     default:
@@ -54,9 +54,13 @@ const meant = new Map([
   ['-f', '--file'],
   ['-n', '--name'],
   ['-o', '--output'],
-  ['-v', '--version'],
   ['-y', '--yes'],
   ['add', 'create'],
+  ['set', 'config set'],
+  ['settings', 'config list'],
+  ['status', 'auth status'],
+  ['use', 'stores use'],
+  ['whoami', 'auth status'],
   ['login', 'auth login'],
   ['logout', 'auth logout'],
   ['ls', 'list'],

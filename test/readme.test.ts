@@ -3,13 +3,19 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { bin, plants } from './helpers/process.js'
+import { ownService, token } from './helpers/remote.js'
 import { temporaryFolder } from './helpers/temporary.js'
 
 const root = join(import.meta.dirname, '..')
 const readme = read('README.md')
 const blocks = [...readme.matchAll(/```sh\n(.*?)```/gs)].map((match) => match[1] ?? '')
-const groups = { tokens: ['create', 'list', 'revoke'], auth: ['login', 'logout', 'status'] }
-const commands = ['', 'create', 'get', 'list', 'delete', 'serve', 'openapi', 'tokens', 'auth'].concat(
+const groups = {
+  tokens: ['create', 'list', 'revoke'],
+  stores: ['add', 'list', 'use', 'remove'],
+  auth: ['login', 'logout', 'status', 'token'],
+  config: ['get', 'set', 'unset', 'list', 'path'],
+}
+const commands = ['', 'create', 'get', 'list', 'delete', 'serve', 'openapi', 'doctor', ...Object.keys(groups)].concat(
   Object.entries(groups).flatMap(([group, names]) => names.map((name) => `${group} ${name}`)),
 )
 const [runBlock = '', testBlock = '', ...blocksOfPlants] = blocks
@@ -59,8 +65,25 @@ describe('the README', () => {
 
   test('lists every environment variable that is read', () => {
     const sources = sourceFiles().map(read).join('\n')
-    const used = new Set([...sources.matchAll(/env\['(\w+)'\]/g)].map((match) => match[1] ?? ''))
-    expect([...used].filter((name) => name !== 'TERM' && !readme.includes(`\`${name}\``))).toEqual([])
+    const used = new Set([...sources.matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map((match) => match[1] ?? match[2] ?? ''))
+    const ofTheSystem = ['TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'SUDO_UID']
+    expect([...used].filter((name) => !ofTheSystem.includes(name) && !readme.includes(`\`${name}\``))).toEqual([])
+  })
+
+  test('has the tables that "plants help environment" shows', async () => {
+    const { out } = await plants(['help', 'environment'], temporaryFolder())
+    const shown = tables(out)
+    expect(shown).toHaveLength(2)
+    const plain = readme.replaceAll('`', '')
+    for (const row of shown.flat()) expect(plain).toContain(`| ${row.join(' | ')} |`)
+  })
+
+  test('names each package that the program is made from', () => {
+    const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<'dependencies' | 'devDependencies', object>
+    const sources = sourceFiles().map(read).join('\n')
+    const used = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => RegExp(`'${name}[/']`).test(sources))
+    const [table] = readme.split('| package | what it is for |')[1]?.split('\n\n') ?? []
+    expect([...(table ?? '').matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]).toSorted()).toEqual(used.toSorted())
   })
 })
 
@@ -70,11 +93,14 @@ test.each(commands.filter((command) => !command.includes(' ')))('the examples in
   expect(lines.length).toBeGreaterThan(0)
   for (const line of lines) {
     const folder = temporaryFolder()
-    await shell(`echo '{"id":9,"name":"Fern"}' > fern.json; echo SECRET-of-the-example > token.txt`, folder)
+    await shell(`echo '{"id":9,"name":"Fern"}' > fern.json; echo ${token} > token.txt`, folder)
     if (!line.includes('plants create'))
       await shell('plants create --id 1 --name Fern; plants tokens create; plants tokens create --store ./garden.db', folder)
-    if (line.includes('auth status')) await shell(line.replace('status', 'login --with-token < token.txt'), folder)
-    const { exitCode, stderr } = await shell(unattended(line), folder)
+    const real = line.includes('auth')
+      ? line.replace('https://plants.example.com', await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db')))
+      : line
+    if (real.includes('auth status')) await shell(real.replace('status', 'login --with-token < token.txt'), folder)
+    const { exitCode, stderr } = await shell(unattended(real), folder)
     expect({ line, exitCode, stderr }).toEqual({ line, exitCode: 0, stderr: '' })
   }
 })
@@ -84,11 +110,23 @@ function unattended(line: string): string {
   if (line.includes('delete') && !line.includes('--yes')) return `${line} --yes`
   if (line.includes('auth login') && !line.includes('--with-token')) return `${line} --with-token < token.txt`
   if (!line.includes('plants serve')) return line
-  return `${line} --port 0 > address.txt 2> log.txt & until grep -q http address.txt; do kill -0 $!; done; kill $!; wait $!`
+  return `${line} --port 0 > address.txt 2> log.txt & until grep -qs http address.txt; do kill -0 $!; done; kill $!; wait $!`
 }
 
 async function help(command = ''): Promise<string> {
   return (await plants([...command.split(' ').filter(Boolean), '--help'], temporaryFolder())).out
+}
+
+/** The rows of the aligned tables in a text, without their titles. */
+function tables(text: string): string[][][] {
+  const blocks = text.split('\n\n').filter((block) => /^[A-Z ]+ {2}/.test(block))
+  return blocks.map((block) =>
+    block
+      .trim()
+      .split('\n')
+      .slice(1)
+      .map((line) => line.split(/ {2,}/)),
+  )
 }
 
 function flagsIn(text: string): Set<string> {

@@ -227,7 +227,7 @@ const usage: Row[] = [
   [{ argv: 'create -n Fern' }, 2, 400, 'Unknown flag -n', 'Did you mean --name?'],
   [{ argv: 'delete 1 -y' }, 2, 400, 'Unknown flag -y', 'Did you mean --yes?'],
   [{ argv: 'delete 1 --force' }, 2, 400, 'Unknown flag --force', 'Did you mean --yes?'],
-  [{ argv: '-v' }, 2, 400, 'Unknown flag -v', 'Did you mean --version?'],
+  [{ argv: '-v' }, 2, 400, 'No command was given', 'For the version: plants --version'],
   [{ argv: '--version=1' }, 2, 400, '--version takes no value', 'See: plants --help'],
   [{ argv: 'delete 1 --yes=true' }, 2, 400, '--yes takes no value', 'See: plants delete --help'],
   [{ argv: 'creat' }, 2, 400, 'Unknown command creat', 'Did you mean create?'],
@@ -262,12 +262,11 @@ const usage: Row[] = [
   [{ argv: 'delete --yes' }, 2, 400, 'delete needs an id', 'See: plants delete --help'],
 ]
 
-const addressHint = 'A store is "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
+const addressHint = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
 const stores: Row[] = [
   ['', '--store is empty'],
   ['sqlite:', '--store is empty'],
-  ['prod', '--store names no store: "prod"'],
-  ['Local', '--store names no store: "Local"'],
+  ['prod.old', '--store names no store: "prod.old"'],
   [':memory:', '--store is no file: ":memory:"'],
   ['sqlite::memory:', '--store is no file: "sqlite::memory:"'],
   ['sqlite://x.db', '--store is no file: "sqlite://x.db"'],
@@ -291,7 +290,20 @@ const otherStores: Row[] = [
     'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
   ],
   [{ argv: 'create --store ftp://plants.example' }, 2, 400, '--store begins with ftp://, which this version cannot open', addressHint],
-  [{ argv: 'list', env: { PLANTS_STORE: 'prod' } }, 2, 400, 'PLANTS_STORE names no store: "prod"', addressHint],
+  [
+    { argv: 'list --store prod', env: { PLANTS_STORE: 'local' } },
+    2,
+    400,
+    '--store names a store that is not saved: "prod"',
+    'Save it with: plants stores add prod ADDRESS. For a file called so: ./prod',
+  ],
+  [
+    { argv: 'list', env: { PLANTS_STORE: 'Local' } },
+    2,
+    400,
+    'PLANTS_STORE names a store that is not saved: "Local"',
+    'Did you mean local?',
+  ],
   [{ argv: fern, env: { PLANTS_STORE: 'sqlite:' } }, 2, 400, 'PLANTS_STORE is empty', addressHint],
   [{ argv: 'get 1', env: { PLANTS_STORE: 'sqlite://x.db' } }, 2, 400, 'PLANTS_STORE is no file: "sqlite://x.db"', addressHint],
   [

@@ -544,7 +544,7 @@ test('nothing is sent without a token, or when the plant is none', async () => {
 test('the token that our own service does not accept ends with 3', async () => {
   const store = await ownService({ host: '127.0.0.1', port: 0 }, join(temporaryFolder(), 'plants.db'))
   const argv = ['create', '--id', '1', '--name', 'Fern', '--store', store]
-  const { code, out, err } = await runPlants([...argv, '--output', 'json'], { env: { PLANTS_TOKEN: 'another' } })
+  const { code, out, err } = await runPlants([...argv, '--output', 'json'], { env: { PLANTS_TOKEN: 'another-token' } })
   expect({ code, out, error: JSON.parse(err) }).toEqual({
     code: 3,
     out: '',

@@ -205,7 +205,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
 
   test('a path that is not UTF-8', async () => {
     const err =
-      'plants: PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD: /\ufffd.db\n  A store is "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH\n'
+      'plants: PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD: /\ufffd.db\n  A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH\n'
     expect(await runPlants(['list'], { env: { PLANTS_STORE: '/\ufffd.db' } })).toEqual({ code: 2, out: '', err })
   })
 

@@ -1,0 +1,38 @@
+import { presetOf, type SettingName, settingNames, settingsTable } from './settings/table.js'
+import { textTable } from './table.js'
+
+/** Where values come from, in words; the README has the same. */
+export const precedence =
+  'The first that is there counts: flag, variable, what is saved with the store, what is saved for all stores, default.'
+
+/** Variables that are no settings. */
+export const otherVariables: [name: string, meaning: string][] = [
+  ['PLANTS_TOKEN', 'the token for the store of this run; wins over a token command and a saved token'],
+  ['PLANTS_SERVE_TOKEN', 'the token that plants serve accepts, instead of those of the store'],
+  ['PLANTS_DATA_DIR', 'the folder of the store local'],
+  ['PLANTS_CONFIG_DIR', 'the folder of the settings file'],
+  ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the way to a remote store; also in lower case'],
+  ['NODE_EXTRA_CA_CERTS', 'PEM certificates that are trusted besides the usual ones'],
+  ['NO_COLOR, FORCE_COLOR', 'no colours; colours also where there is no terminal (0 for none), which wins'],
+]
+
+/** The page `plants help environment`: every setting and every variable. */
+export function environment(): string {
+  const rows = settingNames.map((name) => [
+    name,
+    settingsTable[name].flag ?? '-',
+    settingsTable[name].variable ?? '-',
+    placeOf(name),
+    presetOf(name),
+    settingsTable[name].meaning,
+  ])
+  const settings = textTable(['SETTING', 'FLAG', 'VARIABLE', 'SAVED AS', 'DEFAULT', 'MEANING'], rows, plain)
+  return `${precedence}\n\n${settings}\n${textTable(['OTHER VARIABLE', 'MEANING'], otherVariables, plain)}\nAn empty variable counts as none. See also: plants config list\n`
+}
+
+/** What `plants config set` calls a setting, for each place where it can be saved. */
+export function placeOf(name: SettingName): string {
+  return settingsTable[name].scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`)).join(', ')
+}
+
+const plain = { strong: String, bad: String, faint: String }
