@@ -41,7 +41,7 @@ async function sqlite(): Promise<Finding> {
 
 function settings({ path, saved, complaints }: SettingsFile): Finding {
   const counts = `${Object.keys(saved.stores ?? {}).length} stores, ${Object.keys(saved.tokens ?? {}).length} tokens`
-  if (complaints.length === 0) return ok('settings', `${path}: ${counts}`)
+  if (complaints.length === 0) return ok('settings', `${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
   const [message, hint] = [complaints.map(beforeHint).join('; '), complaints.map(hintIn).join('; ')]
   return { check: 'settings', state: 'warning', message, hint }
 }

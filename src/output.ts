@@ -114,13 +114,27 @@ export async function writeAside(io: Io, text: string): Promise<void> {
   }
 }
 
-/** Puts `***` for every secret in a text, also where JSON has escaped it. */
-export function redact(text: string, { secrets }: Io): string {
-  const forms = [...secrets].filter(isSecret).flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)])
-  return forms.reduce((shown, form) => shown.replaceAll(form, '***'), text)
+/** Puts `***` for every secret in a text, also where JSON has escaped it, or only its beginning is shown. */
+export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
+  const forms = new Set([...secrets].filter(isSecret).flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]))
+  return [...forms].toSorted((a, b) => b.length - a.length).reduce(hide, text)
 }
 
 /** A token of a letter or two hides nothing, and would make every text unreadable. */
 function isSecret(text: string): boolean {
   return text.length > 3
+}
+
+/** characters of a secret that give it away; of a longer one, a beginning of so many */
+const telling = 12
+
+function hide(text: string, secret: string): string {
+  const [before = '', ...rest] = text.split(secret.slice(0, telling))
+  return rest.reduce((shown, part) => `${shown}***${part.slice(commonLength(part, secret.slice(telling)))}`, before)
+}
+
+function commonLength(a: string, b: string): number {
+  let length = 0
+  while (length < b.length && a[length] === b[length]) length += 1
+  return length
 }

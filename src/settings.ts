@@ -2,6 +2,7 @@ import { PlantsError, shellWord } from './errors.js'
 import { type GlobalFlags, parseText } from './flags.js'
 import type { Io, Output } from './io.js'
 import { warn } from './output.js'
+import { shorten } from './plant.js'
 import { readSettings, type SavedSettings, type SettingsFile } from './settings/file.js'
 import { type SettingName, settingNames, settingsTable } from './settings/table.js'
 import { parseAddress } from './stores/open.js'
@@ -51,6 +52,8 @@ export interface Origin {
   source: Source
   /** the source in words, as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
   place: string
+  /** what `plants config` calls it, where it is saved */
+  key: string | undefined
 }
 
 export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
@@ -63,7 +66,7 @@ export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
  */
 export async function resolveSettings(flags: GlobalFlags, io: Io, other?: string): Promise<Settings> {
   const file = await load(io)
-  const chosen = find('store', { flags: other === undefined ? flags : { store: other }, io, file })
+  const chosen = other === undefined ? find('store', { flags, io, file }) : named(other)
   const { store, storeName } = await resolveStore(chosen, file, io)
   const origins = settingNames.map((name) => (name === 'store' ? chosen : find(name, { flags, io, file, storeName })))
   const preferences = preferencesFrom(origins, flags, file, io)
@@ -90,13 +93,18 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, other?: string
   return settings
 }
 
-/** Finds out what a run goes by that uses no store. Throws as `resolveSettings` does. */
-export async function resolvePreferences(flags: GlobalFlags, io: Io): Promise<Preferences> {
+/**
+ * Finds out what a run goes by that uses no store. Throws as `resolveSettings` does.
+ *
+ * @param options.isMending leaves out what is saved and wrong, for the commands that can put it right
+ */
+export async function resolvePreferences(flags: GlobalFlags, io: Io, { isMending = false } = {}): Promise<Preferences> {
   const file = await load(io)
   const { value = '' } = find('store', { flags, io, file })
   const storeName = isStoreName(value) && Object.hasOwn(file.saved.stores ?? {}, value) ? value : undefined
   const origins = settingNames.map((name) => find(name, { flags, io, file, storeName }))
-  const preferences = preferencesFrom(origins, flags, file, io)
+  const usable = isMending ? origins.filter(isUsable) : origins
+  const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
   await tell(preferences, io)
   return preferences
 }
@@ -143,14 +151,15 @@ interface Sources {
 function find(name: SettingName, { flags, io, file: { saved, path }, storeName }: Sources): Origin {
   const { flag, variable, scopes, preset } = settingsTable[name]
   const given = flagValue(name, flags)
-  if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag }
+  if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
   const inVariable = variable === undefined ? undefined : io.env[variable]
-  if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable }
+  if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
   const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(saved.stores?.[storeName]?.[name]) : undefined
-  if (ofStore !== undefined) return { name, value: ofStore, source: 'store', place: `stores.${storeName}.${name} in ${path}` }
+  const key = `stores.${storeName}.${name}`
+  if (ofStore !== undefined) return { name, value: ofStore, source: 'store', place: `${key} in ${path}`, key }
   const ofUser = scopes.includes('user') ? textOf(saved[name]) : undefined
-  if (ofUser !== undefined) return { name, value: ofUser, source: 'saved', place: `${name} in ${path}` }
-  return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default' }
+  if (ofUser !== undefined) return { name, value: ofUser, source: 'saved', place: `${name} in ${path}`, key: name }
+  return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default', key: undefined }
 }
 
 function flagValue(name: SettingName, { store, output, timeout, caCert, allowHttp }: GlobalFlags): string | undefined {
@@ -161,21 +170,48 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** What a setting was given; nothing where only its default holds. */
+/** The place of a store that was not given as a setting. */
+const askedFor = 'The store'
+
+/** The origin of another store than the one of this run, which somebody has named. */
+function named(value: string): Origin {
+  return { name: 'store', value, source: 'flag', place: askedFor, key: undefined }
+}
+
+function isUsable({ name, value, place, key }: Origin): boolean {
+  try {
+    if (key !== undefined && value !== undefined) settingsTable[name].parse(place, value)
+    return true
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return false
+  }
+}
+
+/** What a setting was given, or its default, if it has one. */
 function parsed<Value>(name: SettingName, origins: Origin[], parse: (source: string, text: string) => Value): Value | undefined {
   const origin = origins.find((candidate) => candidate.name === name)
-  return origin?.value === undefined ? undefined : parse(origin.place, origin.value)
+  if (origin?.value === undefined) return undefined
+  const { place, value, key } = origin
+  try {
+    return parse(place, value)
+  } catch (error) {
+    if (!(error instanceof PlantsError) || key === undefined) throw error
+    const hint = `Change it: plants config set ${key} VALUE. Or forget it: plants config unset ${key}`
+    throw new PlantsError('malformed', error.message, { hint, cause: error })
+  }
 }
 
 async function resolveStore(
-  { value = 'local', place }: Origin,
+  origin: Origin,
   { saved, path }: SettingsFile,
   io: Io,
 ): Promise<{ store: Address; storeName: string | undefined }> {
+  const { value = 'local', place } = origin
   if (!isStoreName(value)) return { store: await parseAddress(value, place, placesOf(io)), storeName: undefined }
-  const named = Object.hasOwn(saved.stores ?? {}, value) ? saved.stores?.[value] : undefined
-  if (!named) throw await unknownStore(value, place, saved)
-  return { store: await parseAddress(named.address, `stores.${value}.address in ${path}`, placesOf(io)), storeName: value }
+  const known = Object.hasOwn(saved.stores ?? {}, value) ? saved.stores?.[value] : undefined
+  if (!known) throw await unknownStore(value, saved, origin)
+  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, placesOf(io)), storeName: value }
 }
 
 /** Where addresses lead to that are no absolute paths. */
@@ -188,14 +224,21 @@ export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
-/** The error for a name that no store was saved under. */
-export async function unknownStore(name: string, source: string, { stores = {} }: SavedSettings): Promise<PlantsError> {
+/** The error for a name that no store was saved under, and for what has named it, if that is not seen anyway. */
+export async function unknownStore(name: string, { stores = {} }: SavedSettings, origin?: Origin): Promise<PlantsError> {
   const { nearest } = await import('./nearest.js')
   const names = Object.keys(stores)
   const guess = nearest(name, [...names, 'local'])
   const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  const hint = guess ? `Did you mean ${guess}?` : `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`
-  return new PlantsError('malformed', `${source} names a store that is not saved: ${JSON.stringify(name)}`, { hint })
+  const word = isStoreName(name) ? name : 'NAME'
+  const hint =
+    origin?.key !== undefined
+      ? `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
+      : guess
+        ? `Did you mean ${guess}?`
+        : `${known}Save it with: plants stores add ${word} ADDRESS. For a file called so: ./${word}`
+  const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
+  return new PlantsError('malformed', `There is no store called ${JSON.stringify(shorten(name))}${place}`, { hint })
 }
 
 function flagOf(store: string | undefined): string {

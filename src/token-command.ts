@@ -19,15 +19,18 @@ export async function runTokenCommand(command: string, settings: Settings, io: I
     })
   const text = await output(program, args, settings.opening.timeout, io, fail)
   const { token, expires } = read(text, fail)
-  if (expires !== undefined && Date.parse(expires) <= io.time()) {
-    throw fail(`printed a token that has expired, on ${expires}`, 'Renew it where the command takes it from')
+  if (expires !== undefined && expires.getTime() <= io.time()) {
+    throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')
   }
-  return { token, expires }
+  return { token, expires: expires?.toISOString() }
 }
 
 type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
 
 const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
+
+/** milliseconds that a timer can take */
+const longestTimer = 2 ** 31 - 1
 
 /** bytes of an answer */
 const longestAnswer = 65_536
@@ -37,7 +40,13 @@ async function output(program: string, args: string[], timeout: number, { env, s
   const { PLANTS_TOKEN, PLANTS_SERVE_TOKEN, ...others } = env
   const child = execa(program, args, {
     ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', buffer: false, encoding: 'buffer', reject: false },
-    ...{ env: others, extendEnv: false, timeout, cancelSignal: signal, forceKillAfterDelay: 500 },
+    ...{
+      env: others,
+      extendEnv: false,
+      timeout: Math.min(Math.max(timeout, 1), longestTimer),
+      cancelSignal: signal,
+      forceKillAfterDelay: 500,
+    },
   })
   const chunks: Buffer[] = []
   let length = 0
@@ -51,7 +60,10 @@ async function output(program: string, args: string[], timeout: number, { env, s
   signal.throwIfAborted()
   if (length > longestAnswer) throw fail('printed more than 64 KiB', checkCommand)
   if (timedOut) throw fail(`did not end within ${timeout / 1000} s`, 'If it needs longer, wait longer with --timeout 2m')
-  if (exitCode === 0) return Buffer.concat(chunks).toString()
+  if (exitCode === 0)
+    return Buffer.concat(chunks)
+      .toString()
+      .replace(/^\uFEFF/, '')
   const code = systemCode(cause)
   if (code !== undefined)
     throw fail(startFailures[code] ?? `could not be started: ${code}`, 'Check the name, or give its whole path', cause)
@@ -63,16 +75,19 @@ const startFailures: Record<string, string> = {
   EACCES: 'could not be started: this user may not run it',
 }
 
-function read(text: string, fail: Fail): { token: string; expires: string | undefined } {
+function read(text: string, fail: Fail): { token: string; expires: Date | undefined } {
   const fields = text.trimStart().startsWith('{') ? parse(text, fail) : { token: text.trim(), expires: undefined }
   const { token, expires } = fields
   if (typeof token !== 'string') throw fail('printed JSON without a token', checkCommand)
   const why = failureOf(token)
   if (why !== undefined) throw fail(token === '' ? 'printed nothing' : `printed a text that ${why}`, checkCommand)
   if (expires === undefined || expires === null) return { token, expires: undefined }
-  if (typeof expires === 'string' && /^\d{4}-\d\d-\d\d[Tt ]/.test(expires) && !Number.isNaN(Date.parse(expires))) return { token, expires }
+  const time = typeof expires === 'string' && rfc3339.test(expires) ? new Date(expires) : undefined
+  if (time !== undefined && !Number.isNaN(time.getTime())) return { token, expires: time }
   throw fail('printed "expires" that is no time', 'It must be a time such as 2026-01-02T03:04:05Z')
 }
+
+const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
 function parse(text: string, fail: Fail): { token?: unknown; expires?: unknown } {
   try {

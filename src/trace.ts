@@ -10,7 +10,7 @@ type Manner = Pick<Preferences, 'errors'>
 /** Tells what a run goes by, and where each value came from. */
 export function traceSettings({ file: { path }, origins, errors }: Preferences, io: Io): void {
   const manner = { errors }
-  say(io, manner, { verbose: 'settings', path }, [`* settings ${path}`])
+  say(io, manner, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
   for (const { name, value, source, place } of origins) {
     say(io, manner, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? presetOf(name)} (${place})`])
   }

@@ -34,7 +34,7 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
     case 'commander.unknownOption':
       return refuse(...explainFlag(quoted, argv, program, suggestion))
     case 'commander.unknownCommand':
-      return refuse(`Unknown command ${nameOf(quoted)}`, suggest(quoted) ?? suggestion)
+      return refuse(`Unknown command ${nameOf(quoted)}`, suggest(quoted, command, program) ?? suggestion)
     case 'commander.optionMissingArgument':
       return refuse(`${nameOf(quoted)} needs a value`)
     case 'commander.missingArgument':
@@ -46,31 +46,32 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
   }
 }
 
-/** What people type who know other programs. */
+/** What people type who know other programs; the first that there is at this place is suggested. */
 const meant = new Map([
-  ['--force', '--yes'],
-  ['--format', '--output'],
-  ['--json', '--output json'],
-  ['-f', '--file'],
-  ['-n', '--name'],
-  ['-o', '--output'],
-  ['-y', '--yes'],
-  ['add', 'create'],
-  ['set', 'config set'],
-  ['settings', 'config list'],
-  ['status', 'auth status'],
-  ['use', 'stores use'],
-  ['whoami', 'auth status'],
-  ['login', 'auth login'],
-  ['logout', 'auth logout'],
-  ['ls', 'list'],
-  ['new', 'create'],
-  ['remove', 'delete'],
-  ['rm', 'delete'],
-  ['server', 'serve'],
-  ['show', 'get'],
-  ['start', 'serve'],
-  ['version', '--version'],
+  ['--force', ['--yes']],
+  ['--format', ['--output']],
+  ['--json', ['--output json']],
+  ['-f', ['--file']],
+  ['-n', ['--name']],
+  ['-o', ['--output']],
+  ['-y', ['--yes']],
+  ['add', ['create']],
+  ['delete', ['remove', 'revoke', 'unset']],
+  ['login', ['auth login']],
+  ['logout', ['auth logout']],
+  ['ls', ['list']],
+  ['new', ['create', 'add']],
+  ['remove', ['delete', 'revoke', 'unset']],
+  ['rm', ['remove', 'delete', 'revoke', 'unset']],
+  ['server', ['serve']],
+  ['set', ['config set']],
+  ['settings', ['config list']],
+  ['show', ['get', 'list']],
+  ['start', ['serve']],
+  ['status', ['auth status']],
+  ['use', ['stores use']],
+  ['version', ['--version']],
+  ['whoami', ['auth status']],
 ])
 
 type Explained = [message: string, hint: string | undefined]
@@ -78,19 +79,24 @@ type Explained = [message: string, hint: string | undefined]
 function explainFlag(text: string, argv: string[], program: Command, suggestion: string | undefined): Explained {
   const flag = nameOf(text)
   const typed = typedCommand(argv, program)
-  const hasFlag = (command: Command, name = flag) => command.options.some((option) => option.long === name)
+  const hasFlag = (command: Command) => command.options.some((option) => option.long === flag)
   if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`, undefined]
   if (flag === '--token')
     return ['A token is not taken from the command line, where others can see it', 'Set PLANTS_TOKEN, or use: plants auth login']
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed)) return [`Unknown flag ${flag} before the command`, `Write it behind: plants ${pathOf(typed)} ${flag}`]
-  const other = meant.get(flag)?.split(' ')[0]
-  const isKnown = other !== undefined && (hasFlag(program, other) || hasFlag(typed, other))
-  return [`Unknown flag ${flag}`, isKnown ? suggest(flag) : suggestion]
+  return [`Unknown flag ${flag}`, suggest(flag, typed, program) ?? suggestion]
 }
 
-function suggest(word: string): string | undefined {
-  const other = meant.get(word)
+/** What a word or a flag probably means where it was typed. */
+function suggest(word: string, typed: Command, program: Command): string | undefined {
+  const isThere = (other: string) => {
+    const [first = ''] = other.split(' ')
+    if (first.startsWith('-')) return [program, typed].some(({ options }) => options.some(({ long }) => long === first))
+    const place = other.includes(' ') ? program : typed
+    return place.commands.some((command) => command.name() === first)
+  }
+  const other = meant.get(word)?.find(isThere)
   return other && `Did you mean ${other}?`
 }
 
@@ -99,7 +105,7 @@ function explainExcess(command: Command): Explained {
   const count = command.registeredArguments.length
   const excess = command.args[count] ?? ''
   if (name.startsWith('auth')) return [`${name} takes no argument`, 'A token is asked for, or read from stdin with --with-token']
-  const message = `${name} takes ${count === 0 ? 'no argument' : 'one argument'}, but got ${JSON.stringify(shorten(excess))}`
+  const message = `${name} takes ${['no argument', 'one argument', 'two arguments'][count]}, but got ${JSON.stringify(shorten(excess))}`
   const isSplitName = name === 'create' && !excess.startsWith('-')
   return [
     count === 0 ? message : `${message} besides`,

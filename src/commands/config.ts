@@ -59,7 +59,7 @@ interface Key {
 }
 
 async function get(name: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io)
+  const settings = await resolvePreferences(flags, io, { isMending: true })
   const entry = entriesOf(settings).find((candidate) => candidate.name === name)
   if (entry?.value === undefined) throw await noValue(name, settings)
   const isSeen = io.stdout.isTerminal && settings.errors === 'text'
@@ -75,7 +75,7 @@ async function noValue(name: string, settings: Preferences): Promise<PlantsError
 }
 
 async function set(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io)
+  const settings = await resolvePreferences(flags, io, { isMending: true })
   const key = await parseKey(name, settings)
   const value = await check(key, name, text, settings, io)
   await changeSettings(io, settings.timeout, (saved) => withValue(key, value, saved))
@@ -85,7 +85,7 @@ async function set(name: string, text: string, flags: GlobalFlags, io: Io): Prom
 }
 
 async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io)
+  const settings = await resolvePreferences(flags, io, { isMending: true })
   const key = await parseKey(name, settings)
   if (key.setting === 'address') {
     throw new PlantsError('malformed', 'A store is nothing without its address', {
@@ -98,7 +98,7 @@ async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
 }
 
 async function list(flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io)
+  const settings = await resolvePreferences(flags, io, { isMending: true })
   const entries = entriesOf(settings)
   const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
   await writeAnswer(io, text, 'Run it again')
@@ -140,14 +140,14 @@ async function tableOf(entries: Entry[], settings: Preferences, io: Io): Promise
 
 /** @throws {PlantsError} `malformed` for what is no setting, or not where it was looked for */
 async function parseKey(name: string, { file }: Preferences): Promise<Key> {
-  const [, store, ofStore] = /^stores\.([^.]*)\.(.*)$/s.exec(name) ?? []
+  const [, store, ofStore] = /^stores\.([^.]*)\.?(.*)$/s.exec(name) ?? []
   const setting = ofStore ?? name
   const scope = store === undefined ? 'user' : 'store'
   const allowed = settingNames.filter((candidate) => settingsTable[candidate].scopes.includes(scope))
   const names = store === undefined ? allowed : ['address' as const, ...allowed]
   const found = names.find((candidate) => candidate === setting)
   if (found === undefined) throw unknownSetting(name, setting, store, names)
-  if (store !== undefined && !Object.hasOwn(file.saved.stores ?? {}, store)) throw await unknownStore(store, name, file.saved)
+  if (store !== undefined && !Object.hasOwn(file.saved.stores ?? {}, store)) throw await unknownStore(store, file.saved)
   return { store, setting: found }
 }
 
@@ -172,7 +172,7 @@ async function check({ store, setting }: Key, name: string, text: string, { file
   if (setting === 'ca-cert') return checkCertificates(io.resolvePath(text))
   if (setting !== 'store' || text === 'local') return text
   if (!isStoreName(text)) return checkAddress(name, text, io)
-  if (!Object.hasOwn(file.saved.stores ?? {}, text)) throw await unknownStore(text, name, file.saved)
+  if (!Object.hasOwn(file.saved.stores ?? {}, text)) throw await unknownStore(text, file.saved)
   return text
 }
 

@@ -4,7 +4,7 @@ import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { type Style, styleFor, visible, writeAnswer } from '../output.js'
+import { redact, type Style, styleFor, visible, writeAnswer } from '../output.js'
 import { mayColor, outputFormat } from '../settings.js'
 
 export function defineDoctor(program: Command, io: Io): void {
@@ -22,7 +22,8 @@ async function doctor(flags: GlobalFlags, io: Io): Promise<void> {
   let failures = 0
   for await (const finding of examine(flags, io)) {
     if (finding.state === 'failed') failures += 1
-    await writeAnswer(io, output === 'json' ? `${toJson({ ...finding })}\n` : lineOf(finding, style), 'Run it again')
+    const text = output === 'json' ? `${toJson({ ...finding })}\n` : lineOf(finding, style)
+    await writeAnswer(io, redact(text, io), 'Run it again')
   }
   if (failures > 0) {
     throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'Each says what to do' })

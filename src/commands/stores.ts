@@ -144,7 +144,7 @@ async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const { saved } = settings.file
   const addresses = await addressesOf(saved, io)
   const address = addresses.get(name)
-  if (address === undefined) throw await unknownStore(name, 'The name', saved)
+  if (address === undefined) throw await unknownStore(name, saved)
   const { before, after } = await changeSettings(io, settings.timeout, (now) => without(name, addresses, now))
   const tokenRemoved = Object.hasOwn(before.tokens ?? {}, address) && !Object.hasOwn(after.tokens ?? {}, address)
   const rest = before.store === name ? '. Commands use the store local again' : ''

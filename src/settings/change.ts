@@ -28,13 +28,16 @@ import { readSettings, type SavedSettings, settingsPath } from './file.js'
  * @throws {PlantsError} `unwritable` when the file cannot be replaced, `malformed` when it is broken, `unavailable` when others took too long
  */
 export async function changeSettings(io: Io, timeout: number, change: (saved: SavedSettings) => SavedSettings): Promise<Change> {
+  const { saved: now } = await readSettings(io)
+  const then = change(now)
+  if (isEqual(now, then)) return { before: now, after: then }
   const path = await settingsPath(io)
   try {
     makeFolder(dirname(path))
     return await holdLock(join(dirname(path), 'settings.lock'), { timeout, clock: io }, async () => {
       const { saved: before } = await readSettings(io)
       const after = change(before)
-      replace(path, after)
+      if (!isEqual(before, after)) replace(path, after)
       return { before, after }
     })
   } catch (error) {
@@ -48,6 +51,10 @@ export async function changeSettings(io: Io, timeout: number, change: (saved: Sa
       cause: error,
     })
   }
+}
+
+function isEqual(before: SavedSettings, after: SavedSettings): boolean {
+  return JSON.stringify(before) === JSON.stringify(after)
 }
 
 interface Change {
@@ -86,7 +93,7 @@ function replace(path: string, settings: SavedSettings): void {
   const old = statSync(target, { throwIfNoEntry: false })
   if (old && (old.mode & 0o200) === 0) throw Object.assign(new Error('read-only'), { code: readOnly })
   removeLeftovers(target)
-  const folder = mkdtempSync(`${target}.`)
+  const folder = mkdtempSync(join(dirname(target), prefixFor(target)))
   try {
     const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
     conf.store = settings
@@ -110,6 +117,13 @@ function targetOf(path: string): string {
 
 /** What a process has left that was killed: with the lock held, nobody else is writing. */
 function removeLeftovers(target: string): void {
-  const names = readdirSync(dirname(target)).filter((name) => name.startsWith(`${basename(target)}.`) && /\.\w{6}$/.test(name))
-  for (const name of names) rmSync(join(dirname(target), name), { recursive: true, force: true })
+  const left = readdirSync(dirname(target), { withFileTypes: true }).filter(
+    (entry) => entry.isDirectory() && entry.name.startsWith(prefixFor(target)) && /-\w{6}$/.test(entry.name),
+  )
+  for (const { name } of left) rmSync(join(dirname(target), name), { recursive: true, force: true })
+}
+
+/** What the names of our folders beside a file begin with, and those of nobody else. */
+function prefixFor(target: string): string {
+  return `.${basename(target)}.plants-`
 }

@@ -31,8 +31,8 @@ export type SavedStore = z.infer<typeof storeSchema>
 
 /** The settings file as it was found. */
 export interface SettingsFile {
-  /** absolute */
-  path: string
+  /** absolute; undefined when there is no place for settings, as without a home directory */
+  path: string | undefined
   saved: SavedSettings
   /** what a person should mend, although it hinders nothing */
   complaints: string[]
@@ -50,7 +50,8 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
  * @throws {PlantsError} `malformed` for a file that is not as it should be; it stays as it is
  */
 export async function readSettings(io: Io): Promise<SettingsFile> {
-  const path = await settingsPath(io)
+  const path = await existingPlace(io)
+  if (path === undefined) return { path, saved: { version: 1 }, complaints: [] }
   try {
     const { bytes, stats } = readOwn(path, io)
     return { path, saved: parse(bytes, path), complaints: complaintsAbout(path, stats) }
@@ -59,6 +60,15 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     if (code === 'ENOENT' || code === 'ENOTDIR') return { path, saved: { version: 1 }, complaints: [] }
     if (code === undefined) throw error
     throw broken(path, `could not be read: ${code === 'EACCES' ? 'permission denied' : code}`, 'Change its permissions', error)
+  }
+}
+
+async function existingPlace(io: Io): Promise<string | undefined> {
+  try {
+    return await settingsPath(io)
+  } catch (error) {
+    if (!(error instanceof PlantsError) || io.env['PLANTS_CONFIG_DIR']) throw error
+    return undefined
   }
 }
 

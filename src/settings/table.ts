@@ -28,7 +28,7 @@ export const settingsTable = {
     'false',
     'send the token without TLS, also to other machines',
   ),
-  'token-command': row(undefined, undefined, ['store'], parseText, noValue('none'), 'a command that prints the token'),
+  'token-command': row(undefined, undefined, ['store'], parseCommand, noValue('none'), 'a command that prints the token'),
 }
 
 export type SettingName = keyof typeof settingsTable
@@ -53,6 +53,11 @@ export interface Setting<Value> {
   /** the value by default, or in words what holds without one */
   preset: string | { words: string }
   meaning: string
+}
+
+/** Reads a command: at least one word. */
+function parseCommand(source: string, text: string): string {
+  return parseText(source, text.trim())
 }
 
 /** What holds for a setting that has no value by default. */

@@ -1,8 +1,8 @@
-import { constants, existsSync, statfsSync } from 'node:fs'
+import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { SqliteStore } from '../sqlite.js'
 import type { FileAddress, FileReport, OpenOptions } from '../store.js'
-import { allows, isWritable } from './failure.js'
+import { allows, explainFailure, isWritable } from './failure.js'
 import { realPathOf } from './file.js'
 
 /** Looks at a store and at its place, and changes nothing. Throws what opening it to read throws. */
@@ -10,13 +10,23 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
   const store = await SqliteStore.openExisting(address, options)
   await store?.close()
   const path = realPathOf(address.path)
+  checkFolder(path, address)
   const place = existing(path)
   const { bavail, bsize, type } = statfsSync(place, { bigint: true })
   return {
     exists: store !== undefined,
-    isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK) && (address.isDefault || place === dirname(path)),
+    isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK),
     free: bavail * bsize,
     network: networks.get(type & 0xffffffffn),
+  }
+}
+
+/** Only the folder of the program's own place is made when it is not there. */
+function checkFolder(path: string, { isDefault }: FileAddress): void {
+  try {
+    if (!isDefault) statSync(dirname(path))
+  } catch (error) {
+    throw explainFailure(error, path)
   }
 }
 
