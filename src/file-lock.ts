@@ -1,7 +1,7 @@
 import { pathToFileURL } from 'node:url'
 import { PlantsError } from './errors.js'
-import { connect } from './stores/sqlite/driver.js'
-import { isBusy } from './stores/sqlite/failure.js'
+import { connect, type Database } from './stores/sqlite/driver.js'
+import { isBusy, isSqliteError } from './stores/sqlite/failure.js'
 import { makeFile } from './stores/sqlite/file.js'
 import { pause } from './stores/sqlite/lock.js'
 import type { Clock } from './stores/store.js'
@@ -20,7 +20,7 @@ export async function holdLock<T>(
   action: () => Promise<T>,
 ): Promise<T> {
   makeFile({ path, isDefault: false })
-  const db = connect(pathToFileURL(path).href, { readOnly: false })
+  const db = open(path)
   try {
     const start = clock.now()
     for (let tries = 0; ; tries += 1) {
@@ -28,7 +28,7 @@ export async function holdLock<T>(
         db.exec('BEGIN EXCLUSIVE')
         break
       } catch (error) {
-        if (!isBusy(error)) throw error
+        if (!isBusy(error)) throw unusable(error, path)
       }
       if (clock.now() - start >= timeout) throw inUse(path, timeout)
       await pause(tries, clock)
@@ -37,6 +37,22 @@ export async function holdLock<T>(
   } finally {
     db.close()
   }
+}
+
+function open(path: string): Database {
+  try {
+    return connect(pathToFileURL(path).href, { readOnly: false })
+  } catch (error) {
+    throw unusable(error, path)
+  }
+}
+
+function unusable(error: unknown, path: string): unknown {
+  if (!isSqliteError(error)) return error
+  return new PlantsError('unwritable', `The lock ${path} could not be taken: ${error.message}`, {
+    hint: 'Remove it, or change its permissions',
+    cause: error,
+  })
 }
 
 function inUse(path: string, timeout: number): PlantsError {

@@ -106,9 +106,14 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const used = settings.origins.find(({ name }) => name === 'store')?.value
   const saved = Object.entries(settings.file.saved.stores ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io))).name }
-  const rows = [local, ...saved.map(([name, store]) => ({ name, ...store }))].map((row) => ({ ...row, inUse: row.name === used }))
+  const rows = [local, ...saved.map(([name, store]) => fieldsOf(name, store))].map((row) => ({ ...row, inUse: row.name === used }))
   const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
   await writeAnswer(io, text, 'Run it again')
+}
+
+function fieldsOf(name: string, store: SavedStore) {
+  const { address, timeout } = store
+  return { name, address, timeout, 'ca-cert': store['ca-cert'], 'allow-http': store['allow-http'], 'token-command': store['token-command'] }
 }
 
 async function tableOf(rows: ({ name: string; inUse: boolean } & SavedStore)[], settings: Preferences, io: Io): Promise<string> {
@@ -118,7 +123,7 @@ async function tableOf(rows: ({ name: string; inUse: boolean } & SavedStore)[], 
     name,
     readable(address),
     Object.entries(others)
-      .map(([setting, value]) => `${readable(setting)}=${readable(String(value))}`)
+      .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${readable(String(value))}`))
       .join(', '),
   ])
   return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], cells, await styleFor(settings.colors(io.stdout)))

@@ -17,7 +17,7 @@ import Conf from 'conf'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
 import { holdLock } from '../file-lock.js'
 import type { Io } from '../io.js'
-import { readSettings, type SavedSettings, settingsPath } from './file.js'
+import { longestFile, readSettings, type SavedSettings, settingsPath } from './file.js'
 
 /**
  * Changes the settings file, for its owner alone. It is replaced as a whole, while a lock keeps all others from doing the
@@ -34,10 +34,12 @@ export async function changeSettings(io: Io, timeout: number, change: (saved: Sa
   const path = await settingsPath(io)
   try {
     makeFolder(dirname(path))
-    return await holdLock(join(dirname(path), 'settings.lock'), { timeout, clock: io }, async () => {
+    const target = targetOf(path)
+    return await holdLock(`${target}.lock`, { timeout, clock: io }, async () => {
+      belongToFolder(`${target}.lock`)
       const { saved: before } = await readSettings(io)
       const after = change(before)
-      if (!isEqual(before, after)) replace(path, after)
+      if (!isEqual(before, after)) replace(target, after)
       return { before, after }
     })
   } catch (error) {
@@ -68,7 +70,9 @@ const reasons: Record<string, string> = {
   EROFS: 'the disk is read-only',
   ENOSPC: 'no space left on the disk',
   EDQUOT: 'no space left for this user',
+  ENOENT: 'their folder is gone, or the one that a link leads to',
   ENOTDIR: 'what should be their folder is none',
+  ELOOP: 'their links lead in a circle',
   EBUSY: 'the file is mounted by itself',
   EREADONLY: 'the file is read-only',
 }
@@ -82,14 +86,20 @@ function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, 0o700)
     chmodSync(folder, 0o700) // whatever the umask takes away
+    belongToFolder(folder)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
 }
 
+/** What root makes among the files of a user, with `sudo`, is for that user. */
+function belongToFolder(path: string): void {
+  const { uid, gid } = statSync(dirname(path))
+  if (uid !== 0 && statSync(path).uid === 0) chownSync(path, uid, gid)
+}
+
 /** conf writes into a folder that nobody else can enter, or has made before; its file then takes the place of the old one. */
-function replace(path: string, settings: SavedSettings): void {
-  const target = targetOf(path)
+function replace(target: string, settings: SavedSettings): void {
   const old = statSync(target, { throwIfNoEntry: false })
   if (old && (old.mode & 0o200) === 0) throw Object.assign(new Error('read-only'), { code: readOnly })
   removeLeftovers(target)
@@ -97,23 +107,30 @@ function replace(path: string, settings: SavedSettings): void {
   try {
     const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
     conf.store = settings
-    if (old && old.uid !== statSync(conf.path).uid) chownSync(conf.path, old.uid, old.gid) // root, for whoever used sudo
+    if (statSync(conf.path).size > longestFile) {
+      throw new PlantsError('malformed', `The settings in ${target} would be larger than 1 MiB`, {
+        hint: 'Remove something from them first',
+      })
+    }
+    if (old && old.uid !== statSync(conf.path).uid) chownSync(conf.path, old.uid, old.gid)
     renameSync(conf.path, target)
+    belongToFolder(target)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
 }
 
 /** The file that a link leads to, which may not be there yet: people keep such files elsewhere, under version control. */
-function targetOf(path: string): string {
-  try {
-    return realpathSync(path)
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
-    const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true
-    return isLink ? resolve(dirname(path), readlinkSync(path)) : path
-  }
+function targetOf(path: string, links = 0): string {
+  const folder = realpathSync(dirname(path))
+  const place = join(folder, basename(path))
+  if (lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return place
+  if (links === mostLinks) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
+  return targetOf(resolve(folder, readlinkSync(place)), links + 1)
 }
+
+/** How many the system follows. */
+const mostLinks = 40
 
 /** What a process has left that was killed: with the lock held, nobody else is writing. */
 function removeLeftovers(target: string): void {

@@ -59,8 +59,19 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     const code = systemCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return { path, saved: { version: 1 }, complaints: [] }
     if (code === undefined) throw error
-    throw broken(path, `could not be read: ${code === 'EACCES' ? 'permission denied' : code}`, 'Change its permissions', error)
+    throw broken(
+      path,
+      `could not be read: ${unreadable[code] ?? code}`,
+      code === 'ELOOP' ? 'Mend the link' : 'Change its permissions',
+      error,
+    )
   }
+}
+
+const unreadable: Record<string, string> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  ELOOP: 'their links lead in a circle',
 }
 
 async function existingPlace(io: Io): Promise<string | undefined> {
@@ -73,7 +84,7 @@ async function existingPlace(io: Io): Promise<string | undefined> {
 }
 
 /** bytes of a settings file; nobody has that many stores */
-const longestFile = 1_048_576
+export const longestFile = 1_048_576
 
 function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not hold us
@@ -99,7 +110,7 @@ function parse(bytes: Buffer, path: string): SavedSettings {
     throw broken(path, `were written by a newer plants (version ${version})`, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
   }
   const parsed = schema.safeParse(value, { jitless: true })
-  if (parsed.success) return parsed.data
+  if (parsed.success) return value as SavedSettings // which keeps what the schema does not know, such as a key called __proto__
   throw broken(path, `are not right: ${parsed.error.issues.slice(0, 5).map(describe).join('; ')}`)
 }
 
