@@ -20,12 +20,14 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
   const trace = settings.isVerbose ? await import('./trace.js') : undefined
   trace?.traceToken(placeOf(found, settings), settings, io)
   if (isOpenToAll(address) && !settings.allowHttp) throw openToAll(address, settings)
+  const proxy = proxyFor(address, io)
+  if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
   return {
     token: found.token,
     tokenHint: tokenHints[found.source](settings),
     userAgent: `plants/${version}`,
     ca: settings.caCert && readCertificates(settings.caCert),
-    proxy: proxyFor(address, io),
+    proxy,
     notify: (text) => warnMeanwhile(io, text, settings),
     observer: trace?.observerOf(settings, io),
   }

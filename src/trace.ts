@@ -21,11 +21,17 @@ export function traceToken(place: string, manner: Manner, io: Io): void {
   say(io, manner, { verbose: 'token', place }, [`* token from ${place}`])
 }
 
+/** Tells which proxy is asked; its password stays out of it. */
+export function traceProxy(proxy: string, manner: Manner, io: Io): void {
+  const { host } = new URL(proxy)
+  say(io, manner, { verbose: 'proxy', host }, [`* proxy ${host}`])
+}
+
 /** Tells each request and each answer, in curl's signs: `>` went out, `<` came in. Tokens are left out. */
 export function observerOf(manner: Manner, io: Io): Observer {
   return {
     connected: (steps) => {
-      const names = { name: 'name', connect: 'connect', tls: 'TLS' } as const
+      const names = { name: 'name', connect: 'connect', tls: 'TLS', tunnel: 'tunnel' } as const
       const times = Object.entries(steps).map(([step, time]) => `${names[step as keyof typeof names]} ${ms(time)}`) // a Steps has these keys
       say(io, manner, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
     },
@@ -36,10 +42,16 @@ export function observerOf(manner: Manner, io: Io): Observer {
       const lines = [`> ${method} ${url}`, ...headerLines('>', shown), `> ${length} bytes`]
       say(io, manner, { verbose: 'request', method, address: url, headers: shown, bytes: length }, lines)
     },
-    answered: ({ status, headers, length }, times) => {
-      const lines = [`< ${status}`, ...headerLines('<', headers), `< ${length} bytes`]
-      const end = `* first byte ${ms(times.firstByte)}, whole answer ${ms(times.whole)}`
-      say(io, manner, { verbose: 'answer', status, headers, bytes: length, ...rounded(times) }, [...lines, end])
+    answered: ({ status, headers }, firstByte) => {
+      const lines = [`< ${status}`, ...headerLines('<', headers), `* first byte ${ms(firstByte)}`]
+      say(io, manner, { verbose: 'answer', status, headers, ...rounded({ firstByte }) }, lines)
+    },
+    ended: (length, whole) => {
+      say(io, manner, { verbose: 'end', bytes: length, ...rounded({ whole }) }, [`< ${length} bytes`, `* whole answer ${ms(whole)}`])
+    },
+    failed: (cause) => {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      say(io, manner, { verbose: 'failure', reason }, [`* failed: ${reason}`])
     },
   }
 }

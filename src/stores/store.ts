@@ -123,8 +123,11 @@ export interface Access {
 export interface Observer {
   connected(steps: Steps): void
   sent(request: { method: string; url: string; headers: Readonly<Record<string, string>>; length: number }): void
-  /** @param times milliseconds from the start of the request to the first byte of the answer, and to its end */
-  answered(answer: { status: number; headers: Headers; length: number }, times: { firstByte: number; whole: number }): void
+  /** The head of an answer has come, so many milliseconds after the request was made. */
+  answered(answer: { status: number; headers: Headers }, firstByte: number): void
+  /** The answer is whole, with so many bytes, so many milliseconds after the request was made. */
+  ended(length: number, whole: number): void
+  failed(cause: unknown): void
 }
 
 /** milliseconds that the steps of a connection took, those of them that there were */
@@ -132,6 +135,8 @@ export interface Steps {
   name?: number
   connect?: number
   tls?: number
+  /** through a proxy, with TLS behind it */
+  tunnel?: number
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>

@@ -59,9 +59,10 @@ export class Connection {
   send(request: Request, signal: AbortSignal): Promise<Answer> {
     const { origin, pathname } = this.#address.url
     const path = `${pathname.replace(/\/$/, '')}${request.path}`
-    this.#observer?.sent({ ...request, url: `${this.#address.name}${request.path}`, length: Buffer.byteLength(request.body ?? '') })
+    const shown = { ...request, url: `${this.#address.name}${request.path}`, length: Buffer.byteLength(request.body ?? '') }
+    const watch = this.#observer && { observer: this.#observer, request: shown }
     return new Promise((resolve, reject) => {
-      const reader = new Reader(signal, this.#observer, resolve, reject)
+      const reader = new Reader(signal, watch, resolve, reject)
       this.#dispatcher.dispatch({ ...request, origin, path, headersTimeout: 0, bodyTimeout: 0 }, reader)
     })
   }
@@ -83,21 +84,26 @@ async function dispatcherOf({ url, socketPath }: RemoteAddress, { ca, proxy }: A
 /** bytes of an answer that are read */
 const answerLimit = 1_048_576
 
+/** Who is told of a request, and what of it is shown. */
+interface Watch {
+  observer: Observer
+  request: Parameters<Observer['sent']>[0]
+}
+
 class Reader implements Dispatcher.DispatchHandler {
   readonly #signal: AbortSignal
-  readonly #observer: Observer | undefined
+  readonly #watch: Watch | undefined
   readonly #resolve: (answer: Answer) => void
   readonly #reject: (error: NoAnswer) => void
   readonly #start = performance.now()
-  #firstByte = 0
   readonly #chunks: Buffer[] = []
   #controller: Dispatcher.DispatchController | undefined
   #length = 0
   #head: Pick<Answer, 'status' | 'headers'> | undefined
 
-  constructor(signal: AbortSignal, observer: Observer | undefined, resolve: (answer: Answer) => void, reject: (error: NoAnswer) => void) {
+  constructor(signal: AbortSignal, watch: Watch | undefined, resolve: (answer: Answer) => void, reject: (error: NoAnswer) => void) {
     this.#signal = signal
-    this.#observer = observer
+    this.#watch = watch
     this.#resolve = resolve
     this.#reject = reject
     if (signal.aborted) queueMicrotask(this.#abort)
@@ -106,12 +112,13 @@ class Reader implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
+    this.#watch?.observer.sent(this.#watch.request)
     if (this.#signal.aborted) controller.abort(new Error('Too late'))
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
     this.#head = { status, headers }
-    this.#firstByte = performance.now()
+    this.#watch?.observer.answered(this.#head, this.#elapsed())
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -139,13 +146,17 @@ class Reader implements Dispatcher.DispatchHandler {
   #finish(isWhole: boolean): void {
     this.#leave()
     if (!this.#head) return
-    const times = { firstByte: this.#firstByte - this.#start, whole: performance.now() - this.#start }
-    this.#observer?.answered({ ...this.#head, length: this.#length }, times)
+    this.#watch?.observer.ended(this.#length, this.#elapsed())
     this.#resolve({ ...this.#head, body: Buffer.concat(this.#chunks), isWhole })
+  }
+
+  #elapsed(): number {
+    return performance.now() - this.#start
   }
 
   #fail(cause: unknown): void {
     this.#leave()
+    this.#watch?.observer.failed(cause)
     this.#reject(new NoAnswer(cause, this.#controller !== undefined && !isOfProxy(cause)))
   }
 

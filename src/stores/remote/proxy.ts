@@ -3,7 +3,7 @@ import connect from 'undici/lib/api/api-connect.js'
 import BaseDispatcher from 'undici/lib/dispatcher/dispatcher.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
-import type { Connect, Sockets } from './sockets.js'
+import type { Connect, Sockets, Tunnel } from './sockets.js'
 
 /** Connections that go through a proxy: TLS through a tunnel, plain HTTP as a request to the proxy. */
 export function proxyAgent(proxy: string, isSecure: boolean, tls: { ca?: string }, sockets: Sockets): Dispatcher {
@@ -12,5 +12,10 @@ export function proxyAgent(proxy: string, isSecure: boolean, tls: { ca?: string 
     const { connect: connectTo } = options as { connect: Connect } // which ProxyAgent has made
     return new Pool(origin, { connect: sockets.watch(connectTo) })
   }
-  return new ProxyAgent({ uri: proxy, requestTls: tls, proxyTls: tls, proxyTunnel: isSecure, clientFactory: watched })
+  const isTunnel = isSecure || proxy.startsWith('https:')
+  const factory = (origin: URL | string, options: object) => {
+    const { connect: connectTo } = options as { connect: Connect & Tunnel } // of ProxyAgent: one or the other
+    return new Pool(origin, { connect: isTunnel ? sockets.watchTunnel(connectTo) : sockets.watch(connectTo) })
+  }
+  return new ProxyAgent({ uri: proxy, requestTls: tls, proxyTls: tls, proxyTunnel: isTunnel, clientFactory: watched, factory })
 }

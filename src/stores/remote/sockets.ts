@@ -5,6 +5,8 @@ import type { Observer, Steps } from '../store.js'
 /** What makes a connection; undici's gives the socket at once, and tells when it is ready. */
 export type Connect = (...args: Parameters<buildConnector.connector>) => Socket
 
+export type Tunnel = (...args: Parameters<buildConnector.connector>) => void
+
 /** The sockets of a client. undici forgets those that are still being connected, and they would keep the process for 10 s. */
 export class Sockets {
   readonly #open = new Set<Socket>()
@@ -22,6 +24,21 @@ export class Sockets {
       skipInterim(socket)
       if (this.#observer) time(socket, 'servername' in options && options.protocol === 'https:', this.#observer)
       return socket
+    }
+  }
+
+  /** What makes a tunnel through a proxy tells no steps, and gives the socket when it is ready. */
+  watchTunnel(connect: Tunnel): Tunnel {
+    return (options, ready) => {
+      const start = performance.now()
+      return connect(options, (...result) => {
+        const [, socket] = result
+        if (socket) {
+          skipInterim(socket)
+          this.#observer?.connected({ tunnel: performance.now() - start })
+        }
+        ready(...result)
+      })
     }
   }
 
