@@ -2,10 +2,10 @@ import { PlantsError, shellWord } from './errors.js'
 import { type GlobalFlags, parseText } from './flags.js'
 import type { Io, Output } from './io.js'
 import { warn } from './output.js'
-import { shorten } from './plant.js'
-import { readSettings, type SavedSettings, type SettingsFile } from './settings/file.js'
-import { type SettingName, settingNames, settingsTable } from './settings/table.js'
-import { parseAddress } from './stores/open.js'
+import { readSettings, type SettingsFile } from './settings/file.js'
+import { findOrigin, type Origin, parsed, usableOrigin } from './settings/origin.js'
+import { isStoreName, namedStore, resolveStore } from './settings/store-name.js'
+import { settingNames, settingsTable } from './settings/table.js'
 import type { Access, Address, OpenOptions, RemoteAddress } from './stores/store.js'
 
 /** What a run goes by, whatever store it uses. */
@@ -44,20 +44,6 @@ export interface Settings extends Preferences {
   opening: OpenOptions
 }
 
-/** A value that a setting has. */
-export interface Origin {
-  name: SettingName
-  /** as it was given, or the default, if there is one */
-  value: string | undefined
-  source: Source
-  /** the source in words, as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
-  place: string
-  /** what `plants config` calls it, where it is saved */
-  key: string | undefined
-}
-
-export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
-
 /**
  * Finds out what this run goes by.
  *
@@ -66,9 +52,9 @@ export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
  */
 export async function resolveSettings(flags: GlobalFlags, io: Io, other?: string): Promise<Settings> {
   const file = await load(io)
-  const chosen = other === undefined ? find('store', { flags, io, file }) : named(other)
+  const chosen = other === undefined ? findOrigin('store', { flags, io, file }) : namedStore(other)
   const { store, storeName } = await resolveStore(chosen, file, io)
-  const origins = settingNames.map((name) => (name === 'store' ? chosen : find(name, { flags, io, file, storeName })))
+  const origins = settingNames.map((name) => (name === 'store' ? chosen : findOrigin(name, { flags, io, file, storeName })))
   const preferences = preferencesFrom(origins, flags, file, io)
   let access: Promise<Access> | undefined
   const settings: Settings = {
@@ -100,13 +86,17 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, other?: string
  */
 export async function resolvePreferences(flags: GlobalFlags, io: Io, { isMending = false } = {}): Promise<Preferences> {
   const file = await load(io)
-  const { value = '' } = find('store', { flags, io, file })
+  const { value = '' } = findOrigin('store', { flags, io, file })
   const storeName = isStoreName(value) && Object.hasOwn(file.saved.stores ?? {}, value) ? value : undefined
-  const origins = settingNames.map((name) => find(name, { flags, io, file, storeName }))
-  const usable = isMending ? origins.filter(isUsable) : origins
+  const origins = settingNames.map((name) => findOrigin(name, { flags, io, file, storeName }))
+  const usable = isMending ? origins.map(usableOrigin) : origins
   const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
   await tell(preferences, io)
   return preferences
+}
+
+function flagOf(store: string | undefined): string {
+  return store === undefined ? '' : ` --store${store.startsWith('-') ? '=' : ' '}${shellWord(store)}`
 }
 
 function preferencesFrom(origins: Origin[], flags: GlobalFlags, file: SettingsFile, io: Io): Preferences {
@@ -140,111 +130,6 @@ function hideTokens({ env, secrets }: Io): void {
   }
 }
 
-interface Sources {
-  flags: GlobalFlags
-  io: Io
-  file: SettingsFile
-  storeName?: string | undefined
-}
-
-/** The value of a setting from the first place that has one. */
-function find(name: SettingName, { flags, io, file: { saved, path }, storeName }: Sources): Origin {
-  const { flag, variable, scopes, preset } = settingsTable[name]
-  const given = flagValue(name, flags)
-  if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
-  const inVariable = variable === undefined ? undefined : io.env[variable]
-  if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
-  const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(saved.stores?.[storeName]?.[name]) : undefined
-  const key = `stores.${storeName}.${name}`
-  if (ofStore !== undefined) return { name, value: ofStore, source: 'store', place: `${key} in ${path}`, key }
-  const ofUser = scopes.includes('user') ? textOf(saved[name]) : undefined
-  if (ofUser !== undefined) return { name, value: ofUser, source: 'saved', place: `${name} in ${path}`, key: name }
-  return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default', key: undefined }
-}
-
-function flagValue(name: SettingName, { store, output, timeout, caCert, allowHttp }: GlobalFlags): string | undefined {
-  return textOf({ store, output, timeout, 'ca-cert': caCert, 'allow-http': allowHttp, 'token-command': undefined }[name])
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
-}
-
-/** The place of a store that was not given as a setting. */
-const askedFor = 'The store'
-
-/** The origin of another store than the one of this run, which somebody has named. */
-function named(value: string): Origin {
-  return { name: 'store', value, source: 'flag', place: askedFor, key: undefined }
-}
-
-function isUsable({ name, value, place, key }: Origin): boolean {
-  try {
-    if (key !== undefined && value !== undefined) settingsTable[name].parse(place, value)
-    return true
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    return false
-  }
-}
-
-/** What a setting was given, or its default, if it has one. */
-function parsed<Value>(name: SettingName, origins: Origin[], parse: (source: string, text: string) => Value): Value | undefined {
-  const origin = origins.find((candidate) => candidate.name === name)
-  if (origin?.value === undefined) return undefined
-  const { place, value, key } = origin
-  try {
-    return parse(place, value)
-  } catch (error) {
-    if (!(error instanceof PlantsError) || key === undefined) throw error
-    const hint = `Change it: plants config set ${key} VALUE. Or forget it: plants config unset ${key}`
-    throw new PlantsError('malformed', error.message, { hint, cause: error })
-  }
-}
-
-async function resolveStore(
-  origin: Origin,
-  { saved, path }: SettingsFile,
-  io: Io,
-): Promise<{ store: Address; storeName: string | undefined }> {
-  const { value = 'local', place } = origin
-  if (!isStoreName(value)) return { store: await parseAddress(value, place, placesOf(io)), storeName: undefined }
-  const known = Object.hasOwn(saved.stores ?? {}, value) ? saved.stores?.[value] : undefined
-  if (!known) throw await unknownStore(value, saved, origin)
-  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, placesOf(io)), storeName: value }
-}
-
-/** Where addresses lead to that are no absolute paths. */
-export function placesOf({ env, resolvePath, dataFolder }: Io): Parameters<typeof parseAddress>[2] {
-  return { resolvePath, dataFolder: async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder()) }
-}
-
-/** Whether a word can be the name of a store; any other is an address. */
-export function isStoreName(word: string): boolean {
-  return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
-}
-
-/** The error for a name that no store was saved under, and for what has named it, if that is not seen anyway. */
-export async function unknownStore(name: string, { stores = {} }: SavedSettings, origin?: Origin): Promise<PlantsError> {
-  const { nearest } = await import('./nearest.js')
-  const names = Object.keys(stores)
-  const guess = nearest(name, [...names, 'local'])
-  const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  const word = isStoreName(name) ? name : 'NAME'
-  const hint =
-    origin?.key !== undefined
-      ? `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
-      : guess
-        ? `Did you mean ${guess}?`
-        : `${known}Save it with: plants stores add ${word} ADDRESS. For a file called so: ./${word}`
-  const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
-  return new PlantsError('malformed', `There is no store called ${JSON.stringify(shorten(name))}${place}`, { hint })
-}
-
-function flagOf(store: string | undefined): string {
-  return store === undefined ? '' : ` --store${store.startsWith('-') ? '=' : ' '}${shellWord(store)}`
-}
-
 /**
  * How errors look, for an error that came before the settings were known, or because of them.
  *
@@ -253,7 +138,7 @@ function flagOf(store: string | undefined): string {
 export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   try {
     const file = await load(io)
-    const origin = find('output', { flags: given === undefined ? {} : { output: given }, io, file })
+    const origin = findOrigin('output', { flags: given === undefined ? {} : { output: given }, io, file })
     return parsed('output', [origin], settingsTable.output.parse) ?? 'text'
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error

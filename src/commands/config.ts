@@ -8,8 +8,10 @@ import { nearest } from '../nearest.js'
 import { readable, styleFor, writeAnswer } from '../output.js'
 import { changeSettings } from '../settings/change.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
+import type { Origin } from '../settings/origin.js'
+import { isStoreName, placesOf, unknownStore } from '../settings/store-name.js'
 import { presetOf, type SettingName, settingNames, settingsTable } from '../settings/table.js'
-import { isStoreName, type Origin, type Preferences, placesOf, resolvePreferences, unknownStore } from '../settings.js'
+import { type Preferences, resolvePreferences } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
 
 export function defineConfig(program: Command, io: Io): void {
