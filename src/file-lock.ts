@@ -1,8 +1,9 @@
+import { closeSync, fchmodSync, fchownSync, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { PlantsError } from './errors.js'
+import { PlantsError, systemCode } from './errors.js'
 import { connect, type Database } from './stores/sqlite/driver.js'
 import { isBusy, isSqliteError } from './stores/sqlite/failure.js'
-import { makeFile } from './stores/sqlite/file.js'
 import { pause } from './stores/sqlite/lock.js'
 import type { Clock } from './stores/store.js'
 
@@ -12,24 +13,18 @@ import type { Clock } from './stores/store.js'
  *
  * @param path the file, which is made when it is not there, and stays
  * @param timeout milliseconds that others may hold it
- * @throws {PlantsError} `unavailable` when they took longer; what the action throws, and the system's errors
+ * @throws {PlantsError} `unavailable` when they took longer, `unwritable` for a file that is no lock; what the action throws, and the system's errors
  */
 export async function holdLock<T>(
   path: string,
   { timeout, clock }: { timeout: number; clock: Clock },
   action: () => Promise<T>,
 ): Promise<T> {
-  makeFile({ path, isDefault: false })
+  makeLock(path)
   const db = open(path)
   try {
     const start = clock.now()
-    for (let tries = 0; ; tries += 1) {
-      try {
-        db.exec('BEGIN EXCLUSIVE')
-        break
-      } catch (error) {
-        if (!isBusy(error)) throw unusable(error, path)
-      }
+    for (let tries = 0; !take(db, path); tries += 1) {
       if (clock.now() - start >= timeout) throw inUse(path, timeout)
       await pause(tries, clock)
     }
@@ -39,19 +34,54 @@ export async function holdLock<T>(
   }
 }
 
+/** Whatever is there already is not opened here: closing it again would drop a lock of this process. */
+function makeLock(path: string): void {
+  try {
+    const fd = openSync(path, 'wx', 0o600)
+    fchmodSync(fd, 0o600) // whatever the umask takes away
+    giveToOwner(fd, statSync(dirname(path)))
+    closeSync(fd)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+    if (!lstatSync(path).isFile()) throw noLock(path, 'it is no file')
+  }
+}
+
+/** What root makes among the files of a user, with `sudo`, is for that user. */
+export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number }): void {
+  const isOfRoot = process.platform !== 'win32' && fstatSync(fd).uid === 0
+  if (isOfRoot && uid !== 0) fchownSync(fd, uid, gid)
+}
+
 function open(path: string): Database {
   try {
-    return connect(pathToFileURL(path).href, { readOnly: false })
+    const db = connect(pathToFileURL(path).href, { readOnly: false })
+    db.exec('PRAGMA journal_mode=MEMORY') // nothing is written, so nothing has to be taken back
+    return db
   } catch (error) {
     throw unusable(error, path)
   }
 }
 
+/** False while another process holds it. */
+function take(db: Database, path: string): boolean {
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+    return true
+  } catch (error) {
+    if (isBusy(error)) return false
+    throw unusable(error, path)
+  }
+}
+
 function unusable(error: unknown, path: string): unknown {
-  if (!isSqliteError(error)) return error
-  return new PlantsError('unwritable', `The lock ${path} could not be taken: ${error.message}`, {
+  return isSqliteError(error) ? noLock(path, error.message, error) : error
+}
+
+function noLock(path: string, why: string, cause?: unknown): PlantsError {
+  return new PlantsError('unwritable', `The lock ${path} could not be taken: ${why}`, {
     hint: 'Remove it, or change its permissions',
-    cause: error,
+    cause,
   })
 }
 

@@ -1,10 +1,12 @@
 import {
   chmodSync,
-  chownSync,
+  closeSync,
+  constants,
   existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
+  openSync,
   readdirSync,
   readlinkSync,
   realpathSync,
@@ -15,7 +17,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path'
 import Conf from 'conf'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
-import { holdLock } from '../file-lock.js'
+import { giveToOwner, holdLock } from '../file-lock.js'
 import type { Io } from '../io.js'
 import { longestFile, readSettings, type SavedSettings, settingsPath } from './file.js'
 
@@ -36,7 +38,6 @@ export async function changeSettings(io: Io, timeout: number, change: (saved: Sa
     makeFolder(dirname(path))
     const target = targetOf(path)
     return await holdLock(`${target}.lock`, { timeout, clock: io }, async () => {
-      belongToFolder(`${target}.lock`)
       const { saved: before } = await readSettings(io)
       const after = change(before)
       if (!isEqual(before, after)) replace(target, after)
@@ -86,16 +87,20 @@ function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, 0o700)
     chmodSync(folder, 0o700) // whatever the umask takes away
-    belongToFolder(folder)
+    give(folder, constants.O_DIRECTORY ?? 0)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
 }
 
-/** What root makes among the files of a user, with `sudo`, is for that user. */
-function belongToFolder(path: string): void {
-  const { uid, gid } = statSync(dirname(path))
-  if (uid !== 0 && statSync(path).uid === 0) chownSync(path, uid, gid)
+/** Gives what root has made, for a user with `sudo`, to whoever owns its place: never by way of a link, which that user could put there. */
+function give(path: string, kind: number, owner = statSync(dirname(path))): void {
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | kind)
+  try {
+    giveToOwner(fd, owner)
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** conf writes into a folder that nobody else can enter, or has made before; its file then takes the place of the old one. */
@@ -112,9 +117,8 @@ function replace(target: string, settings: SavedSettings): void {
         hint: 'Remove something from them first',
       })
     }
-    if (old && old.uid !== statSync(conf.path).uid) chownSync(conf.path, old.uid, old.gid)
+    give(conf.path, 0, old ?? statSync(dirname(target)))
     renameSync(conf.path, target)
-    belongToFolder(target)
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }
