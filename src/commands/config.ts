@@ -6,7 +6,6 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { nearest } from '../nearest.js'
 import { readable, styleFor, writeAnswer } from '../output.js'
-import { changeSettings } from '../settings/change.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
 import type { Origin } from '../settings/origin.js'
 import { isStoreName, placesOf, unknownStore } from '../settings/store-name.js'
@@ -80,7 +79,7 @@ async function set(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   const settings = await resolvePreferences(flags, io, { isMending: true })
   const key = await parseKey(name, settings)
   const value = await check(key, name, text, settings, io)
-  await changeSettings(io, settings.timeout, (saved) => withValue(key, value, saved))
+  await change(io, settings, (saved) => withValue(key, value, saved))
   const winner = settings.origins.find((origin) => origin.name === name && (origin.source === 'variable' || origin.source === 'flag'))
   const rest = winner && winner.source === 'variable' ? `. ${winner.place} is set, and wins over it` : ''
   await answer({ name, value }, `${name} is ${readable(String(value))} now${rest}`, settings, io)
@@ -94,7 +93,7 @@ async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
       hint: `Forget the store: plants stores remove ${key.store}`,
     })
   }
-  const { before, after } = await changeSettings(io, settings.timeout, (saved) => withValue(key, undefined, saved))
+  const { before, after } = await change(io, settings, (saved) => withValue(key, undefined, saved))
   const removed = JSON.stringify(before) !== JSON.stringify(after)
   await answer({ name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`, settings, io)
 }
@@ -209,4 +208,10 @@ function withField<Fields extends object>(fields: Fields, name: string, value: s
 
 async function answer(fields: object, text: string, settings: Preferences, io: Io): Promise<void> {
   await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${text}\n`, 'It is saved')
+}
+
+/** conf, which writes the file, is loaded only to write. */
+async function change(io: Io, { timeout }: Preferences, how: (saved: SavedSettings) => SavedSettings) {
+  const { changeSettings } = await import('../settings/change.js')
+  return changeSettings(io, timeout, how)
 }

@@ -5,7 +5,6 @@ import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer } from '../output.js'
-import { changeSettings } from '../settings/change.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
 import { isStoreName, placesOf, unknownStore } from '../settings/store-name.js'
 import { settingsTable } from '../settings/table.js'
@@ -58,7 +57,7 @@ async function add(name: string, text: string, flags: AddFlags, io: Io): Promise
   checkName(name)
   const address = await parseAddress(text, 'The address', placesOf(io))
   const store = savedStore(address, flags, io)
-  await changeSettings(io, settings.timeout, (saved) => {
+  await change(io, settings, (saved) => {
     if (Object.hasOwn(saved.stores ?? {}, name)) throw nameTaken(name, saved)
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
@@ -133,7 +132,7 @@ async function tableOf(rows: ({ name: string; inUse: boolean } & SavedStore)[], 
 async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   const chosen = await resolveSettings(flags, io, store)
-  await changeSettings(io, settings.timeout, ({ store: _, ...saved }) => {
+  await change(io, settings, ({ store: _, ...saved }) => {
     if (store === 'local') return saved
     if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
     if (Object.hasOwn(saved.stores ?? {}, store)) return { ...saved, store }
@@ -151,7 +150,7 @@ async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const addresses = await addressesOf(saved, io)
   const address = addresses.get(name)
   if (address === undefined) throw await unknownStore(name, saved)
-  const { before, after } = await changeSettings(io, settings.timeout, (now) => without(name, addresses, now))
+  const { before, after } = await change(io, settings, (now) => without(name, addresses, now))
   const tokenRemoved = Object.hasOwn(before.tokens ?? {}, address) && !Object.hasOwn(after.tokens ?? {}, address)
   const rest = before.store === name ? '. Commands use the store local again' : ''
   const text = `Forgot ${name}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(address)}${rest}`
@@ -185,4 +184,10 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
 
 async function answer(fields: object, text: string, settings: Preferences, io: Io): Promise<void> {
   await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${text}\n`, 'It is done')
+}
+
+/** conf, which writes the file, is loaded only to write. */
+async function change(io: Io, { timeout }: Preferences, how: (saved: SavedSettings) => SavedSettings) {
+  const { changeSettings } = await import('../settings/change.js')
+  return changeSettings(io, timeout, how)
 }

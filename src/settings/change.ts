@@ -95,6 +95,7 @@ function makeFolder(folder: string): void {
 
 /** Gives what root has made, for a user with `sudo`, to whoever owns its place: never by way of a link, which that user could put there. */
 function give(path: string, kind: number, owner = statSync(dirname(path))): void {
+  if (process.platform === 'win32') return
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | kind)
   try {
     giveToOwner(fd, owner)
