@@ -18,7 +18,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
   const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, settings.storeFlag)
   const trace = settings.isVerbose ? await import('./trace.js') : undefined
-  trace?.traceToken(placeOf(found, settings), settings, io)
+  trace?.traceToken(given ? 'this login' : placeOf(found, settings), settings, io)
   if (isOpenToAll(address) && !settings.allowHttp) throw openToAll(address, settings)
   const proxy = proxyFor(address, io)
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)

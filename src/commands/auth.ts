@@ -62,7 +62,7 @@ async function login(flags: LoginFlags, io: Io): Promise<void> {
   const savedAt = await saveToken(store, token, settings, io)
   const checked = verdict.state === 'accepted'
   if (!checked) await warn(io, `The token is saved, but could not be checked: ${verdict.error.message}`, settings)
-  const rest = settings.isOfRun && io.env['PLANTS_TOKEN'] ? '. PLANTS_TOKEN is still set, and wins over it' : ''
+  const rest = io.env['PLANTS_TOKEN']?.trim() ? '. PLANTS_TOKEN is still set, and wins over it' : ''
   const text = `Saved the token for ${calledBy(settings)}${checked ? ', which accepts it' : ''}${rest}`
   await answer({ ...namesOf(settings), source: 'file', savedAt, checked }, text, settings, io)
 }
@@ -76,7 +76,7 @@ async function logout(flags: GlobalFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
   const removed = await removeToken(store, settings, io)
   const others = [
-    io.env['PLANTS_TOKEN'] && 'PLANTS_TOKEN is still set',
+    io.env['PLANTS_TOKEN']?.trim() && 'PLANTS_TOKEN is still set',
     settings.tokenCommand && 'Its token command is still there',
   ].filter(Boolean)
   const rest = others.map((other) => `. ${other}`).join('')

@@ -30,7 +30,7 @@ export async function checkToken(address: RemoteAddress, access: Access, { timeo
   } catch (error) {
     if (!(error instanceof NoAnswer)) throw error
     clock.signal.throwIfAborted()
-    return unknown(error.isSent ? unanswered(address, error.cause) : unreached(address, access, error.cause))
+    return unknown(error.isSent ? unanswered(address, error.cause, 'the token') : unreached(address, access, error.cause))
   } finally {
     await connection.close()
   }

@@ -24,14 +24,18 @@ export function unreached(
   })
 }
 
-/** Says how a connection ended on which the plant was sent. */
-export function unanswered({ name, url }: RemoteAddress, cause: unknown): PlantsError {
+/**
+ * Says how a connection ended on which a request was sent.
+ *
+ * @param what it held, in words
+ */
+export function unanswered({ name, url }: RemoteAddress, cause: unknown, what = 'the plant'): PlantsError {
   const code = codeOf(cause)
   if (isNoHttp(cause)) {
     const guess = url.protocol === 'http:' ? '; perhaps it speaks TLS, and https:// is meant' : ''
     return new PlantsError('unusable', `${name} answered what is not HTTP/1.1${guess}`, { cause })
   }
-  return new PlantsError('unanswered', `${name} got the plant, but did not answer: ${endings[code] ?? textOf(cause)}`, { cause })
+  return new PlantsError('unanswered', `${name} got ${what}, but did not answer: ${endings[code] ?? textOf(cause)}`, { cause })
 }
 
 function isNoHttp(cause: unknown): boolean {

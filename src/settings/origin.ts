@@ -1,0 +1,84 @@
+import { PlantsError } from '../errors.js'
+import type { GlobalFlags } from '../flags.js'
+import type { Io } from '../io.js'
+import type { SettingsFile } from './file.js'
+import { type SettingName, settingsTable } from './table.js'
+
+/** A value that a setting has. */
+export interface Origin {
+  name: SettingName
+  /** as it was given, or the default, if there is one */
+  value: string | undefined
+  source: Source
+  /** the source in words, as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
+  place: string
+  /** what `plants config` calls it, where it is saved */
+  key: string | undefined
+}
+
+export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
+
+interface Sources {
+  flags: GlobalFlags
+  io: Io
+  file: SettingsFile
+  storeName?: string | undefined
+}
+
+/** The value of a setting from the first place that has one: flag > environment > with the store > for the user > default. */
+export function findOrigin(name: SettingName, { flags, io, file: { saved, path }, storeName }: Sources): Origin {
+  const { flag, variable, scopes } = settingsTable[name]
+  const given = flagValue(name, flags)
+  if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
+  const inVariable = variable === undefined ? undefined : io.env[variable]
+  if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
+  const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(saved.stores?.[storeName]?.[name]) : undefined
+  const key = `stores.${storeName}.${name}`
+  if (ofStore !== undefined) return { name, value: ofStore, source: 'store', place: `${key} in ${path}`, key }
+  const ofUser = scopes.includes('user') ? textOf(saved[name]) : undefined
+  if (ofUser !== undefined) return { name, value: ofUser, source: 'saved', place: `${name} in ${path}`, key: name }
+  return presetOrigin(name)
+}
+
+function presetOrigin(name: SettingName): Origin {
+  const { preset } = settingsTable[name]
+  return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default', key: undefined }
+}
+
+function flagValue(name: SettingName, { store, output, timeout, caCert, allowHttp }: GlobalFlags): string | undefined {
+  return textOf({ store, output, timeout, 'ca-cert': caCert, 'allow-http': allowHttp, 'token-command': undefined }[name])
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
+}
+
+/** The same value, or the default where what is saved is wrong: for the commands that can put it right. */
+export function usableOrigin(origin: Origin): Origin {
+  const { name, value, place, key } = origin
+  try {
+    if (key !== undefined && value !== undefined) settingsTable[name].parse(place, value)
+    return origin
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return presetOrigin(name)
+  }
+}
+
+/**
+ * What a setting was given, or its default, if it has one.
+ *
+ * @throws {PlantsError} `malformed` for a value that it cannot have
+ */
+export function parsed<Value>(name: SettingName, origins: Origin[], parse: (source: string, text: string) => Value): Value | undefined {
+  const origin = origins.find((candidate) => candidate.name === name)
+  if (origin?.value === undefined) return undefined
+  const { place, value, key } = origin
+  try {
+    return parse(place, value)
+  } catch (error) {
+    if (!(error instanceof PlantsError) || key === undefined) throw error
+    const hint = `Change it: plants config set ${key} VALUE. Or forget it: plants config unset ${key}`
+    throw new PlantsError('malformed', error.message, { hint, cause: error })
+  }
+}

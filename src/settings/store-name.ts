@@ -1,0 +1,59 @@
+import { PlantsError } from '../errors.js'
+import type { Io } from '../io.js'
+import { shorten } from '../plant.js'
+import { parseAddress } from '../stores/open.js'
+import type { Address } from '../stores/store.js'
+import type { SavedSettings, SettingsFile } from './file.js'
+import type { Origin } from './origin.js'
+
+/**
+ * The store that a setting leads to, and its name, if it was saved under one.
+ *
+ * @throws {PlantsError} `malformed` for an address that leads nowhere, and for a name that is not known
+ */
+export async function resolveStore(
+  origin: Origin,
+  { saved, path }: SettingsFile,
+  io: Io,
+): Promise<{ store: Address; storeName: string | undefined }> {
+  const { value = 'local', place } = origin
+  if (!isStoreName(value)) return { store: await parseAddress(value, place, placesOf(io)), storeName: undefined }
+  const known = Object.hasOwn(saved.stores ?? {}, value) ? saved.stores?.[value] : undefined
+  if (!known) throw await unknownStore(value, saved, origin)
+  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, placesOf(io)), storeName: value }
+}
+
+/** The place of a store that was named as an argument, not as a setting. */
+const askedFor = 'The store'
+
+/** The origin of such a store. */
+export function namedStore(value: string): Origin {
+  return { name: 'store', value, source: 'flag', place: askedFor, key: undefined }
+}
+
+/** Where addresses lead to that are no absolute paths. */
+export function placesOf({ env, resolvePath, dataFolder }: Io): Parameters<typeof parseAddress>[2] {
+  return { resolvePath, dataFolder: async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder()) }
+}
+
+/** Whether a word can be the name of a store; any other is an address. */
+export function isStoreName(word: string): boolean {
+  return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
+}
+
+/** The error for a name that no store was saved under, and for what has named it, if that is not seen anyway. */
+export async function unknownStore(name: string, { stores = {} }: SavedSettings, origin?: Origin): Promise<PlantsError> {
+  const { nearest } = await import('../nearest.js')
+  const names = Object.keys(stores)
+  const guess = nearest(name, [...names, 'local'])
+  const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
+  const word = isStoreName(name) ? name : 'NAME'
+  const hint =
+    origin?.key !== undefined
+      ? `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
+      : guess
+        ? `Did you mean ${guess}?`
+        : `${known}Save it with: plants stores add ${word} ADDRESS. For a file called so: ./${word}`
+  const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
+  return new PlantsError('malformed', `There is no store called ${JSON.stringify(shorten(name))}${place}`, { hint })
+}
