@@ -1,8 +1,6 @@
-import { X509Certificate } from 'node:crypto'
 import { version } from '../package.json'
 import { type Credential, findToken, noToken } from './credentials.js'
-import { PlantsError, systemCode } from './errors.js'
-import { readTextFile } from './input.js'
+import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
 import { warnMeanwhile } from './output.js'
 import type { Settings } from './settings.js'
@@ -26,7 +24,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
     token: found.token,
     tokenHint: tokenHints[found.source](settings),
     userAgent: `plants/${version}`,
-    ca: settings.caCert && readCertificates(settings.caCert),
+    ca: settings.caCert && (await import('./certificates.js')).readCertificates(settings.caCert),
     proxy,
     notify: (text) => warnMeanwhile(io, text, settings),
     observer: trace?.observerOf(settings, io),
@@ -98,24 +96,4 @@ export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
 /** Whether a host is this very machine, whatever the network says. */
 export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
-}
-
-/**
- * Reads PEM certificates.
- *
- * @param source where their file was named
- * @throws {PlantsError} `malformed`
- */
-export function readCertificates({ path, source }: { path: string; source: string }): string {
-  const hint = `Give a file of PEM certificates with ${source.startsWith('-') ? source : `ca-cert, which came from ${source}`}`
-  const text = readTextFile(path, hint)
-  const certificates = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []
-  if (certificates.length === 0) throw new PlantsError('malformed', `${path} holds no PEM certificate`, { hint })
-  try {
-    for (const certificate of certificates) new X509Certificate(certificate)
-    return text
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    throw new PlantsError('malformed', `${path} holds a certificate that is broken`, { hint, cause: error })
-  }
 }

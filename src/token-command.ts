@@ -1,8 +1,9 @@
 import { execa, parseCommandString } from 'execa'
-import { type Credential, failureOf } from './credentials.js'
+import type { Credential } from './credentials.js'
 import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import type { Settings } from './settings.js'
+import { failureOf } from './token.js'
 
 /**
  * Runs the command that prints a store's token: its words are split as execa does, no shell reads them, and nothing is on its

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { accessTo } from '../access.js'
-import { type Credential, checkToken, findToken, noToken, removeToken, saveToken } from '../credentials.js'
+import { type Credential, findToken, noToken, removeToken, saveToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { readText } from '../input.js'
@@ -11,6 +11,7 @@ import type { SavedSettings } from '../settings/file.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { checkToken as checkTokenAt } from '../stores/open.js'
 import type { RemoteAddress } from '../stores/store.js'
+import { checkToken } from '../token.js'
 
 interface LoginFlags extends GlobalFlags {
   withToken?: boolean
@@ -102,24 +103,29 @@ interface Status {
 
 async function status(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
-  const own = settings.store.kind === 'remote' ? [await statusOf(settings, settings.store, io)] : []
+  if (flags.store !== undefined && settings.store.kind !== 'remote') throw takesNoToken(settings)
+  const own = await ownStatus(settings, io)
   const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
-  const all = [...own, ...others]
-  if (flags.store !== undefined && own.length === 0) throw takesNoToken(settings)
-  const text =
-    settings.output === 'json' ? all.map((line) => `${toJson(line)}\n`).join('') : all.map((line) => sentence(line, settings)).join('')
-  if (all.length > 0) await writeAnswer(io, text, 'Run it again')
+  const all = [...(own instanceof PlantsError ? [] : own), ...others]
+  const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : sentence(line, settings)))
+  if (lines.length > 0) await writeAnswer(io, lines.join(''), 'Run it again')
+  if (own instanceof PlantsError) throw own
   const missing = own[0]?.source === 'none' || !all.some(({ source }) => source !== 'none')
   if (missing && settings.store.kind === 'remote') throw noToken(settings.store, settings.storeFlag)
-  if (missing)
-    throw new PlantsError('unauthorized', 'No store has a token', {
-      hint: 'Save one with: plants auth login --store https://plants.example.com',
-    })
+  const hint = 'Save one with: plants auth login --store https://plants.example.com'
+  if (missing) throw new PlantsError('unauthorized', 'No store has a token', { hint })
 }
 
-async function statusOf(settings: Settings, store: RemoteAddress, io: Io): Promise<Status> {
-  const { source = 'none' as const, savedAt, expires } = (await findToken(store, settings, io)) ?? {}
-  return { ...namesOf(settings), source, savedAt, expires }
+/** The store of this run, if it takes a token; or why its token command has none, which hides nothing of the other stores. */
+async function ownStatus(settings: Settings, io: Io): Promise<Status[] | PlantsError> {
+  if (settings.store.kind !== 'remote') return []
+  try {
+    const { source = 'none' as const, savedAt, expires } = (await findToken(settings.store, settings, io)) ?? {}
+    return [{ ...namesOf(settings), source, savedAt, expires }]
+  } catch (error) {
+    if (error instanceof PlantsError && error.kind === 'unauthorized') return error
+    throw error
+  }
 }
 
 /** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { readCertificates } from '../access.js'
+import { readCertificates } from '../certificates.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { isOpenToAll, readCertificates } from '../access.js'
+import { readCertificates } from '../certificates.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -61,6 +61,7 @@ async function add(name: string, text: string, flags: AddFlags, io: Io): Promise
     if (Object.hasOwn(saved.stores ?? {}, name)) throw nameTaken(name, saved)
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
+  const { isOpenToAll } = await import('../access.js')
   if (address.kind === 'remote' && isOpenToAll(address) && !store['allow-http']) {
     const hint = `plants config set stores.${name}.allow-http true`
     await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
