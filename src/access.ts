@@ -2,6 +2,7 @@ import { version } from '../package.json'
 import { type Credential, findToken, noToken } from './credentials.js'
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
+import { isLoopback } from './loopback.js'
 import { warnMeanwhile } from './output.js'
 import type { Settings } from './settings.js'
 import type { Access, RemoteAddress } from './stores/store.js'
@@ -91,9 +92,4 @@ function variable(name: string, { env }: Io): string {
 /** Whether a token would go over a network for all to read. */
 export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
   return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
-}
-
-/** Whether a host is this very machine, whatever the network says. */
-export function isLoopback(hostname: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 }
