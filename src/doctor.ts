@@ -4,6 +4,7 @@ import { PlantsError } from './errors.js'
 import type { GlobalFlags } from './flags.js'
 import type { Io } from './io.js'
 import { readSettings, type SettingsFile } from './settings/file.js'
+import { namedStores } from './settings/store-name.js'
 import { resolveSettings, type Settings } from './settings.js'
 import { checkToken, describeSqlite, inspectFile } from './stores/open.js'
 import type { FileAddress, RemoteAddress } from './stores/store.js'
@@ -40,7 +41,7 @@ async function sqlite(): Promise<Finding> {
 }
 
 function settings({ path, saved, complaints }: SettingsFile): Finding {
-  const counts = `${Object.keys(saved.stores ?? {}).length} stores, ${Object.keys(saved.tokens ?? {}).length} tokens`
+  const counts = `${namedStores(saved).length} stores, ${Object.keys(saved.tokens ?? {}).length} tokens`
   if (complaints.length === 0) return ok('settings', `${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
   const [message, hint] = [complaints.map(beforeHint).join('; '), complaints.map(hintIn).join('; ')]
   return { check: 'settings', state: 'warning', message, hint }
@@ -59,7 +60,7 @@ async function* stores({ saved }: SettingsFile, flags: GlobalFlags, io: Io): Asy
   const own = await attempt('store', () => resolveSettings(flags, io))
   yield await examineStore(own, io)
   const done = 'value' in own ? own.value : undefined
-  for (const name of ['local', ...Object.keys(saved.stores ?? {})].filter((other) => other !== done?.storeName)) {
+  for (const name of ['local', ...namedStores(saved).map(([name]) => name)].filter((other) => other !== done?.storeName)) {
     const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, name))
     const isDone = name === 'local' && 'value' in other && other.value.store.name === done?.store.name
     if (!isDone) yield await examineStore(other, io)

@@ -56,6 +56,7 @@ const meant = new Map([
   ['-o', ['--output']],
   ['-y', ['--yes']],
   ['add', ['create']],
+  ['create', ['add']],
   ['delete', ['remove', 'revoke', 'unset']],
   ['login', ['auth login']],
   ['logout', ['auth logout']],

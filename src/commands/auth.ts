@@ -8,6 +8,7 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, warn, writeAnswer } from '../output.js'
 import type { SavedSettings } from '../settings/file.js'
+import { namedStores } from '../settings/store-name.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { checkToken as checkTokenAt } from '../stores/open.js'
 import type { RemoteAddress } from '../stores/store.js'
@@ -130,7 +131,7 @@ async function ownStatus(settings: Settings, io: Io): Promise<Status[] | PlantsE
 
 /** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */
 async function otherStatuses({ storeName, store, file: { saved } }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
-  const names = Object.keys(saved.stores ?? {}).filter((name) => name !== storeName)
+  const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
   const resolved = await Promise.all(names.map((name) => resolveSettings(flags, io, name)))
   const named = resolved.flatMap((other) => (other.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
   const known = [store.name, ...named.map(({ address }) => address)]

@@ -8,7 +8,7 @@ import { nearest } from '../nearest.js'
 import { readable, styleFor, writeAnswer } from '../output.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
 import type { Origin } from '../settings/origin.js'
-import { isStoreName, placesOf, unknownStore } from '../settings/store-name.js'
+import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
 import { presetOf, type SettingName, settingNames, settingsTable } from '../settings/table.js'
 import { type Preferences, resolvePreferences } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
@@ -120,7 +120,7 @@ interface Entry {
 /** All settings as they are for the store of this run, and those that are saved with any store. */
 function entriesOf({ origins, file }: Preferences): Entry[] {
   const own = origins.map(({ name, value, source }) => ({ name, value, source, meaning: settingsTable[name].meaning }))
-  const saved = Object.entries(file.saved.stores ?? {}).flatMap(([store, fields]) => storeEntries(store, fields))
+  const saved = namedStores(file.saved).flatMap(([store, fields]) => storeEntries(store, fields))
   return [...own, ...saved]
 }
 

@@ -6,9 +6,9 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer } from '../output.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
-import { isStoreName, placesOf, unknownStore } from '../settings/store-name.js'
+import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
 import { settingsTable } from '../settings/table.js'
-import { type Preferences, resolvePreferences, resolveSettings } from '../settings.js'
+import { type Preferences, resolvePreferences, resolveSettings, type Settings } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
 import type { Address } from '../stores/store.js'
 
@@ -105,7 +105,7 @@ function savedStore(address: Address, { timeout, caCert, allowHttp, tokenCommand
 async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   const used = settings.origins.find(({ name }) => name === 'store')?.value
-  const saved = Object.entries(settings.file.saved.stores ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io))).name }
   const rows = [local, ...saved.map(([name, store]) => fieldsOf(name, store))].map((row) => ({ ...row, inUse: row.name === used }))
   const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
@@ -121,7 +121,7 @@ async function tableOf(rows: ({ name: string; inUse: boolean } & SavedStore)[], 
   const { textTable } = await import('../table.js')
   const cells = rows.map(({ name, inUse, address, ...others }) => [
     inUse ? '*' : '',
-    name,
+    readable(name),
     readable(address),
     Object.entries(others)
       .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${readable(String(value))}`))
@@ -142,19 +142,26 @@ async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
   const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
   if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
   const text = `From now on commands use ${readable(store)}${chosen.store.name === store ? '' : `, ${readable(chosen.store.name)}`}`
-  await answer({ name: store, address: chosen.store.name, inUse: !winner }, text, settings, io)
+  await answer({ ...fieldsOfChosen(store, chosen), inUse: !winner }, text, settings, io)
+}
+
+function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
+  const saved = storeName === undefined ? undefined : file.saved.stores?.[storeName]
+  return saved === undefined ? { name, address: store.name } : fieldsOf(name, saved)
 }
 
 async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   const { saved } = settings.file
+  if (name === 'local')
+    throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })
   const addresses = await addressesOf(saved, io)
   const address = addresses.get(name)
   if (address === undefined) throw await unknownStore(name, saved)
   const { before, after } = await change(io, settings, (now) => without(name, addresses, now))
   const tokenRemoved = Object.hasOwn(before.tokens ?? {}, address) && !Object.hasOwn(after.tokens ?? {}, address)
   const rest = before.store === name ? '. Commands use the store local again' : ''
-  const text = `Forgot ${name}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(address)}${rest}`
+  const text = `Forgot ${readable(name)}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(address)}${rest}`
   await answer({ name, address, removed: true, tokenRemoved }, text, settings, io)
 }
 

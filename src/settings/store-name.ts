@@ -3,7 +3,7 @@ import type { Io } from '../io.js'
 import { shorten } from '../plant.js'
 import { parseAddress } from '../stores/open.js'
 import type { Address } from '../stores/store.js'
-import type { SavedSettings, SettingsFile } from './file.js'
+import type { SavedSettings, SavedStore, SettingsFile } from './file.js'
 import type { Origin } from './origin.js'
 
 /**
@@ -41,19 +41,30 @@ export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
+/** The saved stores. What a hand has written under another kind of word is no store: nothing could call it. */
+export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
+  return Object.entries(stores).filter(([name]) => isStoreName(name))
+}
+
 /** The error for a name that no store was saved under, and for what has named it, if that is not seen anyway. */
-export async function unknownStore(name: string, { stores = {} }: SavedSettings, origin?: Origin): Promise<PlantsError> {
-  const { nearest } = await import('../nearest.js')
-  const names = Object.keys(stores)
-  const guess = nearest(name, [...names, 'local'])
-  const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  const word = isStoreName(name) ? name : 'NAME'
-  const hint =
-    origin?.key !== undefined
-      ? `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
-      : guess
-        ? `Did you mean ${guess}?`
-        : `${known}Save it with: plants stores add ${word} ADDRESS. For a file called so: ./${word}`
+export async function unknownStore(name: string, saved: SavedSettings, origin?: Origin): Promise<PlantsError> {
   const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
-  return new PlantsError('malformed', `There is no store called ${JSON.stringify(shorten(name))}${place}`, { hint })
+  const message = `There is no store called ${JSON.stringify(shorten(name))}${place}`
+  return new PlantsError('malformed', message, {
+    hint: await hintFor(
+      name,
+      namedStores(saved).map(([known]) => known),
+      origin,
+    ),
+  })
+}
+
+async function hintFor(name: string, names: string[], origin: Origin | undefined): Promise<string> {
+  const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
+  if (origin?.key !== undefined) return `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
+  const { nearest } = await import('../nearest.js')
+  const guess = nearest(name, origin === undefined ? names : [...names, 'local'])
+  if (guess !== undefined) return `Did you mean ${guess}?`
+  if (origin === undefined) return `${known}See: plants stores list`
+  return `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`
 }
