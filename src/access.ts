@@ -25,7 +25,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
     token: found.token,
     tokenHint: tokenHints[found.source](settings),
     userAgent: `plants/${version}`,
-    ca: settings.caCert && (await import('./certificates.js')).readCertificates(settings.caCert),
+    ca: settings.caCert && (await import('./certificates.js')).readCertificates(settings.caCert.path, settings.caCert.source),
     proxy,
     notify: (text) => warnMeanwhile(io, text, settings),
     observer: trace?.observerOf(settings, io),

@@ -5,11 +5,12 @@ import { readTextFile } from './input.js'
 /**
  * Reads PEM certificates.
  *
- * @param source where their file was named
+ * @param path absolute
+ * @param source where it was named, if that was not just now
  * @throws {PlantsError} `malformed`
  */
-export function readCertificates({ path, source }: { path: string; source: string }): string {
-  const hint = `Give a file of PEM certificates with ${source.startsWith('-') ? source : `ca-cert, which came from ${source}`}`
+export function readCertificates(path: string, source?: string): string {
+  const hint = `Give a file of PEM certificates${source === undefined ? '' : source.startsWith('-') ? ` with ${source}` : `. This one came from ${source}`}`
   const text = readTextFile(path, hint)
   const certificates = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []
   if (certificates.length === 0) throw new PlantsError('malformed', `${path} holds no PEM certificate`, { hint })

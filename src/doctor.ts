@@ -97,6 +97,12 @@ async function examineFile(check: string, address: FileAddress, of: Settings): P
 }
 
 async function examineRemote(check: string, address: RemoteAddress, of: Settings, io: Io): Promise<Finding> {
+  if (!of.isOfRun && of.tokenCommand !== undefined) {
+    return ok(
+      check,
+      `${address.name}: not asked, because its token comes from a command, which may ask for something. See: plants doctor${of.storeFlag}`,
+    )
+  }
   const access = await attempt(check, () => accessTo(address, of, io))
   if ('finding' in access) return of.isOfRun ? access.finding : { ...access.finding, state: 'warning' }
   const verdict = await checkToken(address, access.value, of.opening)

@@ -55,9 +55,7 @@ export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number
 
 function open(path: string): Database {
   try {
-    const db = connect(pathToFileURL(path).href, { readOnly: false })
-    db.exec('PRAGMA journal_mode=MEMORY') // nothing is written, so nothing has to be taken back
-    return db
+    return connect(pathToFileURL(path).href, { readOnly: false })
   } catch (error) {
     throw unusable(error, path)
   }
@@ -66,7 +64,7 @@ function open(path: string): Database {
 /** False while another process holds it. */
 function take(db: Database, path: string): boolean {
   try {
-    db.exec('BEGIN EXCLUSIVE')
+    db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE') // nothing is written, so nothing could have to be taken back
     return true
   } catch (error) {
     if (isBusy(error)) return false

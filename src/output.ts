@@ -114,9 +114,11 @@ export async function writeAside(io: Io, text: string): Promise<void> {
   }
 }
 
-/** Puts `***` for every secret in a text, also where JSON has escaped it, or only its beginning is shown. */
+/** Puts `***` for every secret in a text, also where JSON or a URL has escaped it, or only its beginning is shown. */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
-  const forms = new Set([...secrets].filter(isSecret).flatMap((secret) => [secret, JSON.stringify(secret).slice(1, -1)]))
+  const forms = new Set(
+    [...secrets].filter(isSecret).flatMap((secret) => [secret, escaped(secret), escaped(escaped(secret)), encodeURIComponent(secret)]),
+  )
   return [...forms].toSorted((a, b) => b.length - a.length).reduce(hide, text)
 }
 
@@ -125,8 +127,12 @@ function isSecret(text: string): boolean {
   return text.length > 3
 }
 
+function escaped(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
+}
+
 /** characters of a secret that give it away; of a longer one, a beginning of so many */
-const telling = 12
+const telling = 8
 
 function hide(text: string, secret: string): string {
   const [before = '', ...rest] = text.split(secret.slice(0, telling))

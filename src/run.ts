@@ -28,6 +28,7 @@ const commands: Record<string, () => Promise<(program: Command, io: Io) => void>
  * @returns the exit code of the contract's table; it never throws
  */
 export async function run(argv: string[], io: Io): Promise<number> {
+  hideTokens(io)
   try {
     await dispatch(argv, io)
     return 0
@@ -39,6 +40,14 @@ export async function run(argv: string[], io: Io): Promise<number> {
       colors: (stream) => mayColor(stream, { color: !argv.includes('--no-color') }, io),
     })
     return failure.exitCode
+  }
+}
+
+/** Before anything can be said about them. */
+function hideTokens({ env, secrets }: Io): void {
+  for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
+    const token = env[name]?.trim()
+    if (token) secrets.add(token)
   }
 }
 

@@ -51,10 +51,12 @@ export interface Settings extends Preferences {
  * @throws {PlantsError} `malformed` for a value that a setting cannot have, and for a settings file that is broken
  */
 export async function resolveSettings(flags: GlobalFlags, io: Io, other?: string): Promise<Settings> {
-  const file = await load(io)
+  const file = await readSettings(io)
   const chosen = other === undefined ? findOrigin('store', { flags, io, file }) : namedStore(other)
   const { store, storeName } = await resolveStore(chosen, file, io)
-  const origins = settingNames.map((name) => (name === 'store' ? chosen : findOrigin(name, { flags, io, file, storeName })))
+  const origins = settingNames.map((name) =>
+    name === 'store' ? chosen : findOrigin(name, { flags, io, file, storeName, isOther: other !== undefined }),
+  )
   const preferences = preferencesFrom(origins, flags, file, io)
   let access: Promise<Access> | undefined
   const settings: Settings = {
@@ -85,7 +87,7 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, other?: string
  * @param options.isMending leaves out what is saved and wrong, for the commands that can put it right
  */
 export async function resolvePreferences(flags: GlobalFlags, io: Io, { isMending = false } = {}): Promise<Preferences> {
-  const file = await load(io)
+  const file = await readSettings(io)
   const { value = '' } = findOrigin('store', { flags, io, file })
   const storeName = isStoreName(value) && Object.hasOwn(file.saved.stores ?? {}, value) ? value : undefined
   const origins = settingNames.map((name) => findOrigin(name, { flags, io, file, storeName }))
@@ -117,19 +119,6 @@ async function tell(preferences: Preferences, io: Io): Promise<void> {
   if (preferences.isVerbose) (await import('./trace.js')).traceSettings(preferences, io)
 }
 
-/** Reads the settings file. What may be a secret is hidden before anything can be said about it. */
-async function load(io: Io): Promise<SettingsFile> {
-  hideTokens(io)
-  return readSettings(io)
-}
-
-function hideTokens({ env, secrets }: Io): void {
-  for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
-    const token = env[name]?.trim()
-    if (token) secrets.add(token)
-  }
-}
-
 /**
  * How errors look, for an error that came before the settings were known, or because of them.
  *
@@ -137,7 +126,7 @@ function hideTokens({ env, secrets }: Io): void {
  */
 export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   try {
-    const file = await load(io)
+    const file = await readSettings(io)
     const origin = findOrigin('output', { flags: given === undefined ? {} : { output: given }, io, file })
     return parsed('output', [origin], settingsTable.output.parse) ?? 'text'
   } catch (error) {

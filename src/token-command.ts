@@ -7,23 +7,34 @@ import { failureOf } from './token.js'
 
 /**
  * Runs the command that prints a store's token: its words are split as execa does, no shell reads them, and nothing is on its
- * stdin, which may hold a plant. It prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). What it says on stderr is passed through.
+ * stdin, which may hold a plant. PLANTS_TOKEN_FOR is the address of the store. It prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). What it says on stderr is passed through.
  *
  * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
  */
 export async function runTokenCommand(command: string, settings: Settings, io: Io): Promise<Pick<Credential, 'token' | 'expires'>> {
   const [program = '', ...args] = parseCommandString(command)
+  const address = settings.store.name
   const fail = (why: string, hint: string, cause?: unknown) =>
     new PlantsError('unauthorized', `The token command of ${settings.storeName ?? settings.store.name} (${program}) ${why}`, {
       hint,
       cause,
     })
-  const text = await output(program, args, settings.opening.timeout, io, fail)
+  if (io.env['PLANTS_TOKEN_FOR'] === address)
+    throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
+  const { PLANTS_TOKEN, PLANTS_SERVE_TOKEN, ...others } = io.env
+  const env = { ...others, PLANTS_TOKEN_FOR: address }
+  const text = await output([program, ...args], { env, signal: io.signal, timeout: settings.opening.timeout }, fail)
   const { token, expires } = read(text, fail)
   if (expires !== undefined && expires.getTime() <= io.time()) {
     throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')
   }
   return { token, expires: expires?.toISOString() }
+}
+
+interface Running {
+  env: Io['env']
+  signal: AbortSignal
+  timeout: number
 }
 
 type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
@@ -37,12 +48,11 @@ const longestTimer = 2 ** 31 - 1
 const longestAnswer = 65_536
 
 /** What the command prints until it ends; a process that it leaves behind may keep its stdout open, and is not waited for. */
-async function output(program: string, args: string[], timeout: number, { env, signal }: Io, fail: Fail): Promise<string> {
-  const { PLANTS_TOKEN, PLANTS_SERVE_TOKEN, ...others } = env
+async function output([program = '', ...args]: string[], { env, signal, timeout }: Running, fail: Fail): Promise<string> {
   const child = execa(program, args, {
     ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', buffer: false, encoding: 'buffer', reject: false },
     ...{
-      env: others,
+      env,
       extendEnv: false,
       timeout: Math.min(Math.max(timeout, 1), longestTimer),
       cancelSignal: signal,

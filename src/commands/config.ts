@@ -10,7 +10,7 @@ import { type SavedSettings, type SavedStore, settingsPath } from '../settings/f
 import type { Origin } from '../settings/origin.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
 import { presetOf, type SettingName, settingNames, settingsTable } from '../settings/table.js'
-import { type Preferences, resolvePreferences } from '../settings.js'
+import { errorFormat, type Preferences, resolvePreferences } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
 
 export function defineConfig(program: Command, io: Io): void {
@@ -42,7 +42,7 @@ export function defineConfig(program: Command, io: Io): void {
   config
     .command('path')
     .description('Print where the settings file is, or would be.')
-    .action(() => path(io))
+    .action((_, command: Command) => path(command.optsWithGlobals<GlobalFlags>(), io))
 }
 
 const examples = `
@@ -106,8 +106,9 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
 }
 
 /** Says it also where the file is broken: then it is needed most. */
-async function path(io: Io): Promise<void> {
-  await writeAnswer(io, `${await settingsPath(io)}\n`, 'Run it again')
+async function path({ output }: GlobalFlags, io: Io): Promise<void> {
+  const place = await settingsPath(io)
+  await writeAnswer(io, (await errorFormat(output, io)) === 'json' ? `${toJson({ path: place })}\n` : `${place}\n`, 'Run it again')
 }
 
 interface Entry {
@@ -147,6 +148,10 @@ async function parseKey(name: string, { file }: Preferences): Promise<Key> {
   const allowed = settingNames.filter((candidate) => settingsTable[candidate].scopes.includes(scope))
   const names = store === undefined ? allowed : ['address' as const, ...allowed]
   const found = names.find((candidate) => candidate === setting)
+  if (store === 'local')
+    throw new PlantsError('malformed', 'The store local has no settings of its own', {
+      hint: `Set it for all: plants config set ${setting} VALUE`,
+    })
   if (found === undefined) throw unknownSetting(name, setting, store, names)
   if (store !== undefined && !Object.hasOwn(file.saved.stores ?? {}, store)) throw await unknownStore(store, file.saved)
   return { store, setting: found }
@@ -166,7 +171,7 @@ function unknownSetting(name: string, setting: string, store: string | undefined
 
 /** The value as it is saved. Throws `malformed` for one that the setting cannot have. */
 async function check({ store, setting }: Key, name: string, text: string, { file }: Preferences, io: Io): Promise<string | boolean> {
-  if (setting === 'address') return checkAddress(name, text, io)
+  if (setting === 'address') return checkNewAddress(store ?? '', name, text, file.saved, io)
   const value = settingsTable[setting].parse(name, text)
   if (store !== undefined && setting !== 'timeout') await checkRemote(store, setting, file.saved, io)
   if (setting === 'allow-http') return value === true
@@ -177,12 +182,24 @@ async function check({ store, setting }: Key, name: string, text: string, { file
   return text
 }
 
+/** A store that becomes a file must not keep what only a service can use. */
+async function checkNewAddress(store: string, name: string, text: string, { stores = {} }: SavedSettings, io: Io): Promise<string> {
+  const { kind } = await parseAddress(text, name, placesOf(io))
+  const left =
+    kind === 'file'
+      ? (['ca-cert', 'allow-http', 'token-command'] as const).find((setting) => stores[store]?.[setting] !== undefined)
+      : undefined
+  if (left === undefined) return checkAddress(name, text, io)
+  const hint = `Forget it first: plants config unset stores.${store}.${left}`
+  throw new PlantsError('malformed', `${store} has a ${left}, which is for stores behind HTTP, and ${text} is a file`, { hint })
+}
+
 async function checkAddress(name: string, text: string, io: Io): Promise<string> {
   return text === 'local' ? text : (await parseAddress(text, name, placesOf(io))).name
 }
 
 function checkCertificates(path: string): string {
-  readCertificates({ path, source: 'plants config set' })
+  readCertificates(path)
   return path
 }
 

@@ -92,7 +92,7 @@ function savedStore(address: Address, { timeout, caCert, allowHttp, tokenCommand
   if (timeout !== undefined) settingsTable.timeout.parse('--timeout', timeout)
   if (tokenCommand !== undefined) settingsTable['token-command'].parse('--token-command', tokenCommand)
   const certificates = caCert === undefined ? undefined : io.resolvePath(settingsTable['ca-cert'].parse('--ca-cert', caCert))
-  if (certificates !== undefined) readCertificates({ path: certificates, source: '--ca-cert' })
+  if (certificates !== undefined) readCertificates(certificates, '--ca-cert')
   return {
     address: address.kind === 'file' && address.isDefault ? 'local' : address.name,
     ...(timeout === undefined ? {} : { timeout }),
@@ -108,6 +108,7 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io))).name }
   const rows = [local, ...saved.map(([name, store]) => fieldsOf(name, store))].map((row) => ({ ...row, inUse: row.name === used }))
+  if (used !== undefined && used !== 'local' && !isStoreName(used)) rows.push({ name: '', address: used, inUse: true })
   const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
   await writeAnswer(io, text, 'Run it again')
 }

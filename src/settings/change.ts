@@ -44,6 +44,9 @@ export async function changeSettings(io: Io, timeout: number, change: (saved: Sa
       return { before, after }
     })
   } catch (error) {
+    if (error instanceof PlantsError && (error.kind === 'interrupted' || error.kind === 'terminated')) {
+      throw new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
+    }
     const code = systemCode(error)
     if (code === undefined) throw error
     throw new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reasons[code] ?? `the system says ${code}`}`, {
@@ -86,11 +89,16 @@ function makeFolder(folder: string): void {
   makeFolder(dirname(folder))
   try {
     mkdirSync(folder, 0o700)
-    chmodSync(folder, 0o700) // whatever the umask takes away
+    openToOwner(folder)
     give(folder, constants.O_DIRECTORY ?? 0)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
+}
+
+/** Whatever the umask has taken away; else there is nothing to change. */
+function openToOwner(folder: string): void {
+  if ((statSync(folder).mode & 0o700) !== 0o700) chmodSync(folder, 0o700)
 }
 
 /** Gives what root has made, for a user with `sudo`, to whoever owns its place: never by way of a link, which that user could put there. */
@@ -111,6 +119,7 @@ function replace(target: string, settings: SavedSettings): void {
   removeLeftovers(target)
   const folder = mkdtempSync(join(dirname(target), prefixFor(target)))
   try {
+    openToOwner(folder)
     const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
     conf.store = settings
     if (statSync(conf.path).size > longestFile) {
@@ -121,7 +130,16 @@ function replace(target: string, settings: SavedSettings): void {
     give(conf.path, 0, old ?? statSync(dirname(target)))
     renameSync(conf.path, target)
   } finally {
+    removeFolder(folder)
+  }
+}
+
+/** What stays is the next writer's to remove: it changes nothing about what was written. */
+function removeFolder(folder: string): void {
+  try {
     rmSync(folder, { recursive: true, force: true })
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
   }
 }
 
@@ -142,7 +160,7 @@ function removeLeftovers(target: string): void {
   const left = readdirSync(dirname(target), { withFileTypes: true }).filter(
     (entry) => entry.isDirectory() && entry.name.startsWith(prefixFor(target)) && /-\w{6}$/.test(entry.name),
   )
-  for (const { name } of left) rmSync(join(dirname(target), name), { recursive: true, force: true })
+  for (const { name } of left) removeFolder(join(dirname(target), name))
 }
 
 /** What the names of our folders beside a file begin with, and those of nobody else. */

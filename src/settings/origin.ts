@@ -23,14 +23,20 @@ interface Sources {
   io: Io
   file: SettingsFile
   storeName?: string | undefined
+  /** the store is another one than that of this run, whose flags and variables say nothing about how far it is trusted */
+  isOther?: boolean
 }
 
+/** What lets a token go where it would not go otherwise. */
+const trust: SettingName[] = ['ca-cert', 'allow-http']
+
 /** The value of a setting from the first place that has one: flag > environment > with the store > for the user > default. */
-export function findOrigin(name: SettingName, { flags, io, file: { saved, path }, storeName }: Sources): Origin {
+export function findOrigin(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): Origin {
   const { flag, variable, scopes } = settingsTable[name]
-  const given = flagValue(name, flags)
+  const isAsked = !(isOther && trust.includes(name))
+  const given = isAsked ? flagValue(name, flags) : undefined
   if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
-  const inVariable = variable === undefined ? undefined : io.env[variable]
+  const inVariable = isAsked && variable !== undefined ? io.env[variable] : undefined
   if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
   const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(saved.stores?.[storeName]?.[name]) : undefined
   const key = `stores.${storeName}.${name}`

@@ -127,7 +127,7 @@ export class RemoteStore implements PlantStore {
   async #wait(milliseconds: number, task: Task, why: PlantsError | undefined): Promise<void> {
     if (why && !task.hasTold && !task.signals.some(({ aborted }) => aborted)) {
       task.hasTold = true
-      await this.#access.notify(`${this.#redact(why.message)}. Trying again for up to ${seconds(task.end - this.#options.clock.now())}`)
+      await this.#access.notify(`${why.message}. Trying again for up to ${seconds(task.end - this.#options.clock.now())}`)
     }
     await wait(milliseconds, task.signals).catch((reason: unknown) => this.#stop(reason, task))
   }
@@ -137,17 +137,11 @@ export class RemoteStore implements PlantStore {
     const settles = error.kind === 'conflict' && this.#honoursKeys === true
     const last = task.open && !settles ? task.open : error
     const { kind, message, hint, retryable, status, requestId, cause } = last
-    return new PlantsError(kind, this.#redact(message), {
+    return new PlantsError(kind, message, {
       hint: last.exitCode === 5 ? this.#howToRepeat(task) : last.kind === 'conflict' && task.hasOwnKey ? keyHint : hint,
       ...{ retryable, error: last.error, status, cause },
-      requestId: requestId && this.#redact(requestId),
+      requestId,
     })
-  }
-
-  /** A service may send back what it was sent, and nobody shall see the token. */
-  #redact(text: string): string {
-    const { token } = this.#access
-    return token.length < 4 ? text : text.replaceAll(token, '***')
   }
 
   /** @throws always: the reason of the signal, and what it means for the plant */

@@ -56,12 +56,12 @@ function time(socket: Socket, isSecure: boolean, observer: Observer): void {
     steps[name] = now - last
     last = now
   }
-  socket.once('lookup', () => step('name'))
-  socket.once('connect', () => {
+  socket.prependOnceListener('lookup', () => step('name'))
+  socket.prependOnceListener('connect', () => {
     step('connect')
     if (!isSecure) observer.connected(steps)
   })
-  socket.once('secureConnect', () => {
+  socket.prependOnceListener('secureConnect', () => {
     step('tls')
     observer.connected(steps)
   })
