@@ -295,11 +295,25 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     expect(await plants(['config', 'set', 'output', 'json'], user.home, { env })).toEqual(answer({ name: 'output', value: 'json' }))
     expect(readdirSync(user.folder).map((name) => [name, statSync(join(user.folder, name)).uid])).toEqual([
       ['settings.json', stranger],
-      ['settings.lock', stranger],
+      ['settings.json.lock', stranger],
     ])
     expect(await asStranger(user, 'config get timeout --output text')).toEqual(printed('1m\n'))
     expect(await asStranger(user, 'config set timeout 2m')).toMatchObject({ code: 0, err: '' })
   })
+})
+
+test.runIf(isRoot)('root gives no file away that a user’s link leads to (needs root)', async () => {
+  const user = new User()
+  const victim = join(user.home, 'victim')
+  mkdirSync(user.folder)
+  chownSync(user.folder, stranger, stranger)
+  writeFileSync(victim, '')
+  for (const name of ['settings.json.lock', 'settings.json']) {
+    symlinkSync('../victim', join(user.folder, name))
+    await user.run('config set timeout 1m')
+    expect({ name, uid: statSync(victim).uid }).toEqual({ name, uid: 0 })
+    rmSync(join(user.folder, name), { force: true })
+  }
 })
 
 describe('where nothing may be written', () => {
@@ -346,7 +360,7 @@ describe('where nothing may be written', () => {
     const user = new User()
     chownSync(user.home, stranger, stranger)
     expect((await asStranger(user, 'config set timeout 7s')).code).toBe(0)
-    if (!isChanged) rmSync(join(user.folder, 'settings.lock'))
+    if (!isChanged) rmSync(join(user.folder, 'settings.json.lock'))
     const before = readdirSync(user.folder)
     chmodSync(user.folder, 0o500)
     expect(await asStranger(user, 'config get timeout')).toEqual(printed('7s\n'))
@@ -368,7 +382,7 @@ describe('where nothing may be written', () => {
     const { code, out, err } = await result(startUnder('unshare', ['-rm', 'sh', '-c', script], [], user.home, { env: user.env }))
     expect({ code, out, err }).toEqual({
       code: 0,
-      out: '74\n7s\nfiller\nsettings.json\nsettings.lock\n{"name":"timeout","value":"9s"}\nsettings.json\nsettings.lock\n',
+      out: '74\n7s\nfiller\nsettings.json\nsettings.json.lock\n{"name":"timeout","value":"9s"}\nsettings.json\nsettings.json.lock\n',
       err: unwritable(user, 'no space left on the disk'),
     })
   })
@@ -389,9 +403,9 @@ describe('where nothing may be written', () => {
   ])('because %s is in the place of the lock, names the lock', { timeout: 10_000 }, async (_, make) => {
     const user = new User()
     user.write({ timeout: '7s' })
-    make(join(user.folder, 'settings.lock'))
+    make(join(user.folder, 'settings.json.lock'))
     const { code, err } = await user.run('config set timeout 8s')
-    expect({ code, err }).toEqual({ code: 74, err: expect.stringContaining('settings.lock') })
+    expect({ code, err }).toEqual({ code: 74, err: expect.stringContaining('settings.json.lock') })
     expect(err).not.toContain('ERR_')
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })
   })
@@ -587,7 +601,7 @@ describe.skipIf(process.platform === 'win32')('what is made', () => {
     const env = { PLANTS_CONFIG_DIR: join(home, 'a/b/plants') }
     const under = ['-c', `umask ${umask}; exec "$0" "$@"`]
     expect(await result(startUnder('sh', under, ['config', 'set', 'timeout', '1m'], home, { env }))).toMatchObject({ code: 0, err: '' })
-    const paths = ['a', 'a/b', 'a/b/plants', 'a/b/plants/settings.json', 'a/b/plants/settings.lock']
+    const paths = ['a', 'a/b', 'a/b/plants', 'a/b/plants/settings.json', 'a/b/plants/settings.json.lock']
     expect(paths.map((path) => modeOf(join(home, path)))).toEqual(['700', '700', '700', '600', '600'])
   })
 
@@ -607,28 +621,28 @@ describe.skipIf(process.platform === 'win32')('what is made', () => {
           .replace(/\.\w{6}\/|tmp-\w+/g, '*'),
       )
     expect(code).toBe(0)
-    expect(made.filter((line) => !/ 0[67]00$/.test(line) && !line.startsWith('settings.lock '))).toEqual([])
+    expect(made.filter((line) => !/ 0[67]00$/.test(line) && !line.startsWith('settings.json.lock '))).toEqual([])
     expect(made[0]).toBe(`${user.folder} 0700`)
-    expect(made).toContain('settings.lock 0600')
+    expect(made).toContain('settings.json.lock 0600')
   })
 })
 
 describe('what a killed process has left', () => {
   let user: User
-  const left = ['settings.json.a1B2c3', 'settings.json.ZZZZZZ']
+  const left = ['.settings.json.plants-a1B2c3', '.settings.json.plants-ZZZZZZ']
   beforeEach(() => {
     user = new User()
     user.write({ timeout: '7s' })
     for (const name of left) mkdirSync(join(user.folder, name), { mode: 0o700 })
-    writeFileSync(join(user.folder, 'settings.json.a1B2c3/settings.json.tmp-51838694635207d8'), '{"vers')
-    writeFileSync(join(user.folder, 'settings.json.ZZZZZZ/settings.json'), '{"version":1,"timeout":"9s"}')
+    writeFileSync(join(user.folder, '.settings.json.plants-a1B2c3/settings.json.tmp-51838694635207d8'), '{"vers')
+    writeFileSync(join(user.folder, '.settings.json.plants-ZZZZZZ/settings.json'), '{"version":1,"timeout":"9s"}')
   })
 
   test('is not taken for settings, and is gone after the next change', async () => {
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
     expect((await user.run('config set output json')).code).toBe(0)
     expect(user.saved).toEqual({ version: 1, timeout: '7s', output: 'json' })
-    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.lock'])
+    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
   })
 
   test('is gone beside the target of a link, too', async () => {
@@ -653,7 +667,7 @@ describe('what a killed process has left', () => {
     writeFileSync(join(user.folder, 'settings.json.folder/notes.txt'), 'mine')
     expect((await user.run('config set output json')).code).toBe(0)
     expect(readdirSync(user.folder).filter((name) => !left.includes(name))).toEqual(
-      [...names, 'settings.json', 'settings.json.folder', 'settings.lock'].toSorted(),
+      [...names, 'settings.json', 'settings.json.folder', 'settings.json.lock'].toSorted(),
     )
   })
 })
@@ -669,7 +683,7 @@ describe('processes that change settings at once', () => {
     const olds = numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, timeout: `${n + 1}s`, later: n }])
     const news = numbers.map((n) => [`new${n}`, { address: `/new${n}.db` }])
     expect(user.saved).toEqual({ version: 1, later: 1, stores: Object.fromEntries([...olds, ...news]) })
-    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.lock'])
+    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
   })
 
   test('make the folder together', async () => {
@@ -725,9 +739,16 @@ describe('a process that is killed while it changes settings', () => {
         lost: [...answered].filter((name) => !stores.includes(name)),
         strange: stores.filter((name) => !asked.has(name)),
         list: (await user.run('stores list')).code,
-        change: await user.run('config set timeout 1s --timeout 1s'),
-        names: readdirSync(user.folder).filter((name) => !name.startsWith('settings.lock')),
-      }).toEqual({ round, lost: [], strange: [], list: 0, change: answer({ name: 'timeout', value: '1s' }), names: ['settings.json'] })
+        change: await user.run(`config set timeout ${round + 1}s --timeout 1s`),
+        names: readdirSync(user.folder).filter((name) => !name.startsWith('settings.json.lock')),
+      }).toEqual({
+        round,
+        lost: [],
+        strange: [],
+        list: 0,
+        change: answer({ name: 'timeout', value: `${round + 1}s` }),
+        names: ['settings.json'],
+      })
     }
   })
 
@@ -754,35 +775,41 @@ describe('a process that is killed while it changes settings', () => {
 
     /** Kills a change before the first call of a kind, another before the second, until one comes to its end. */
     async function killAtEach(call: string, isThere: boolean, base: string): Promise<void> {
-      const old = isThere ? { version: 1, output: 'json' } : undefined
+      const old = isThere ? { version: 1, output: 'json' } : {}
       for (let when = 1, isOver = false; !isOver; when += 1) {
         const folder = join(base, `${call.replace(/\W/g, '')}-${when}`)
         const config = join(folder, 'config')
-        mkdirSync(old ? config : folder, { recursive: true, mode: 0o700 })
-        if (old) writeFileSync(join(config, 'settings.json'), JSON.stringify(old), { mode: 0o600 })
-        const { signal, stdout } = await changeAndKillAt(call, when, folder)
+        const env = { PLANTS_CONFIG_DIR: config }
+        const { signal, stdout } = await changeAndKillAt(call, when, folder, old)
         const saved = read(config)
-        const next = await plants(['stores', 'add', 'next', '/next.db', '--output', 'json'], folder, { env: { PLANTS_CONFIG_DIR: config } })
+        const next = await plants(['stores', 'add', 'next', '/next.db', '--output', 'json'], folder, { env })
+        isOver = signal === undefined
         expect({ call, when, signal, saved, next, after: read(config), names: readdirSync(config) }).toEqual({
-          ...{ call, when, signal: signal && 'SIGKILL', names: ['settings.json', 'settings.lock'] },
-          saved: expect.toBeOneOf([{ ...old, version: 1, timeout: '1m' }, ...(stdout === '' ? [old] : [])]),
+          ...{ call, when, signal: signal && 'SIGKILL', names: ['settings.json', 'settings.json.lock'] },
+          saved: stdout === '' ? expect.toBeOneOf([old, { ...old, ...changed }]) : { ...old, ...changed },
           next: answer({ name: 'next', address: '/next.db' }),
           after: { version: 1, ...saved, stores: { next: { address: '/next.db' } } },
         })
-        isOver = signal === undefined
       }
     }
 
-    function read(config: string): object | undefined {
+    const changed = { version: 1, timeout: '1m' }
+
+    function read(config: string): object {
       const file = join(config, 'settings.json')
-      return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined
+      return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {}
     }
 
-    function changeAndKillAt(call: string, when: number, folder: string) {
+    function changeAndKillAt(call: string, when: number, folder: string, old: object) {
       const config = join(folder, 'config')
+      const isThere = Object.keys(old).length > 0
+      mkdirSync(isThere ? config : folder, { recursive: true, mode: 0o700 })
+      if (isThere) writeFileSync(join(config, 'settings.json'), JSON.stringify(old), { mode: 0o600 })
       // node itself opens many files: of these calls only those on our own paths count
       const paths =
-        call === 'openat' ? ['', '/settings.json', '/settings.lock', '/settings.lock-journal'].flatMap((name) => ['-P', config + name]) : []
+        call === 'openat'
+          ? ['', '/settings.json', '/settings.json.lock', '/settings.json.lock-journal'].flatMap((name) => ['-P', config + name])
+          : []
       const trace = ['-D', '-o', '/dev/null', '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`, ...paths]
       return execa('strace', [...trace, bin, 'config', 'set', 'timeout', '1m'], {
         ...{ reject: false, stdin: 'ignore', extendEnv: false },
