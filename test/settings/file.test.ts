@@ -16,6 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Hostile, json } from '../helpers/hostile.js'
@@ -722,6 +723,59 @@ describe('processes that change settings at once', () => {
     expect([...seen]).toEqual([0])
     expect((await writers).map(({ code }) => code)).toEqual(Array.from({ length: 10 }, () => 0))
   })
+})
+
+describe('while another process holds the lock', () => {
+  test('settings can be read, and a change ends when its time is over', async () => {
+    const user = new User()
+    user.write({ timeout: '7s', stores: { team: { address: team } } })
+    const release = holdLock(user)
+    expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
+    expect((await user.run('stores list')).code).toBe(0)
+    const { code, err } = await user.run('config set output json --timeout 50ms --output json')
+    expect({ code, ...JSON.parse(err) }).toEqual({
+      code: 4,
+      error: 503,
+      message: `Another process held ${user.file}.lock for 0.05 s`,
+      hint: expect.any(String),
+      retryable: true,
+    })
+    expect(user.saved).toEqual({ version: 1, timeout: '7s', stores: { team: { address: team } } })
+    release()
+    expect((await user.run('config set output json')).code).toBe(0)
+  })
+
+  test('a store is added with a short time-out of its own, as nobody waits for that store here', async () => {
+    const user = new User()
+    user.write({})
+    const release = holdLock(user)
+    const adding = user.run(['stores', 'add', 'team', team, '--timeout', '1ms'])
+    for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
+    release()
+    expect(await adding).toEqual(answer({ name: 'team', address: team, timeout: '1ms' }))
+  })
+
+  test.runIf(isLinux).each([
+    ['SIGINT', 130, 'Interrupted'],
+    ['SIGTERM', 143, 'Terminated'],
+  ] as const)('a change ends at once on %s with %s, and nothing is changed (seen through /proc)', async (signal, code, message) => {
+    const user = new User()
+    user.write({ timeout: '7s' })
+    const release = holdLock(user)
+    const waiting = start(['config', 'set', 'output', 'json'], user.home, { env: user.env })
+    const files = () => readdirSync(`/proc/${waiting.pid}/fd`).map((fd) => readlinkSync(`/proc/${waiting.pid}/fd/${fd}`))
+    await expect.poll(files, { timeout: 20_000, interval: 5 }).toContain(`${user.file}.lock`)
+    waiting.kill(signal)
+    expect(await result(waiting)).toEqual({ code, out: '', err: `plants: ${message}, nothing was changed\n` })
+    release()
+    expect(user.saved).toEqual({ version: 1, timeout: '7s' })
+  })
+
+  function holdLock(user: User): () => void {
+    const db = new DatabaseSync(`${user.file}.lock`)
+    db.exec('BEGIN EXCLUSIVE')
+    return () => db.close()
+  }
 })
 
 describe('a process that is killed while it changes settings', () => {
