@@ -412,6 +412,58 @@ describe('where nothing may be written', () => {
   })
 })
 
+describe('where the file is not to be replaced', () => {
+  test.runIf(canMount)('because it is mounted by itself, it is read and not changed (needs unshare)', async () => {
+    const user = new User()
+    user.write({ timeout: '7s' })
+    const script = 'mount --bind "$PLANTS_CONFIG_DIR/settings.json" "$PLANTS_CONFIG_DIR/settings.json" && exec "$0" "$@"'
+    const under = (command: string) => startUnder('unshare', ['-rm', 'sh', '-c', script], command.split(' '), user.home, { env: user.env })
+    expect(await result(under('config get timeout'))).toEqual(printed('7s\n'))
+    expect(await result(under('config set timeout 8s'))).toEqual({
+      code: 74,
+      out: '',
+      err: unwritable(user, 'the file is mounted by itself'),
+    })
+    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
+    expect(user.saved).toEqual({ version: 1, timeout: '7s' })
+  })
+
+  test.runIf(canBecome)('because the lock is another user’s, the lock is named (needs root and setpriv)', async () => {
+    const user = new User()
+    chownSync(user.home, stranger, stranger)
+    expect((await asStranger(user, 'config set timeout 7s')).code).toBe(0)
+    chownSync(`${user.file}.lock`, 0, 0)
+    const { code, err } = await asStranger(user, 'config set timeout 8s')
+    expect({ code, err }).toEqual({ code: 74, err: expect.stringContaining(`${user.file}.lock`) })
+    expect(await asStranger(user, 'config get timeout')).toEqual(printed('7s\n'))
+  })
+
+  const calls = ['?mkdir,mkdirat', 'openat', 'pwrite64', 'fsync', '?chmod,fchmod,fchmodat', '?rename,renameat,renameat2', '?rmdir,unlinkat']
+  test.runIf(canTrace).each(calls.flatMap((call) => [[call, 'EIO'] as const, [call, 'ENOSPC'] as const]))(
+    'because %s fails with %s, it is old or new, as the exit code says (needs strace)',
+    async (call, error) => {
+      for (let when = 1, isOver = false; !isOver; when += 1) {
+        const user = new User()
+        user.write({ timeout: '7s' })
+        const log = join(user.home, 'log')
+        const own = ['', '/settings.json', '/settings.json.lock'].flatMap((name) => ['-P', user.folder + name])
+        const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:error=${error}:when=${when}`, ...(call === 'openat' ? own : [])]
+        const started = startUnder('strace', ['-D', '-o', log, ...inject], ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
+        const { code, err } = await result(started)
+        isOver = !readFileSync(log, 'utf8').includes('INJECTED')
+        const next = await plants(['config', 'set', 'output', 'json'], user.home, { env: user.env })
+        expect({ when, code, err, saved: user.saved, next }).toEqual({
+          ...{ when, err: code === 0 ? '' : expect.stringMatching(/^plants: .*settings/) },
+          code: isOver ? 0 : expect.toBeOneOf([0, 2, 74]),
+          saved: { version: 1, timeout: code === 0 ? '8s' : '7s', output: 'json' },
+          next: answer({ name: 'output', value: 'json' }),
+        })
+        expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
+      }
+    },
+  )
+})
+
 describe('without a place for settings', () => {
   const message = /^plants: There is no absolute path for the settings, only .*\n {2}Set HOME and XDG_CONFIG_HOME to absolute paths, or /
 
