@@ -280,14 +280,15 @@ describe('stores list', () => {
     expect((await user.run('stores list --no-color', onTerminal)).out).not.toContain('\u001b')
   })
 
-  test('shows names that others have written, and each once', async () => {
+  test('leaves out what others have written under a name that none can have; it can be removed', async () => {
     const user = new User()
-    user.write({ stores: { 'my store': { address: garden, name: 'x', inUse: true }, '\u001b[2J': { address: garden } } })
-    expect(await user.run('stores list')).toEqual(
-      answer(local(user, true), { name: '\u001b[2J', address: garden, inUse: false }, { name: 'my store', address: garden, inUse: false }),
-    )
-    expect((await user.run('stores list', onTerminal)).out).not.toContain('\u001b[2J')
-    expect(await user.run(['stores', 'remove', 'my store'])).toMatchObject({ code: 0 })
+    user.write({
+      stores: { 'my store': { address: garden }, '\u001b[2J': { address: garden }, team: { address: team, name: 'x', inUse: true } },
+    })
+    expect(await user.run('stores list')).toEqual(answer(local(user, true), { name: 'team', address: team, inUse: false }))
+    for (const command of ['stores list', 'config list']) expect((await user.run(command, onTerminal)).out).not.toContain('\u001b[2J')
+    expect((await user.run(['stores', 'remove', '\u001b[2J'], onTerminal)).out).toMatch(/^Forgot \\u\{1b\}\[2J\. /)
+    expect(user.saved).toMatchObject({ stores: { 'my store': { address: garden }, team: { address: team } } })
   })
 
   test('has one store that is called local, whatever the file says', async () => {
@@ -505,7 +506,6 @@ describe('stores remove', () => {
     ['constructor', expect.stringMatching(/team, garden/)],
     ['', expect.stringMatching(/team, garden/)],
     [team, expect.stringMatching(/team, garden/)],
-    ['local', expect.not.stringContaining('Did you mean local?')],
     ['loca', expect.not.stringContaining('Did you mean local?')],
     ['nothing', expect.not.stringContaining('stores add')],
   ])('refuses %j, which is not there', async (name, hint) => {
@@ -515,6 +515,11 @@ describe('stores remove', () => {
     expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
     expect(user.saved).toEqual(gardener().saved)
   })
+})
+
+test('the store local is not removed', async () => {
+  const { code, err } = await gardener().run('stores remove local')
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^plants: The store local is always there\n/) })
 })
 
 describe('a command line that is wrong:', () => {
