@@ -107,8 +107,11 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const used = settings.origins.find(({ name }) => name === 'store')?.value
   const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io))).name }
-  const rows = [local, ...saved.map(([name, store]) => fieldsOf(name, store))].map((row) => ({ ...row, inUse: row.name === used }))
-  if (used !== undefined && used !== 'local' && !isStoreName(used)) rows.push({ name: '', address: used, inUse: true })
+  const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
+  const rows: Row[] = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
+    ...row,
+    inUse: (row.name ?? row.address) === used,
+  }))
   const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
   await writeAnswer(io, text, 'Run it again')
 }
@@ -118,11 +121,17 @@ function fieldsOf(name: string, store: SavedStore) {
   return { name, address, timeout, 'ca-cert': store['ca-cert'], 'allow-http': store['allow-http'], 'token-command': store['token-command'] }
 }
 
-async function tableOf(rows: ({ name: string; inUse: boolean } & SavedStore)[], settings: Preferences, io: Io): Promise<string> {
+/** A line of the list; the store in use may have an address alone. */
+interface Row extends SavedStore {
+  name: string | undefined
+  inUse: boolean
+}
+
+async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<string> {
   const { textTable } = await import('../table.js')
   const cells = rows.map(({ name, inUse, address, ...others }) => [
     inUse ? '*' : '',
-    readable(name),
+    name === undefined ? '-' : readable(name),
     readable(address),
     Object.entries(others)
       .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${readable(String(value))}`))

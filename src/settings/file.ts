@@ -129,8 +129,9 @@ function parseText(text: string, path: string): unknown {
 
 /** Names the key and the rule, but never the value: it may be a token. */
 function describe(issue: z.core.$ZodIssue): string {
-  const [first, ...others] = issue.path.map(String)
-  const key = first === 'tokens' && others.length > 0 ? 'an entry of tokens' : [first, ...others].join('.')
+  const [first, second = '', ...others] = issue.path.map(String)
+  const isHidden = first === 'tokens' && second !== '' && !/^(https?|unix):/.test(second) // it may be a token in the wrong place
+  const key = isHidden ? 'an entry of tokens' : [first, second, ...others].filter(Boolean).join('.')
   const rule =
     issue.code === 'invalid_type' ? (words[issue.expected] ?? issue.expected) : issue.code === 'invalid_value' ? '1' : 'something else'
   return `${key === '' ? 'the whole' : key} must be ${rule}`
