@@ -55,15 +55,21 @@ function hintIn(complaint: string): string {
   return complaint.replace(/.*\. (?=Mend it with: )/s, '')
 }
 
-/** The store of this run, then all others that are saved. */
+/** The store of this run, then all others that are saved. All are looked at meanwhile: some may not answer for long. */
 async function* stores({ saved }: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt('store', () => resolveSettings(flags, io))
-  yield await examineStore(own, io)
   const done = 'value' in own ? own.value : undefined
-  for (const name of ['local', ...namedStores(saved).map(([name]) => name)].filter((other) => other !== done?.storeName)) {
+  const names = ['local', ...namedStores(saved).map(([name]) => name)].filter((name) => name !== done?.storeName)
+  const others = names.map(async (name) => {
     const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, name))
     const isDone = name === 'local' && 'value' in other && other.value.store.name === done?.store.name
-    if (!isDone) yield await examineStore(other, io)
+    return isDone ? undefined : examineStore(other, io)
+  })
+  const findings = [examineStore(own, io), ...others]
+  for (const finding of findings) finding.catch(() => undefined) // which is told in its turn
+  for (const finding of findings) {
+    const found = await finding
+    if (found) yield found
   }
 }
 

@@ -116,10 +116,18 @@ export async function writeAside(io: Io, text: string): Promise<void> {
 
 /** Puts `***` for every secret in a text, also where JSON or a URL has escaped it, or only its beginning is shown. */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
-  const forms = new Set(
-    [...secrets].filter(isSecret).flatMap((secret) => [secret, escaped(secret), escaped(escaped(secret)), encodeURIComponent(secret)]),
-  )
-  return [...forms].toSorted((a, b) => b.length - a.length).reduce(hide, text)
+  const forms = [...secrets].filter(isSecret).flatMap(formsOf)
+  if (forms.length === 0) return text
+  const heads = RegExp(forms.map((form) => literal(headOf(form))).join('|'), 'g')
+  let shown = ''
+  let end = 0
+  for (let match = heads.exec(text); match !== null; match = heads.exec(text)) {
+    const at = match.index
+    shown += `${text.slice(end, at)}***`
+    end = at + Math.max(...forms.map((form) => commonLength(text, at, form)))
+    heads.lastIndex = end
+  }
+  return shown + text.slice(end)
 }
 
 /** A token of a letter or two hides nothing, and would make every text unreadable. */
@@ -127,20 +135,24 @@ function isSecret(text: string): boolean {
   return text.length > 3
 }
 
-function escaped(text: string): string {
-  return JSON.stringify(text).slice(1, -1)
+/** The ways in which a text may be shown. */
+function formsOf(secret: string): string[] {
+  const escaped = (text: string) => JSON.stringify(text).slice(1, -1)
+  return [...new Set([secret, visible(secret), escaped(secret), escaped(escaped(secret)), encodeURIComponent(secret)])]
 }
 
-/** characters of a secret that give it away; of a longer one, a beginning of so many */
-const telling = 8
-
-function hide(text: string, secret: string): string {
-  const [before = '', ...rest] = text.split(secret.slice(0, telling))
-  return rest.reduce((shown, part) => `${shown}***${part.slice(commonLength(part, secret.slice(telling)))}`, before)
+/** What of a secret gives it away. */
+function headOf(form: string): string {
+  return form.slice(0, 8)
 }
 
-function commonLength(a: string, b: string): number {
+function literal(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+}
+
+/** How many characters of a text, from a place on, are those that a secret begins with. */
+function commonLength(text: string, from: number, secret: string): number {
   let length = 0
-  while (length < b.length && a[length] === b[length]) length += 1
+  while (length < secret.length && text[from + length] === secret[length]) length += 1
   return length
 }
