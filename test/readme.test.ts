@@ -4,6 +4,7 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { bin, plants } from './helpers/process.js'
 import { ownService, token } from './helpers/remote.js'
+import { checkSecrets } from './helpers/secrets.js'
 import { temporaryFolder } from './helpers/temporary.js'
 
 const root = join(import.meta.dirname, '..')
@@ -141,7 +142,15 @@ async function shell(lines: string, folder: string) {
     symlinkSync(bin, join(path, 'plants'))
   }
   const env = { PATH: `${path}:${process.env['PATH']}`, HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
-  return execa('bash', ['-euo', 'pipefail', '-c', lines], { cwd: folder, env, extendEnv: false, reject: false, stdin: 'ignore' })
+  const result = await execa('bash', ['-euo', 'pipefail', '-c', lines], {
+    cwd: folder,
+    env,
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+  })
+  checkSecrets({ argv: [lines], err: result.stderr })
+  return result
 }
 
 function sourceFiles(): string[] {

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { execa, type Options } from 'execa'
+import { checkSecretsOf } from './secrets.js'
 
 /** The program under test: the built one, or any other that PLANTS_BIN names. */
 export const bin = process.env['PLANTS_BIN'] ?? join(import.meta.dirname, '../../bin/plants.js')
@@ -16,7 +17,10 @@ export async function plants(args: string[], folder: string, options: Options = 
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
 
-/** Starts the program with its data directory in a folder; nothing of this process's environment but PATH reaches it. */
+/**
+ * Starts the program with its data directory in a folder; nothing of this process's environment but PATH
+ * reaches it. The test fails when it shows a token.
+ */
 export function start(args: string[], folder: string, options: Options = {}) {
   return launch(bin, args, folder, options)
 }
@@ -28,7 +32,7 @@ export function startUnder(tracer: string, tracerArgs: string[], args: string[],
 
 function launch(program: string, args: string[], folder: string, { env = {}, ...options }: Options) {
   const stdin = options.input === undefined && options.inputFile === undefined ? ({ stdin: 'ignore' } as const) : {}
-  return execa(program, args, {
+  const child = execa(program, args, {
     ...stdin,
     reject: false,
     stripFinalNewline: false,
@@ -36,4 +40,6 @@ function launch(program: string, args: string[], folder: string, { env = {}, ...
     env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...env },
     ...options,
   })
+  checkSecretsOf(child.then(({ stdout, stderr }) => ({ argv: args, out: stdout, err: stderr })))
+  return child
 }

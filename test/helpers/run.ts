@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
 import type { Input, Io, Output } from '../../src/io.js'
 import { run } from '../../src/run.js'
+import { checkSecrets } from './secrets.js'
 
 export interface World {
   /** what is piped to stdin; undefined stands for /dev/null */
@@ -12,6 +13,8 @@ export interface World {
   terminals?: ('stdin' | 'stdout' | 'stderr')[]
   columns?: number
   signal?: AbortSignal
+  /** for a test that looks for them itself */
+  mayShowSecrets?: boolean
 }
 
 export interface Result {
@@ -20,11 +23,12 @@ export interface Result {
   err: string
 }
 
-/** Runs a command line in this process, in a world of its own: no terminal, no home directory, nothing of this process. */
+/** Runs a command line in this process, in a world of its own: no terminal, no home directory, nothing of this process. Fails when it shows a token. */
 export async function runPlants(argv: string[], world: World = {}): Promise<Result> {
   const out = new Captured(world, 'stdout')
   const err = new Captured(world, 'stderr')
   const code = await run(argv, ioOf(world, out, err))
+  if (!world.mayShowSecrets) checkSecrets({ argv, out: out.text, err: err.text })
   return { code, out: out.text, err: err.text }
 }
 

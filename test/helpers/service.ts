@@ -8,10 +8,11 @@ import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { type Service, type ServiceOptions, startService } from '../../src/service/service.js'
 import type { PlantStore, TokenStore } from '../../src/stores/store.js'
 import { bin } from './process.js'
+import { checkSecrets } from './secrets.js'
 import { temporaryFolder } from './temporary.js'
 
 /** A token that no output may hold. It is what a service under test accepts, unless it is told otherwise. */
-export const testToken = 'plants_TEST-TOKEN-that-no-output-may-hold'
+export const testToken = 'plants_s3cret-TOKEN-that-no-output-may-hold'
 
 export interface RunningService {
   /** what the first line of stdout says */
@@ -134,7 +135,10 @@ export function launch(args: string[], folder: string, { env = { PLANTS_SERVE_TO
   child.stderr.on('data', (chunk: Buffer) => {
     err += chunk.toString()
   })
-  const ended = child.then(({ exitCode, signal }): Ended => ({ code: exitCode ?? signals[signal ?? ''] ?? -1, out, err }))
+  const ended = child.then(({ exitCode, signal }): Ended => {
+    checkSecrets({ argv: ['serve', ...args], out, err })
+    return { code: exitCode ?? signals[signal ?? ''] ?? -1, out, err }
+  })
   const untilReady = async (): Promise<RunningService> => {
     while (!out.includes('\n')) {
       const event = await Promise.race([once(child.stdout, 'data'), ended])

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { spawn } from '@lydell/node-pty'
 import { bin } from './process.js'
+import { checkSecretsOf } from './secrets.js'
 
 export interface Terminal {
   /** all that the program has written so far */
@@ -34,6 +35,8 @@ export function terminal(args: string[], folder: string, env: Record<string, str
   const ended = new Promise<{ code: number; screen: string }>((resolve) => {
     pty.onExit(({ exitCode, signal }) => resolve({ code: signal ? 128 + signal : exitCode, screen }))
   })
+  // A service that starts on a terminal shows the token that it makes.
+  if (args[0] !== 'serve') checkSecretsOf(ended.then(({ screen }) => ({ argv: args, out: screen })))
   const see = (text: string) =>
     new Promise<void>((resolve, reject) => {
       look = () => {

@@ -322,7 +322,7 @@ describe('the tokens that a service accepts', () => {
   test('are PLANTS_SERVE_TOKEN and those of --token-file, when they are given, and no others', async () => {
     const folder = temporaryFolder()
     const file = join(folder, 'tokens')
-    writeFileSync(file, 'first-token-of-the-file\r\n\n  second-token-of-the-file  \n')
+    writeFileSync(file, 's3cret-first-of-the-file\r\n\n  s3cret-second-of-the-file  \n')
     const ofStore = (await plants(['tokens', 'create'], folder)).out.trim()
     const service = await serve(['--token-file', file], { folder })
     const isAccepted = async (token: string) => {
@@ -330,9 +330,9 @@ describe('the tokens that a service accepts', () => {
       return status === 200 || JSON.parse(body).error
     }
     const accepted = (tokens: string[]) => Promise.all(tokens.map(isAccepted))
-    const all = [testToken, 'first-token-of-the-file', 'second-token-of-the-file', ofStore, 'third-token-of-the-file']
+    const all = [testToken, 's3cret-first-of-the-file', 's3cret-second-of-the-file', ofStore, 's3cret-third-of-the-file']
     expect(await accepted(all)).toEqual([true, true, true, 401, 401])
-    writeFileSync(file, 'third-token-of-the-file\n')
+    writeFileSync(file, 's3cret-third-of-the-file\n')
     await expect.poll(() => accepted(all), { timeout: 1500, interval: 50 }).toEqual([true, 401, 401, 401, true])
     writeFileSync(file, 'a token with spaces\n')
     const asked = async () => [await accepted(all), service.err.includes('The tokens that were in it before are still accepted')]

@@ -11,7 +11,7 @@ const kills = rounds(2)
 /** In a soak of 15 rounds there are a million of them, with 30 kills: a life as long as that takes a while. */
 const creates = rounds(10) > 10 ? rounds(66_667) : 5000
 const atOnce = 100
-const env = { PLANTS_SERVE_TOKEN: 'the-token-of-this-test' }
+const env = { PLANTS_SERVE_TOKEN: 's3cret-of-this-test' }
 
 const whole = { lost: [], strange: [], integrity: 'ok' }
 const name = `of ${creates} creates none is lost, changed or made twice when the service is killed ${kills} times`

@@ -32,7 +32,7 @@ interface Shape {
   properties: Record<string, { type: string; format?: string }>
 }
 
-const token = 'the-token-of-this-test'
+const token = 's3cret-of-this-test'
 const validator = new Validator()
 const validity = await validator.validate(JSON.parse((await runPlants(['openapi'])).out))
 const description = validator.resolveRefs() as unknown as Description // the tests find out whether it is
