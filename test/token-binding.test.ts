@@ -367,10 +367,10 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
       expect(files.length).toBeGreaterThan(1)
       expect(files.filter(([, , mode]) => mode !== '0600')).toEqual([])
       expect(folders.filter(([, mode]) => mode !== '0700')).toEqual([])
-      const fresh = folders.map(([path]) => path).filter((path) => path.includes('settings.json'))
+      const fresh = folders.map(([path]) => path).filter((path) => /\.plants-\w+$/.test(path))
       expect(fresh.length).toBe(1)
       const careless = files.filter(([path, flags]) => !flags.includes('O_EXCL') && !fresh.some((own) => path.startsWith(`${own}/`)))
-      const ofLock = careless.filter(([path, flags]) => /\/settings\.lock(-journal)?$/.test(path) && flags.includes('O_NOFOLLOW')) // SQLite's
+      const ofLock = careless.filter(([path, flags]) => /\/settings\.json\.lock(-journal)?$/.test(path) && flags.includes('O_NOFOLLOW')) // SQLite's
       expect(careless).toEqual(ofLock)
       expect(files.every(([path]) => path.startsWith(`${config}/`))).toBe(true)
       expect(lines.filter((line) => line.includes('s3cret'))).toEqual([])
@@ -397,7 +397,7 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
       })
     }
     expect(tokensIn(remote)).toEqual([[token, token, token]])
-    expect(existsSync(join(folder, 'settings.lock'))).toBe(false)
+    expect(existsSync(join(folder, 'settings.json.lock'))).toBe(false)
   })
 
   test.each(['0', '077', '0777'])('of a login with the umask %s: what it makes is its owner\u2019s alone', async (umask) => {
@@ -410,6 +410,6 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
       const { mode } = statSync(join(folder, '.config', name))
       return [name, (mode & 0o777).toString(8)]
     })
-    expect(Object.fromEntries(modes)).toEqual({ plants: '700', 'plants/settings.json': '600', 'plants/settings.lock': '600' })
+    expect(Object.fromEntries(modes)).toEqual({ plants: '700', 'plants/settings.json': '600', 'plants/settings.json.lock': '600' })
   })
 })

@@ -94,8 +94,8 @@ describe('login --with-token', () => {
     const [{ savedAt }] = result.out as [{ savedAt: string }]
     expect(result).toEqual({ code: 0, out: [{ store: url, address: url, source: 'file', savedAt: aTime, checked: true }], err: [] })
     expect(user.saved).toEqual({ version: 1, tokens: { [url]: { token, savedAt } } })
-    expect(readdirSync(user.folder).toSorted()).toEqual(['settings.json', 'settings.lock'])
-    expect([join(user.folder, '..'), user.folder, user.file, join(user.folder, 'settings.lock')].map(modeOf)).toEqual([
+    expect(readdirSync(user.folder).toSorted()).toEqual(['settings.json', 'settings.json.lock'])
+    expect([join(user.folder, '..'), user.folder, user.file, join(user.folder, 'settings.json.lock')].map(modeOf)).toEqual([
       '700',
       '700',
       '600',
@@ -666,7 +666,7 @@ describe('logout', () => {
     expect((await user.auth('status')).code).toBe(3)
     expect(await user.auth('logout')).toEqual(answer({ store, address: store, removed: false }))
     expect((await user.auth('status --store https://other.example.com')).code).toBe(0)
-    expect(readdirSync(user.folder).toSorted()).toEqual(['settings.json', 'settings.lock'])
+    expect(readdirSync(user.folder).toSorted()).toEqual(['settings.json', 'settings.json.lock'])
   })
 
   test('of a name removes that of its address', async () => {
