@@ -6,6 +6,7 @@ import { Hostile, json } from './helpers/hostile.js'
 import { plants, start } from './helpers/process.js'
 import { type Result, runPlants } from './helpers/run.js'
 import { temporaryFolder } from './helpers/temporary.js'
+import { terminal } from './helpers/terminal.js'
 
 const path = process.env['PATH'] ?? ''
 const posts = [json(200, { name: 'Fern' })]
@@ -235,6 +236,42 @@ describe('a token command that does not end well', () => {
   })
 })
 
+describe('a token command on a terminal', () => {
+  async function asking(...flags: string[]) {
+    const team = new Team()
+    const remote = await Hostile.listen({ posts })
+    const asks = "printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"
+    team.takes(team.program('asks', sh(asks)), remote.url)
+    const typing = terminal(['create', '--store', 'team', '--no-color', ...flags], team.folder, { PLANTS_CONFIG_DIR: team.folder })
+    await typing.see('PIN: ')
+    return { typing, remote }
+  }
+
+  test.each([
+    ['before the questions for the plant', [], 'id', '1\r'],
+    ['before the request', ['--id', '1', '--name', 'Fern'], 'Planted Fern', ''],
+  ])('may ask there, %s', async (_, flags, then, answer) => {
+    const { typing, remote } = await asking(...flags)
+    typing.type('1234\r')
+    await typing.see(then)
+    for (const text of answer === '' ? [] : [answer, 'Fern\r', '\r']) typing.type(text)
+    expect((await typing.ended).code).toBe(0)
+    expect(remote.posts.map(({ headers, body }) => [headers['authorization'], body])).toEqual([
+      ['Bearer s3cret-1234', '{"id":1,"name":"Fern"}'],
+    ])
+  })
+
+  test('ends with the program at Ctrl-C', async () => {
+    const { typing, remote } = await asking('--id', '1', '--name', 'Fern')
+    typing.type('\x03')
+    const { code, screen } = await typing.ended
+    expect({ code, screen, connections: remote.connections }).toEqual({
+      ...{ code: 130, connections: 0 },
+      screen: expect.stringContaining('plants: Interrupted'),
+    })
+  })
+})
+
 describe('the words of a token command', () => {
   test.each<[string, string[]]>([
     ['a b  c', ['a', 'b', 'c']],
@@ -358,6 +395,16 @@ describe('a token command', () => {
     })
     expect(names).not.toEqual(expect.arrayContaining(['PLANTS_TOKEN']))
     expect(names).not.toEqual(expect.arrayContaining(['PLANTS_SERVE_TOKEN']))
+  })
+
+  test('that fails is not replaced by a token that was saved', async () => {
+    const remote = await Hostile.listen({ posts })
+    const team = new Team()
+    const stores = { team: { address: remote.url, 'token-command': 'false' } }
+    const tokens = { [remote.url]: { token: 's3cret-saved', savedAt: '2026-01-02T03:04:05.678Z' } }
+    writeFileSync(join(team.folder, 'settings.json'), JSON.stringify({ version: 1, stores, tokens }), { mode: 0o600 })
+    expect((await runPlants([...fern, '--id', '1', '--name', 'Fern'], { env: team.env })).code).toBe(3)
+    expect(remote.connections).toBe(0)
   })
 
   test('is run where the program was started', async () => {

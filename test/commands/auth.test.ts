@@ -142,6 +142,14 @@ describe('login --with-token', () => {
     })
   })
 
+  test('tells with --verbose where the token comes from, and not where it will be', async () => {
+    const user = new User()
+    const { url } = await accepting()
+    const { code, err } = await user.run(['auth', 'login', '--with-token', '--verbose', '--store', url], { stdin: token })
+    expect({ code, err }).toEqual({ code: 0, err: expect.stringMatching(/> POST .*\n(> .*\n)*> authorization: Bearer \*\*\*\n/) })
+    expect(err).not.toContain(`token from ${user.file}`)
+  })
+
   test('tells a person which store it is for', async () => {
     const user = new User()
     const { url } = await accepting()
