@@ -400,7 +400,7 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
     expect(existsSync(join(folder, 'settings.json.lock'))).toBe(false)
   })
 
-  test.each(['0', '077', '0777'])('of a login with the umask %s: what it makes is its owner\u2019s alone', async (umask) => {
+  test.each(['0', '022', '077'])('of a login with the umask %s: what it makes is its owner\u2019s alone', async (umask) => {
     const folder = temporaryFolder()
     const remote = await recorder(accepts)
     const argv = ['auth', 'login', '--with-token', '--store', remote.url]

@@ -208,6 +208,7 @@ describe('a token command that does not end well', () => {
     team.program('plain', sh('echo s3cret'), 0o600)
     team.program('orphan', '#!/nonexistent/shell\necho s3cret\n')
     const program = command.replace('FOLDER', team.folder)
+    team.env['PATH'] = team.folder // one that this user may look through
     expect(await team.takes(program).token()).toEqual(failed(program, why, nameIt))
   })
 
