@@ -743,12 +743,12 @@ describe('a settings file that is broken', () => {
     ['an array', '[]', /the whole must be an object$/],
     ['without a version', '{"tokens":{}}', /version must be 1$/],
     ['of a later version', `{"version":2,"tokens":{"${store}":"${token}"}}`, /written by a newer plants \(version 2\)$/],
-    ['with a token alone', `{"version":1,"tokens":{"${store}":"${token}"}}`, /an entry of tokens must be an object$/],
+    ['with a token alone', `{"version":1,"tokens":{"${store}":"${token}"}}`, /tokens\.https:\/\/plants\.example\.com must be an object$/],
     ['with tokens in an array', `{"version":1,"tokens":["${token}"]}`, /tokens must be an object$/],
     [
       'with a token that is no text',
       `{"version":1,"tokens":{"${store}":{"token":["${token}"],"savedAt":"${when}"}}}`,
-      /an entry of tokens must be a text$/,
+      /tokens\.https:\/\/plants\.example\.com\.token must be a text$/,
     ],
   ])('is named, and left as it is: %s', async (_, text, why) => {
     const user = new User()
