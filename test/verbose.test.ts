@@ -10,8 +10,10 @@ import { isLinux } from './helpers/linux.js'
 import { bin, type ProcessResult, plants, start } from './helpers/process.js'
 import { forwardProxy } from './helpers/proxy.js'
 import { ownService, socketPath, token } from './helpers/remote.js'
+import { rounds } from './helpers/rounds.js'
 import { type Result, runPlants, type World } from './helpers/run.js'
 import { temporaryFolder } from './helpers/temporary.js'
+import { terminal } from './helpers/terminal.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern', '--verbose']
 const posts = [json(200, { name: 'Fern' })]
@@ -389,6 +391,18 @@ describe('a process', () => {
     const { exitCode, signal } = await child
     expect(signal ?? exitCode).toBeOneOf(['SIGINT', 130])
     expect(performance.now() - sent).toBeLessThan(5000)
+  })
+
+  test('on a real terminal the error comes last', async () => {
+    const remote = await Hostile.listen({ posts: [json(400, { error: 409, message: 'No ferns' })] })
+    for (let round = 0; round < rounds(10); round += 1) {
+      const { code, screen } = await terminal([...fern, '--no-color', '--store', remote.url], temporaryFolder(), env).ended
+      const short = wire(screen.replaceAll('\r', ''), remote.url).filter((line) => /^(> POST|< \d+$|\* first|plants:)/.test(line))
+      expect({ code, short }).toEqual({
+        code: 1,
+        short: ['> POST URL/plants', '< 400', '* first byte N ms, whole answer N ms', 'plants: No ferns'],
+      })
+    }
   })
 
   /** Starts the program with a stderr that is full and that nobody reads; it is killed after 20 s. */
