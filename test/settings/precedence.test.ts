@@ -100,11 +100,13 @@ const probes: Record<SettingName, Probe> = {
     values: (desk) => desk.certificates,
     observe: async (desk) => {
       const [right, wrong] = desk.certificates
-      const [cert, key] = [right, right.replace('cert.pem', 'key.pem')]
-      desk.team['address'] = (await Hostile.listen({ posts, tls: { cert: readFileSync(cert), key: readFileSync(key) } })).url
-      desk.team['timeout'] = '10ms'
-      const result = await desk.run()
-      return [{ 0: right, 4: wrong }[result.code] ?? `exit code ${result.code}`, result]
+      const tls = { cert: readFileSync(right), key: readFileSync(right.replace('cert.pem', 'key.pem')) }
+      const remote = await Hostile.listen({ posts, tls })
+      const controller = new AbortController()
+      desk.team['address'] = remote.url
+      remote.once('refusal', () => controller.abort(new PlantsError('interrupted', 'Interrupted'))) // or it would be tried again
+      const result = await desk.run(fern, { signal: controller.signal })
+      return [{ 0: right, 130: wrong }[result.code] ?? `exit code ${result.code}`, result]
     },
   },
   'allow-http': {
@@ -228,14 +230,14 @@ describe('an empty variable', () => {
   })
 })
 
-/** A value that a setting cannot have, and what is said of it behind the name of its source. */
+/** A value that a setting cannot have, and what is said of it, where PLACE is its source. */
 const invalid: Record<SettingName, [value: string, rule: string]> = {
-  store: ['nope', ' is the name of no store: no "nope" is saved'],
-  output: ['xml', ' must be text or json, but was "xml"'],
-  timeout: ['soon', ' must be a duration such as 30s, 500ms or 2m, but was "soon"'],
+  store: ['nope', 'There is no store called "nope", which PLACE names'],
+  output: ['xml', 'PLACE must be text or json, but was "xml"'],
+  timeout: ['soon', 'PLACE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
   'ca-cert': ['/nonexistent/ca.pem', ''],
-  'allow-http': ['maybe', ' must be true or false, but was "maybe"'],
-  'token-command': ['', ' is empty'],
+  'allow-http': ['maybe', 'PLACE must be true or false, but was "maybe"'],
+  'token-command': ['', 'PLACE is empty'],
 }
 
 describe('a value that a setting cannot have', () => {
@@ -257,7 +259,7 @@ describe('a value that a setting cannot have', () => {
       expect(message).toBe(`plants: Could not read ${value}: there is no such file`)
       expect(hint).toBe(`  Give a file of PEM certificates with ${source === 'flag' ? place : `ca-cert, which came from ${place}`}`)
     } else {
-      expect(message).toBe(`plants: ${place}${rule}`)
+      expect(message).toBe(`plants: ${rule.replace('PLACE', place)}`)
       expect(hint).toMatch(/^ {2}\S/)
     }
   })
