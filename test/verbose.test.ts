@@ -43,7 +43,14 @@ const headers = [
   '> 22 bytes',
 ]
 const request = ['> POST URL/plants', ...headers]
-const answer = ['< 200', '< content-length: 15', '< content-type: application/json', '< 15 bytes', '* first byte N ms, whole answer N ms']
+const answer = [
+  '< 200',
+  '< content-length: 15',
+  '< content-type: application/json',
+  '* first byte N ms',
+  '< 15 bytes',
+  '* whole answer N ms',
+]
 
 describe('a request and its answer are shown', () => {
   test('over http, behind all settings and where the token is from', async () => {
@@ -60,7 +67,7 @@ describe('a request and its answer are shown', () => {
       '* token-command none (default)',
       '* token from PLANTS_TOKEN',
     ])
-    expect(wire(err, `${remote.url}/v1`)).toEqual([...request, '* connected: connect N ms', ...answer])
+    expect(wire(err, `${remote.url}/v1`)).toEqual(['* connected: connect N ms', ...request, ...answer])
   })
 
   test('as objects, with JSON errors', async () => {
@@ -75,6 +82,7 @@ describe('a request and its answer are shown', () => {
     const said = Object.fromEntries(headers.slice(0, -1).map((line) => line.slice(2).split(': ') as [string, string]))
     expect(objects.slice(7)).toEqual([
       { verbose: 'token', place: 'PLANTS_TOKEN' },
+      { verbose: 'connection', connect: expect.any(Number) },
       {
         verbose: 'request',
         method: 'POST',
@@ -82,11 +90,11 @@ describe('a request and its answer are shown', () => {
         headers: { ...said, 'idempotency-key': remote.keys[0] },
         bytes: 22,
       },
-      { verbose: 'connection', connect: expect.any(Number) },
       {
-        ...{ verbose: 'answer', status: 200, bytes: 15, firstByte: expect.any(Number), whole: expect.any(Number) },
+        ...{ verbose: 'answer', status: 200, firstByte: expect.any(Number) },
         headers: { 'content-length': '15', 'content-type': 'application/json' },
       },
+      { verbose: 'end', bytes: 15, whole: expect.any(Number) },
     ])
   })
 
@@ -97,15 +105,15 @@ describe('a request and its answer are shown', () => {
     const { code, err } = await create(url, ['--ca-cert', tls.path])
     expect({ code, said: wire(err, url) }).toEqual({
       code: 0,
-      said: [...request, '* connected: name N ms, connect N ms, TLS N ms', ...answer],
+      said: ['* connected: name N ms, connect N ms, TLS N ms', ...request, ...answer],
     })
-    const [, connection, end] = objectsOf((await create(url, ['--ca-cert', tls.path, '--output', 'json'])).err).slice(-3)
+    const [connection, , head, end] = objectsOf((await create(url, ['--ca-cert', tls.path, '--output', 'json'])).err).slice(-4)
     expect(connection).toEqual({ verbose: 'connection', name: expect.any(Number), connect: expect.any(Number), tls: expect.any(Number) })
-    for (const time of [connection?.['name'], connection?.['connect'], connection?.['tls'], end?.['firstByte']]) {
+    for (const time of [connection?.['name'], connection?.['connect'], connection?.['tls'], head?.['firstByte']]) {
       expect(time).toBeGreaterThanOrEqual(0)
       expect(time).toBeLessThan(30_000)
     }
-    expect(end?.['whole']).toBeGreaterThanOrEqual(Number(end?.['firstByte']))
+    expect(end?.['whole']).toBeGreaterThanOrEqual(Number(head?.['firstByte']))
   })
 
   test('over a Unix socket, below a path', async () => {
@@ -114,7 +122,7 @@ describe('a request and its answer are shown', () => {
     expect({ code, said: wire(err, url) }).toEqual({
       code: 0,
       said: [
-        ...[...request, '* connected: connect N ms', '< 200'],
+        ...['* connected: connect N ms', ...request, '< 200'],
         expect.stringMatching(/^< content-type: application\/json/),
         '< content-length: 15',
         '< x-content-type-options: nosniff',
@@ -122,7 +130,7 @@ describe('a request and its answer are shown', () => {
         expect.stringMatching(/^< date: /),
         '< connection: keep-alive',
         '< keep-alive: timeout=65',
-        ...answer.slice(-2),
+        ...answer.slice(-3),
       ],
     })
   })
@@ -132,7 +140,7 @@ describe('a request and its answer are shown', () => {
     const { code, out, err } = await create(remote.url)
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(wire(err, remote.url).slice(8)).toEqual([
-      ...['< 400', '< content-length: 34', '< content-type: application/json', '< 34 bytes', '* first byte N ms, whole answer N ms'],
+      ...['< 400', '< content-length: 34', '< content-type: application/json', '* first byte N ms', '< 34 bytes', '* whole answer N ms'],
       'plants: No ferns',
       '  Choose another id; to repeat an earlier create safely, give both the same --idempotency-key',
     ])
@@ -150,7 +158,7 @@ describe('a request and its answer are shown', () => {
   test('with a large body as its size alone', async () => {
     const remote = await Hostile.listen({ posts: [json(200, `{"name":"Fern"}${' '.repeat(1_000_000)}`)] })
     const { err } = await create(remote.url)
-    expect(wire(err, remote.url).slice(-2)).toEqual(['< 1000015 bytes', '* first byte N ms, whole answer N ms'])
+    expect(wire(err, remote.url).slice(-2)).toEqual(['< 1000015 bytes', '* whole answer N ms'])
   })
 
   test.each([
@@ -162,8 +170,8 @@ describe('a request and its answer are shown', () => {
     const { code, out, err } = await runPlants([...argv, '-v', '--store', remote.url], { env, stdin: token })
     expect(code, err).toBe(0)
     expect(err).toContain(`> POST ${remote.url}/plants\n> accept: application/json\n> authorization: Bearer ***\n`)
-    expect(err).toContain('\n> 2 bytes\n* connected: connect ')
-    expect(err).toContain('\n< 400\n')
+    expect(err).toMatch(/^\* connected: connect .*\n> POST/m)
+    expect(err).toContain('\n> 2 bytes\n< 400\n')
     expect(`${out}${err}`).not.toContain(token)
   })
 })
@@ -171,7 +179,7 @@ describe('a request and its answer are shown', () => {
 describe('through a proxy (needs openssl)', () => {
   test.runIf(hasOpenssl).each([
     ['http', 'HTTP_PROXY', /connect \d+\.\d ms/],
-    ['https', 'HTTPS_PROXY', /connect \d+\.\d ms.*TLS \d+\.\d ms/s],
+    ['https', 'HTTPS_PROXY', /connect \d+\.\d ms.*tunnel \d+\.\d ms/s],
   ])('%s: the proxy is named, without its password, and so are the times', async (scheme, variable, times) => {
     const proxy = await forwardProxy()
     const tls = certificate({ names: ['IP:0.0.0.0'] })
@@ -219,9 +227,15 @@ describe('what is tried again', () => {
   test('says why each try came to nothing', async () => {
     const { code, err } = await create('http://127.0.0.1:9', ['--timeout', '300ms'])
     expect(code).toBe(4)
-    const tries = wire(err, 'http://127.0.0.1:9').join('\n').split('> POST URL/plants\n').slice(1)
-    expect(tries.length).toBeGreaterThan(2)
-    for (const text of tries) expect(text).toContain('the connection was refused')
+    const failure = expect.stringMatching(/^\* failed: connect ECONNREFUSED 127\.0\.0\.1:9$/)
+    const [first, warning, ...others] = wire(err, 'URL')
+    expect([first, warning]).toEqual([failure, expect.stringMatching(/^plants: .*refused\. Trying again for up to 1 s$/)])
+    expect(others.length).toBeGreaterThan(3)
+    expect(others).toEqual([
+      ...others.slice(0, -2).map(() => failure),
+      'plants: Could not reach http://127.0.0.1:9: the connection was refused',
+      '  Is it running? Try: plants serve',
+    ])
   })
 })
 
@@ -304,7 +318,7 @@ test('with --output json every line on stderr is an object, also warnings and er
   expect(code).toBe(1)
   const kinds = objectsOf(err).map((line) => line['verbose'] ?? Object.keys(line)[0])
   const counted = kinds.slice(8).filter((kind) => kind !== 'connection') // the first one may be used again, or not
-  expect(counted).toEqual(['request', 'answer', 'warning', 'request', 'answer', 'error'])
+  expect(counted).toEqual(['request', 'answer', 'end', 'warning', 'request', 'answer', 'end', 'error'])
 })
 
 function objectsOf(err: string): Record<string, unknown>[] {
@@ -321,11 +335,25 @@ describe('a process', () => {
     const url = await ownService({ host: '127.0.0.1', port: 0 }, join(temporaryFolder(), 'plants.db'))
     const first = await plants([...fern, '--store', url], temporaryFolder(), { env })
     expect({ code: first.code, out: first.out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
-    expect(wire(first.err, url).slice(0, 9)).toEqual([...request, '* connected: connect N ms', '< 200'])
+    expect(wire(first.err, url).slice(0, 9)).toEqual(['* connected: connect N ms', ...request, '< 200'])
     const second = await plants([...fern, '--store', url, '--output', 'json'], temporaryFolder(), { env })
     expect(second.code).toBe(1)
     expect(objectsOf(second.err).map((line) => line['verbose'] ?? line['error'])).toEqual([
-      ...['settings', 'setting', 'setting', 'setting', 'setting', 'setting', 'setting', 'token', 'request', 'connection', 'answer', 409],
+      ...[
+        'settings',
+        'setting',
+        'setting',
+        'setting',
+        'setting',
+        'setting',
+        'setting',
+        'token',
+        'request',
+        'connection',
+        'answer',
+        'end',
+        409,
+      ],
     ])
   })
 
@@ -397,10 +425,10 @@ describe('a process', () => {
     const remote = await Hostile.listen({ posts: [json(400, { error: 409, message: 'No ferns' })] })
     for (let round = 0; round < rounds(10); round += 1) {
       const { code, screen } = await terminal([...fern, '--no-color', '--store', remote.url], temporaryFolder(), env).ended
-      const short = wire(screen.replaceAll('\r', ''), remote.url).filter((line) => /^(> POST|< \d+$|\* first|plants:)/.test(line))
+      const short = wire(screen.replaceAll('\r', ''), remote.url).filter((line) => /^(> POST|< \d+$|\* whole|plants:)/.test(line))
       expect({ code, short }).toEqual({
         code: 1,
-        short: ['> POST URL/plants', '< 400', '* first byte N ms, whole answer N ms', 'plants: No ferns'],
+        short: ['> POST URL/plants', '< 400', '* whole answer N ms', 'plants: No ferns'],
       })
     }
   })
