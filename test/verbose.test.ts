@@ -250,6 +250,24 @@ describe('nothing is shown', () => {
     }
   })
 
+  test.each([
+    ['error', ['error', 'message', 'hint', 'retryable']],
+    ['1503', ['error', 'message', 'hint', 'retryable']],
+    ['verbose', ['error', 'message', 'hint', 'retryable']],
+  ])('that would spoil JSON: the token %s hides no name of a field', async (word, fields) => {
+    const { err } = await create('http://127.0.0.1:9', ['--timeout', '1503ms', '--output', 'json'], { env: { PLANTS_TOKEN: word } })
+    expect(Object.keys(objectsOf(err).at(-1) ?? {})).toEqual(fields)
+    expect(objectsOf(err)[0]).toHaveProperty('verbose')
+  })
+
+  test('of a password in front of an @, although that is no address of a store', async () => {
+    const env = { PLANTS_CONFIG_DIR: temporaryFolder() }
+    for (const argv of [['stores', 'list'], ['config', 'get', 'timeout'], ['create', '--id', '1', '--name', 'Fern'], ['doctor']]) {
+      const { out, err } = await runPlants([...argv, '-v', '--store', 'https://user:s3cret@plants.example.com'], { env })
+      expect({ argv, said: `${out}${err}` }).toEqual({ argv, said: expect.not.stringContaining('s3cret') })
+    }
+  })
+
   test('of a token that a command prints, or that was saved', async () => {
     const folder = temporaryFolder()
     const env = { PLANTS_CONFIG_DIR: folder, PLANTS_TOKEN: '' }

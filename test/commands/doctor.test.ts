@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
+  cpSync,
   existsSync,
   lstatSync,
   mkdirSync,
@@ -14,6 +15,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { DatabaseSync } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { version } from '../../package.json'
@@ -351,9 +353,22 @@ describe('a store in a file', () => {
     ])
   })
 
+  test('that a crash has left open is looked at, and left as it is', async () => {
+    const world = await World.build()
+    const path = join(world.data, 'plants.db')
+    const running = temporaryFolder()
+    cpSync(world.data, running, { recursive: true })
+    const db = new DatabaseSync(join(running, 'plants.db'))
+    db.exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')")
+    cpSync(running, world.data, { recursive: true }) // with its log
+    db.close()
+    rmSync(`${path}-shm`)
+    expect((await world.examine()).ill).toEqual([])
+    expect((await world.run(['get', '2'])).out).toBe('{"id":2,"name":"Moss"}\n')
+  })
+
   test('that another process is using is well', async () => {
     const world = await World.build()
-    const { DatabaseSync } = await import('@photostructure/sqlite')
     const db = new DatabaseSync(join(world.data, 'plants.db'))
     onTestFinished(() => db.close())
     db.exec('BEGIN IMMEDIATE')
