@@ -101,6 +101,7 @@ function lineOf({ check, state, message, hint }: Finding): string {
 /** Every file below a folder, with its mode and what is in it; nothing that reading alone changes. */
 function treeOf(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !name.endsWith('.db-shm')) // shared memory, which whoever reads takes part in
     .toSorted()
     .map((name) => {
       const path = join(folder, name)
@@ -355,14 +356,12 @@ describe('a store in a file', () => {
 
   test('that a crash has left open is looked at, and left as it is', async () => {
     const world = await World.build()
-    const path = join(world.data, 'plants.db')
     const running = temporaryFolder()
     cpSync(world.data, running, { recursive: true })
     const db = new DatabaseSync(join(running, 'plants.db'))
     db.exec("INSERT INTO plants (id, name) VALUES (2, 'Moss')")
     cpSync(running, world.data, { recursive: true }) // with its log
     db.close()
-    rmSync(`${path}-shm`)
     expect((await world.examine()).ill).toEqual([])
     expect((await world.run(['get', '2'])).out).toBe('{"id":2,"name":"Moss"}\n')
   })
