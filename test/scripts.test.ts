@@ -16,10 +16,13 @@ test('a soak wants a number', async () => {
   expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: message })
 })
 
-test('the start is measured beside bare node', async () => {
+test('the start is measured beside bare node, and what settings and tokens add to it', async () => {
   const { exitCode, stdout } = await execa(process.execPath, [join(import.meta.dirname, 'bench/start.mjs'), '1'], { reject: false })
   expect(exitCode).toBe(0)
   expect(stdout).toMatch(/^plants create, flags +\d+\.\d ms +\d+\.\d\d/m)
+  for (const what of ['settings file', 'remote store', 'saved token, through a name']) {
+    expect(stdout).toMatch(new RegExp(`^${what}: [+-]\\d+\\.\\d ms \\(`, 'm'))
+  }
 })
 
 test('the conformance test says what it needs', async () => {
