@@ -171,6 +171,13 @@ describe('login on a terminal', () => {
     expect(person.kept).toContain(token)
   })
 
+  test('does not speak of plants when the service does not answer the check', async () => {
+    const remote = await Hostile.listen({ posts: [() => undefined] })
+    const { code, out, err } = await new Person().piped(`auth login --with-token --timeout 100ms --store ${remote.url}`, token)
+    expect({ code, checked: JSON.parse(out).checked }).toEqual({ code: 0, checked: false })
+    expect(err).toMatch(/^plants: The token is saved, but could not be checked: (?!.*got the plant).*the time is over\n$/)
+  })
+
   test('lets a token be mended that is none', async () => {
     const address = await service()
     const person = new Person()

@@ -258,6 +258,12 @@ describe('nothing is shown', () => {
     expect(Object.keys(others.at(-1) ?? {})).toEqual(['error', 'message', 'hint', 'retryable'])
   })
 
+  test('that would spoil JSON: a token of digits hides no number', async () => {
+    const remote = await Hostile.listen({ posts: [json(200, `{"name":"Fern"}${' '.repeat(1000)}`)] })
+    const { err } = await create(remote.url, ['--output', 'json'], { env: { PLANTS_TOKEN: '1015' } })
+    expect(objectsOf(err).at(-1)).toMatchObject({ verbose: 'end', bytes: 1015 })
+  })
+
   test('of a password in front of an @, although that is no address of a store', async () => {
     const env = { PLANTS_CONFIG_DIR: temporaryFolder() }
     for (const argv of [['stores', 'list'], ['config', 'get', 'timeout'], ['create', '--id', '1', '--name', 'Fern'], ['doctor']]) {
