@@ -76,7 +76,7 @@ try {
   for (let run = -2; run < runs; run += 1) {
     for (const [index, command] of present.entries()) times[index].push(...measure(command, run))
   }
-  print(present, times.map(median))
+  print(present, times)
 } finally {
   const ended = service.exitCode ?? once(service, 'exit')
   service.kill()
@@ -118,16 +118,18 @@ function median(values) {
   return sorted[Math.floor(sorted.length / 2)]
 }
 
-function print(present, medians) {
+function print(present, times) {
+  const medians = times.map(median)
   const width = Math.max(...present.map(({ name }) => name.length))
-  const timeOf = (name) => medians[present.findIndex((command) => command.name === name)]
-  const bases = [timeOf(names.bare), timeOf('curl --version')]
+  const indexOf = (name) => present.findIndex((command) => command.name === name)
+  const bases = [medians[indexOf(names.bare)], medians[indexOf('curl --version')]]
   const lines = present.map(({ name }, index) => {
     const ratios = bases.map((base) => (base === undefined ? '-' : (medians[index] / base).toFixed(2)).padStart(8))
     return `${name.padEnd(width)} ${medians[index].toFixed(1).padStart(8)} ms ${ratios.join(' ')}`
   })
   const added = differences.map(({ what, more, less }) => {
-    const time = timeOf(more) - timeOf(less)
+    // of each run by itself: what slows the machine down for a while, slows both
+    const time = median(times[indexOf(more)].map((own, run) => own - times[indexOf(less)][run]))
     return `${what}: ${time < 0 ? '-' : '+'}${Math.abs(time).toFixed(1)} ms (${more}, against ${less})`
   })
   process.stdout.write(
