@@ -292,6 +292,13 @@ describe('a setting that is wrong', () => {
     })
   })
 
+  test('of all stores is told of once, and hides nothing of the stores', async () => {
+    const world = await World.build({ timeout: 'soon', stores: { garden: { address: join(temporaryFolder(), 'none/garden.db') } } })
+    const messages = (await world.examine()).ill.map(({ message }) => message)
+    expect(messages.filter((message) => message.includes('must be a duration'))).toHaveLength(1)
+    expect(messages).toContainEqual(expect.stringMatching(/^There is no folder .* for the store /))
+  })
+
   test.each([
     ['timeout', '2h30m', 'stores.team.timeout in FILE must be a duration such as 30s, 500ms or 2m, but was "2h30m"'],
     ['address', 'ftp://plants.example.com', 'stores.team.address in FILE begins with ftp://, which this version cannot open'],
