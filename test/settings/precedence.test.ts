@@ -257,7 +257,7 @@ describe('a value that a setting cannot have', () => {
     expect({ code, out }, err).toEqual({ code: 2, out: '' })
     if (name === 'ca-cert') {
       expect(message).toBe(`plants: Could not read ${value}: there is no such file`)
-      expect(hint).toBe(`  Give a file of PEM certificates with ${source === 'flag' ? place : `ca-cert, which came from ${place}`}`)
+      expect(hint).toBe(`  Give a file of PEM certificates${source === 'flag' ? ` with ${place}` : `. This one came from ${place}`}`)
     } else {
       expect(message).toBe(`plants: ${rule.replace('PLACE', place)}`)
       expect(hint).toMatch(/^ {2}\S/)
