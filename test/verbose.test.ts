@@ -360,23 +360,8 @@ describe('a process', () => {
     expect(wire(first.err, url).slice(0, 9)).toEqual(['* connected: connect N ms', ...request, '< 200'])
     const second = await plants([...fern, '--store', url, '--output', 'json'], temporaryFolder(), { env })
     expect(second.code).toBe(1)
-    expect(objectsOf(second.err).map((line) => line['verbose'] ?? line['error'])).toEqual([
-      ...[
-        'settings',
-        'setting',
-        'setting',
-        'setting',
-        'setting',
-        'setting',
-        'setting',
-        'token',
-        'connection',
-        'request',
-        'answer',
-        'end',
-        409,
-      ],
-    ])
+    const kinds = objectsOf(second.err).map((line) => line['verbose'] ?? line['error'])
+    expect(kinds.slice(7)).toEqual(['token', 'connection', 'request', 'answer', 'end', 409])
   })
 
   test.each([
