@@ -4,8 +4,9 @@ import { PlantsError } from './errors.js'
 import type { GlobalFlags } from './flags.js'
 import type { Io } from './io.js'
 import { readSettings, type SettingsFile } from './settings/file.js'
+import { failureOf } from './settings/origin.js'
 import { namedStores } from './settings/store-name.js'
-import { resolveSettings, type Settings } from './settings.js'
+import { resolvePreferences, resolveSettings, type Settings } from './settings.js'
 import { checkToken, describeSqlite, inspectFile } from './stores/open.js'
 import type { FileAddress, RemoteAddress } from './stores/store.js'
 
@@ -23,7 +24,7 @@ export async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Findin
   yield runtime()
   yield await sqlite()
   const file = await attempt('settings', () => readSettings(io))
-  yield 'finding' in file ? file.finding : settings(file.value)
+  yield 'finding' in file ? file.finding : await settings(file.value, flags, io)
   if ('value' in file) yield* stores(file.value, flags, io)
   yield proxy(io)
   yield terminal(io)
@@ -40,11 +41,13 @@ async function sqlite(): Promise<Finding> {
   return 'finding' in found ? found.finding : ok('sqlite', `SQLite ${found.value.version} through ${found.value.driver}`)
 }
 
-function settings({ path, saved, complaints }: SettingsFile): Finding {
+async function settings({ path, saved, complaints }: SettingsFile, flags: GlobalFlags, io: Io): Promise<Finding> {
+  const { origins } = await resolvePreferences(flags, io, { isChecking: true })
+  const wrong = origins.map(failureOf).find(Boolean)
+  if (wrong) return failed('settings', wrong.message, wrong.hint)
   const counts = `${namedStores(saved).length} stores, ${Object.keys(saved.tokens ?? {}).length} tokens`
   if (complaints.length === 0) return ok('settings', `${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
-  const [message, hint] = [complaints.map(beforeHint).join('; '), complaints.map(hintIn).join('; ')]
-  return { check: 'settings', state: 'warning', message, hint }
+  return { check: 'settings', state: 'warning', message: complaints.map(beforeHint).join('; '), hint: complaints.map(hintIn).join('; ') }
 }
 
 function beforeHint(complaint: string): string {
@@ -57,11 +60,11 @@ function hintIn(complaint: string): string {
 
 /** The store of this run, then all others that are saved. All are looked at meanwhile: some may not answer for long. */
 async function* stores({ saved }: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
-  const own = await attempt('store', () => resolveSettings(flags, io))
+  const own = await attempt('store', () => resolveSettings(flags, io, { isChecking: true }))
   const done = 'value' in own ? own.value : undefined
   const names = ['local', ...namedStores(saved).map(([name]) => name)].filter((name) => name !== done?.storeName)
   const others = names.map(async (name) => {
-    const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, name))
+    const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, { other: name, isChecking: true }))
     const isDone = name === 'local' && 'value' in other && other.value.store.name === done?.store.name
     return isDone ? undefined : examineStore(other, io)
   })
@@ -76,7 +79,12 @@ async function* stores({ saved }: SettingsFile, flags: GlobalFlags, io: Io): Asy
 async function examineStore(attempted: Attempt<Settings>, io: Io): Promise<Finding> {
   if ('finding' in attempted) return attempted.finding
   const of = attempted.value
+  const wrong = of.origins
+    .filter(({ source }) => source === 'store')
+    .map(failureOf)
+    .find(Boolean)
   const check = `store ${of.storeName ?? (of.store.kind === 'file' && of.store.isDefault ? 'local' : of.store.name)}`
+  if (wrong) return failed(check, wrong.message, `Change it with plants config set, or forget it with plants config unset`)
   return of.store.kind === 'file' ? examineFile(check, of.store, of) : examineRemote(check, of.store, of, io)
 }
 
@@ -113,7 +121,7 @@ async function examineRemote(check: string, address: RemoteAddress, of: Settings
   if ('finding' in access) return of.isOfRun ? access.finding : { ...access.finding, state: 'warning' }
   const verdict = await checkToken(address, access.value, of.opening)
   if (verdict.state === 'accepted') return ok(check, `${address.name} answers, and accepts the token`)
-  const { message, hint } = verdict.error
+  const { message, hint = 'Is it a Plant Store? See more with: plants create --verbose' } = verdict.error
   return failed(check, verdict.state === 'refused' ? `${address.name} does not accept the token: ${message}` : message, hint)
 }
 

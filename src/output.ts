@@ -41,12 +41,12 @@ export async function warn(io: Io, text: string, manner: Manner): Promise<void> 
 
 /** Warns of something that takes longer; that goes on whoever reads the warning, and can be interrupted all the while. */
 export async function warnMeanwhile(io: Io, text: string, manner: Manner): Promise<void> {
-  void io.stderr.log(redact(await warningOf(io, text, manner), io))
+  void io.stderr.log(await warningOf(io, text, manner))
 }
 
 async function warningOf(io: Io, text: string, { errors, colors }: Manner): Promise<string> {
   const style = await styleFor(colors(io.stderr))
-  return errors === 'json' ? `${toJson({ warning: text })}\n` : `plants: ${style.faint(visible(text))}\n`
+  return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(visible(text))}\n`, io)
 }
 
 /** Tells what failed and what to do next; one line of JSON when that was asked for. */
@@ -55,7 +55,7 @@ export async function writeError(io: Io, error: PlantsError, { errors, colors }:
   if (errors === 'json') {
     const { retryable, status, requestId } = error
     const fields = { error: error.error, message, hint, retryable: retryable || undefined, status, requestId }
-    return writeAside(io, `${toJson(fields)}\n`)
+    return writeAside(io, jsonLine(fields, io))
   }
   const style = await styleFor(colors(io.stderr))
   const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
@@ -63,7 +63,7 @@ export async function writeError(io: Io, error: PlantsError, { errors, colors }:
     `${style.bad('plants:')} ${visible(message)}${statusOf(error)}`,
     ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(visible(line))}`),
   ]
-  return writeAside(io, lines.map((line) => `${line}\n`).join(''))
+  return writeAside(io, redact(lines.map((line) => `${line}\n`).join(''), io))
 }
 
 /** The HTTP status of an answer, for people, where the message does not name it; 400 is how the specification says no. */
@@ -105,13 +105,26 @@ export async function styleFor(isColored: boolean): Promise<Style> {
 
 const plain: Style = { strong: String, bad: String, faint: String }
 
-/** Writes to stderr, where no secret is shown. Nobody can be told that stderr is gone; the exit code still tells how the run went. */
-export async function writeAside(io: Io, text: string): Promise<void> {
+/** Nobody can be told that stderr is gone; the exit code still tells how the run went. */
+async function writeAside(io: Io, text: string): Promise<void> {
   try {
-    await io.stderr.write(redact(text, io))
+    await io.stderr.write(text)
   } catch (error) {
     if (systemCode(error) === undefined) throw error
   }
+}
+
+/** Writes one line of JSON without secrets. Its keys are ours, and those within its values somebody else's. */
+export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
+  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, withoutSecrets(value, io)])
+  return `${toJson(Object.fromEntries(entries))}\n`
+}
+
+function withoutSecrets(value: unknown, io: Pick<Io, 'secrets'>): unknown {
+  if (typeof value === 'string') return redact(value, io)
+  if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, io))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key, io), withoutSecrets(item, io)]))
 }
 
 /** Puts `***` for every secret in a text, also where JSON or a URL has escaped it, or only its beginning is shown. */

@@ -3,7 +3,7 @@ import { type GlobalFlags, parseText } from './flags.js'
 import type { Io, Output } from './io.js'
 import { warn } from './output.js'
 import { readSettings, type SettingsFile } from './settings/file.js'
-import { findOrigin, type Origin, parsed, usableOrigin } from './settings/origin.js'
+import { failureOf, findOrigin, type Origin, parsed, presetOrigin } from './settings/origin.js'
 import { isStoreName, namedStore, resolveStore } from './settings/store-name.js'
 import { settingNames, settingsTable } from './settings/table.js'
 import type { Access, Address, OpenOptions, RemoteAddress } from './stores/store.js'
@@ -44,29 +44,39 @@ export interface Settings extends Preferences {
   opening: OpenOptions
 }
 
+/** How a command looks at the settings that is not just a user of them. */
+interface Looking {
+  /** the name or the address of another store than the one of this run, to be looked at besides */
+  other?: string
+  /** leaves out what is saved and wrong, for the commands that can put it right */
+  isMending?: boolean
+  /** leaves out what is wrong in the file and in the environment, and says nothing of it: `doctor` does */
+  isChecking?: boolean
+}
+
 /**
  * Finds out what this run goes by.
  *
- * @param other the name or the address of another store than the one of this run, to be looked at besides
  * @throws {PlantsError} `malformed` for a value that a setting cannot have, and for a settings file that is broken
  */
-export async function resolveSettings(flags: GlobalFlags, io: Io, other?: string): Promise<Settings> {
+export async function resolveSettings(flags: GlobalFlags, io: Io, { other, isChecking = false }: Looking = {}): Promise<Settings> {
   const file = await readSettings(io)
   const chosen = other === undefined ? findOrigin('store', { flags, io, file }) : namedStore(other)
   const { store, storeName } = await resolveStore(chosen, file, io)
   const origins = settingNames.map((name) =>
     name === 'store' ? chosen : findOrigin(name, { flags, io, file, storeName, isOther: other !== undefined }),
   )
-  const preferences = preferencesFrom(origins, flags, file, io)
+  const usable = usableOrigins(origins, { isChecking })
+  const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
   let access: Promise<Access> | undefined
   const settings: Settings = {
     ...preferences,
     ...{ store, storeName },
     storeFlag: flagOf(other ?? flags.store),
     isOfRun: other === undefined,
-    allowHttp: parsed('allow-http', origins, settingsTable['allow-http'].parse) ?? false,
-    caCert: parsed('ca-cert', origins, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
-    tokenCommand: parsed('token-command', origins, settingsTable['token-command'].parse),
+    allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
+    caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
+    tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
     opening: {
       timeout: preferences.timeout,
       clock: io,
@@ -77,28 +87,33 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, other?: string
       },
     },
   }
-  if (settings.isOfRun) await tell(settings, io)
+  if (settings.isOfRun && !isChecking) await tell(settings, io)
   return settings
 }
 
-/**
- * Finds out what a run goes by that uses no store. Throws as `resolveSettings` does.
- *
- * @param options.isMending leaves out what is saved and wrong, for the commands that can put it right
- */
-export async function resolvePreferences(flags: GlobalFlags, io: Io, { isMending = false } = {}): Promise<Preferences> {
+/** Finds out what a run goes by that uses no store. Throws as `resolveSettings` does. */
+export async function resolvePreferences(
+  flags: GlobalFlags,
+  io: Io,
+  { isMending = false, isChecking = false }: Looking = {},
+): Promise<Preferences> {
   const file = await readSettings(io)
   const { value = '' } = findOrigin('store', { flags, io, file })
   const storeName = isStoreName(value) && Object.hasOwn(file.saved.stores ?? {}, value) ? value : undefined
   const origins = settingNames.map((name) => findOrigin(name, { flags, io, file, storeName }))
-  const usable = isMending ? origins.map(usableOrigin) : origins
+  const usable = usableOrigins(origins, { isMending, isChecking })
   const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
-  await tell(preferences, io)
+  if (!isChecking) await tell(preferences, io)
   return preferences
 }
 
 function flagOf(store: string | undefined): string {
   return store === undefined ? '' : ` --store${store.startsWith('-') ? '=' : ' '}${shellWord(store)}`
+}
+
+function usableOrigins(origins: Origin[], { isMending = false, isChecking = false }: Looking): Origin[] {
+  const mayBeWrong = ({ source, key }: Origin) => (isMending && key !== undefined) || (isChecking && source !== 'flag')
+  return origins.map((origin) => (mayBeWrong(origin) && failureOf(origin) ? presetOrigin(origin.name) : origin))
 }
 
 function preferencesFrom(origins: Origin[], flags: GlobalFlags, file: SettingsFile, io: Io): Preferences {

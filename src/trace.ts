@@ -1,6 +1,6 @@
 import type { Io } from './io.js'
-import { toJson } from './json.js'
-import { redact, visible } from './output.js'
+import { jsonLine, redact, visible } from './output.js'
+import { shownValue } from './settings/origin.js'
 import { presetOf } from './settings/table.js'
 import type { Preferences } from './settings.js'
 import type { Observer } from './stores/store.js'
@@ -11,7 +11,8 @@ type Manner = Pick<Preferences, 'errors'>
 export function traceSettings({ file: { path }, origins, errors }: Preferences, io: Io): void {
   const manner = { errors }
   say(io, manner, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
-  for (const { name, value, source, place } of origins) {
+  for (const { name, value: given, source, place } of origins) {
+    const value = shownValue({ value: given })
     say(io, manner, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? presetOf(name)} (${place})`])
   }
 }
@@ -62,8 +63,8 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 
 /** Nothing waits for whoever reads it, and signals keep their meaning meanwhile. */
 function say(io: Io, { errors }: Manner, fields: object, lines: string[]): void {
-  const text = errors === 'json' ? `${toJson(fields)}\n` : lines.map((line) => `${visible(line)}\n`).join('')
-  void io.stderr.log(redact(text, io))
+  const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${visible(line)}\n`).join(''), io)
+  void io.stderr.log(text)
 }
 
 function ms(time: number): string {

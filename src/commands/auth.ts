@@ -132,7 +132,7 @@ async function ownStatus(settings: Settings, io: Io): Promise<Status[] | PlantsE
 /** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */
 async function otherStatuses({ storeName, store, file: { saved } }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
   const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
-  const resolved = await Promise.all(names.map((name) => resolveSettings(flags, io, name)))
+  const resolved = await Promise.all(names.map((name) => resolveSettings(flags, io, { other: name })))
   const named = resolved.flatMap((other) => (other.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
   const known = [store.name, ...named.map(({ address }) => address)]
   const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.includes(address))

@@ -7,7 +7,7 @@ import { toJson } from '../json.js'
 import { nearest } from '../nearest.js'
 import { readable, styleFor, writeAnswer } from '../output.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
-import type { Origin } from '../settings/origin.js'
+import { type Origin, shownValue } from '../settings/origin.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
 import { presetOf, type SettingName, settingNames, settingsTable } from '../settings/table.js'
 import { errorFormat, type Preferences, resolvePreferences } from '../settings.js'
@@ -120,7 +120,12 @@ interface Entry {
 
 /** All settings as they are for the store of this run, and those that are saved with any store. */
 function entriesOf({ origins, file }: Preferences): Entry[] {
-  const own = origins.map(({ name, value, source }) => ({ name, value, source, meaning: settingsTable[name].meaning }))
+  const own = origins.map(({ name, value, source }) => ({
+    name,
+    value: shownValue({ value }),
+    source,
+    meaning: settingsTable[name].meaning,
+  }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) => storeEntries(store, fields))
   return [...own, ...saved]
 }

@@ -3,8 +3,7 @@ import { examine, type Finding } from '../doctor.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
-import { toJson } from '../json.js'
-import { redact, type Style, styleFor, visible, writeAnswer } from '../output.js'
+import { jsonLine, redact, type Style, styleFor, visible, writeAnswer } from '../output.js'
 import { mayColor, outputFormat } from '../settings.js'
 
 export function defineDoctor(program: Command, io: Io): void {
@@ -22,8 +21,7 @@ async function doctor(flags: GlobalFlags, io: Io): Promise<void> {
   let failures = 0
   for await (const finding of examine(flags, io)) {
     if (finding.state === 'failed') failures += 1
-    const text = output === 'json' ? `${toJson({ ...finding })}\n` : lineOf(finding, style)
-    await writeAnswer(io, redact(text, io), 'Run it again')
+    await writeAnswer(io, output === 'json' ? jsonLine(finding, io) : redact(lineOf(finding, style), io), 'Run it again')
   }
   if (failures > 0) {
     throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'Each says what to do' })

@@ -6,6 +6,7 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer } from '../output.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
+import { shownValue } from '../settings/origin.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
 import { settingsTable } from '../settings/table.js'
 import { type Preferences, resolvePreferences, resolveSettings, type Settings } from '../settings.js'
@@ -104,7 +105,7 @@ function savedStore(address: Address, { timeout, caCert, allowHttp, tokenCommand
 
 async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
-  const used = settings.origins.find(({ name }) => name === 'store')?.value
+  const used = shownValue(settings.origins.find(({ name }) => name === 'store') ?? { value: undefined })
   const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io))).name }
   const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
@@ -142,7 +143,7 @@ async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<stri
 
 async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
-  const chosen = await resolveSettings(flags, io, store)
+  const chosen = await resolveSettings(flags, io, { other: store })
   await change(io, settings, ({ store: _, ...saved }) => {
     if (store === 'local') return saved
     if (!isStoreName(store)) return { ...saved, store: chosen.store.name }

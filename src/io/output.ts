@@ -48,6 +48,7 @@ export class ProcessOutput implements Output {
   }
 
   async write(text: string): Promise<void> {
+    if (this.#log.isStuck && !(await this.#waitForLog())) return
     const bytes = Buffer.from(this.#log.take() + text)
     let written = 0
     if (!this.#isSlow) {
@@ -60,6 +61,21 @@ export class ProcessOutput implements Output {
 
   log(line: string): Promise<void> {
     return this.#log.add(line)
+  }
+
+  /** What is on its way comes first. False when its reader stalls, and the program was told to go. */
+  #waitForLog(): Promise<boolean> {
+    const signal = this.#signals.listen()
+    return new Promise((resolve) => {
+      const leave = () => setTimeout(() => resolve(false), 200).unref()
+      const end = () => {
+        signal.removeEventListener('abort', leave)
+        resolve(true)
+      }
+      if (signal.aborted) leave()
+      signal.addEventListener('abort', leave, { once: true })
+      void this.#log.add('').then(end, end)
+    })
   }
 
   #writeLater(bytes: Uint8Array): Promise<void> {

@@ -46,7 +46,8 @@ export function findOrigin(name: SettingName, { flags, io, file: { saved, path }
   return presetOrigin(name)
 }
 
-function presetOrigin(name: SettingName): Origin {
+/** What holds when nobody says anything. */
+export function presetOrigin(name: SettingName): Origin {
   const { preset } = settingsTable[name]
   return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default', key: undefined }
 }
@@ -59,16 +60,20 @@ function textOf(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** The same value, or the default where what is saved is wrong: for the commands that can put it right. */
-export function usableOrigin(origin: Origin): Origin {
-  const { name, value, place, key } = origin
+/** Why a value is none that its setting can have, or nothing. */
+export function failureOf({ name, value, place }: Origin): PlantsError | undefined {
   try {
-    if (key !== undefined && value !== undefined) settingsTable[name].parse(place, value)
-    return origin
+    if (value !== undefined) settingsTable[name].parse(place, value)
+    return undefined
   } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    return presetOrigin(name)
+    if (error instanceof PlantsError) return error
+    throw error
   }
+}
+
+/** A value as it may be shown: an address that holds a password is refused, but not before it was looked at. */
+export function shownValue({ value }: Pick<Origin, 'value'>): string | undefined {
+  return value?.replace(/\/\/[^/@]*@/, '//***@')
 }
 
 /**

@@ -276,20 +276,24 @@ describe('settings that others can read or replace', () => {
 
 describe('a setting that is wrong', () => {
   test.each<[string, Record<string, unknown>, string[], Record<string, string>, string]>([
-    ['a flag', {}, ['--timeout', 'soon'], {}, '--timeout must be a duration such as 30s, 500ms or 2m, but was "soon"'],
     ['a variable', {}, [], { PLANTS_TIMEOUT: 'soon' }, 'PLANTS_TIMEOUT must be a duration such as 30s, 500ms or 2m, but was "soon"'],
     ['a saved value', { timeout: 'soon' }, [], {}, 'timeout in FILE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
     ['the name of no store', {}, ['--store', 'nope'], {}, 'There is no store called "nope", which --store names'],
-  ])('fails the store of this run: %s', async (_, saved, flags, env, message) => {
+  ])('fails: %s', async (_, saved, flags, env, message) => {
     const world = await World.build(saved)
     Object.assign(world.env, env)
     const { ill } = await world.examine(flags)
     expect(ill[0]).toEqual({
-      check: expect.stringMatching(/^store/),
+      check: message.includes('no store') ? 'store' : 'settings',
       state: 'failed',
       message: message.replace('FILE', world.file),
       hint: expect.any(String),
     })
+  })
+
+  test('of a flag is wrong usage', async () => {
+    const { code, err } = await (await World.build()).run(['doctor', '--timeout', 'soon'])
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('--timeout must be a duration') })
   })
 
   test('of all stores is told of once, and hides nothing of the stores', async () => {

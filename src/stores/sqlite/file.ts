@@ -65,6 +65,13 @@ export function openToRead(path: string, frozen: boolean): Database {
   return isWritable(path) ? openToWrite(path) : connect(uriOf(path, 'mode=ro'), { readOnly: true })
 }
 
+/** Connects to an existing file for a look that leaves no trace: where there is no log, SQLite would make one. */
+export function openToPeek(path: string): Database {
+  checkKind(path)
+  if (statSync(path).isDirectory()) return openToWrite(path) // which says so
+  return connect(uriOf(path, existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1'), { readOnly: true })
+}
+
 /**
  * Whether the file is all there is, and SQLite cannot make what it needs beside it, for lack of rights or of room: "immutable"
  * then spares it that. Without a lock it cannot see that somebody else writes, see `stampOf`.

@@ -1,32 +1,36 @@
 import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { SqliteStore } from '../sqlite.js'
 import type { FileAddress, FileReport, OpenOptions } from '../store.js'
 import { allows, explainFailure, isWritable } from './failure.js'
-import { realPathOf } from './file.js'
+import { fileHasContent, openToPeek, realPathOf } from './file.js'
+import { whenFree } from './lock.js'
+import { identify } from './schema.js'
 
 /** Looks at a store and at its place, and changes nothing. Throws what opening it to read throws. */
 export async function inspect(address: FileAddress, options: OpenOptions): Promise<FileReport> {
-  const store = await SqliteStore.openExisting(address, options)
-  await store?.close()
   const path = realPathOf(address.path)
-  checkFolder(path, address)
-  const place = existing(path)
-  const { bavail, bsize, type } = statfsSync(place, { bigint: true })
-  return {
-    exists: store !== undefined,
-    isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK),
-    free: bavail * bsize,
-    network: networks.get(type & 0xffffffffn),
+  try {
+    if (!address.isDefault) statSync(dirname(path)) // only the folder of the program's own place is made when it is not there
+    const exists = fileHasContent(path) && (await holdsStore(path, options))
+    const place = existing(path)
+    const { bavail, bsize, type } = statfsSync(place, { bigint: true })
+    return {
+      exists,
+      isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK),
+      free: bavail * bsize,
+      network: networks.get(type & 0xffffffffn),
+    }
+  } catch (error) {
+    throw explainFailure(error, path)
   }
 }
 
-/** Only the folder of the program's own place is made when it is not there. */
-function checkFolder(path: string, { isDefault }: FileAddress): void {
+async function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
+  const db = openToPeek(path)
   try {
-    if (!isDefault) statSync(dirname(path))
-  } catch (error) {
-    throw explainFailure(error, path)
+    return (await whenFree(() => identify(db, path), path, options)) > 0
+  } finally {
+    db.close()
   }
 }
 
