@@ -60,12 +60,16 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
   const all = Object.keys(commands)
   const asksForHelp = argv.some((argument) => ['-h', '--help', 'help'].includes(argument))
   const named = asksForHelp ? [] : all.filter((name) => argv.includes(name))
-  if (named.length > 0 && !(await parse(argv, io, named))) return
+  if (named.length > 0 || argv.includes('-V') || argv.includes('--version')) {
+    const stop = await parse(argv, io, named)
+    if (!stop) return
+    if (stop.error.code === 'commander.version') return writeAnswer(io, stop.shown, 'Run it again')
+  }
   const stop = await parse(argv, io, all)
   if (!stop) return
   const { error, program, shown } = stop
-  if (!['commander.helpDisplayed', 'commander.help', 'commander.version'].includes(error.code)) throw usageError(error, argv, program)
-  const unknown = error.code === 'commander.version' ? undefined : unknownCommand(argv, program)
+  if (!['commander.helpDisplayed', 'commander.help'].includes(error.code)) throw usageError(error, argv, program)
+  const unknown = unknownCommand(argv, program)
   if (unknown !== undefined) return dispatch([unknown], io)
   await writeAnswer(io, shown, 'Run it again')
 }

@@ -24,7 +24,7 @@ const rooms: Record<string, RegExp> = {
   commander: /^src\/(run|usage|commands\/[\w-]+)\.ts$/,
   fastify: /^src\/service\/(app|answers)\.ts$/,
   undici: /^src\/stores\/remote\//,
-  zod: /^src\/(plant|settings\/file)\.ts$/,
+  zod: /^src\/(plant|settings\/schema)\.ts$/,
 }
 
 /** What a file may import of ours. What is not named may import anything that no other rule forbids. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { examine, type Finding } from '../doctor.js'
+import type { Finding } from '../doctor.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -16,6 +16,7 @@ export function defineDoctor(program: Command, io: Io): void {
 }
 
 async function doctor(flags: GlobalFlags, io: Io): Promise<void> {
+  const { examine } = await import('../doctor.js')
   const output = await outputFormat(flags.output, io)
   const style = await styleFor(mayColor(io.stdout, flags, io))
   let failures = 0

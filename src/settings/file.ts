@@ -1,33 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import * as z from 'zod/mini'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
 import type { Io } from '../io.js'
 import { parseJson } from '../json.js'
+import type { SavedSettings, SavedStore } from './schema.js'
 
-const text = z.optional(z.string())
-const storeSchema = z.looseObject({
-  address: z.string(),
-  timeout: text,
-  'ca-cert': text,
-  'allow-http': z.optional(z.boolean()),
-  'token-command': text,
-})
-const schema = z.looseObject({
-  version: z.literal(1),
-  store: text,
-  output: text,
-  timeout: text,
-  'ca-cert': text,
-  stores: z.optional(z.record(z.string(), storeSchema)),
-  tokens: z.optional(z.record(z.string(), z.looseObject({ token: z.string(), savedAt: z.string() }))),
-})
-
-/** What is saved for a user. Stores stand under their names, tokens under the address that they are for. */
-export type SavedSettings = z.infer<typeof schema>
-/** A store that has a name, and what belongs to it. */
-export type SavedStore = z.infer<typeof storeSchema>
+export type { SavedSettings, SavedStore }
 
 /** The settings file as it was found. */
 export interface SettingsFile {
@@ -54,7 +33,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   if (path === undefined) return { path, saved: { version: 1 }, complaints: [] }
   try {
     const { bytes, stats } = readOwn(path, io)
-    return { path, saved: parse(bytes, path), complaints: complaintsAbout(path, stats) }
+    return { path, saved: await parse(bytes, path), complaints: complaintsAbout(path, stats) }
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR') return { path, saved: { version: 1 }, complaints: [] }
@@ -101,7 +80,7 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
   }
 }
 
-function parse(bytes: Buffer, path: string): SavedSettings {
+async function parse(bytes: Buffer, path: string): Promise<SavedSettings> {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const value = parseText(bytes.toString().replace(/^\uFEFF/, ''), path)
@@ -109,9 +88,44 @@ function parse(bytes: Buffer, path: string): SavedSettings {
   if (typeof version === 'number' && version > 1) {
     throw broken(path, `were written by a newer plants (version ${version})`, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
   }
-  const parsed = schema.safeParse(value, { jitless: true })
-  if (parsed.success) return value as SavedSettings // which keeps what the schema does not know, such as a key called __proto__
-  throw broken(path, `are not right: ${parsed.error.issues.slice(0, 5).map(describe).join('; ')}`)
+  if (isSaved(value)) return value
+  const { problemsOf } = await import('./schema.js')
+  throw broken(path, `are not right: ${problemsOf(value).slice(0, 5).join('; ')}`)
+}
+
+/** Says what the schema says, which is loaded only to name what is wrong: it would take 3 ms of each start. */
+export function isSaved(value: unknown): value is SavedSettings {
+  if (!isObject(value)) return false
+  const { version, stores = {}, tokens = {} } = value
+  return version === 1 && hasTexts(value, ['store', 'output', 'timeout', 'ca-cert']) && holds(stores, isStore) && holds(tokens, isToken)
+}
+
+function isStore(value: Fields): boolean {
+  const flag = value['allow-http']
+  return (
+    typeof value['address'] === 'string' &&
+    hasTexts(value, ['timeout', 'ca-cert', 'token-command']) &&
+    (flag === undefined || typeof flag === 'boolean')
+  )
+}
+
+function isToken({ token, savedAt }: Fields): boolean {
+  return typeof token === 'string' && typeof savedAt === 'string'
+}
+
+type Fields = Record<string, unknown>
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function holds(value: unknown, isItem: (item: Fields) => boolean): boolean {
+  return isObject(value) && Object.values(value).every((item) => isObject(item) && isItem(item))
+}
+
+/** Whether each of these fields is a text, or is not there. */
+function hasTexts(fields: Fields, names: string[]): boolean {
+  return names.every((name) => fields[name] === undefined || typeof fields[name] === 'string')
 }
 
 function parseText(text: string, path: string): unknown {
@@ -126,18 +140,6 @@ function parseText(text: string, path: string): unknown {
     }
   }
 }
-
-/** Names the key and the rule, but never the value: it may be a token. */
-function describe(issue: z.core.$ZodIssue): string {
-  const [first, second = '', ...others] = issue.path.map(String)
-  const isHidden = first === 'tokens' && second !== '' && !/^(https?|unix):/.test(second) // it may be a token in the wrong place
-  const key = isHidden ? 'an entry of tokens' : [first, second, ...others].filter(Boolean).join('.')
-  const rule =
-    issue.code === 'invalid_type' ? (words[issue.expected] ?? issue.expected) : issue.code === 'invalid_value' ? '1' : 'something else'
-  return `${key === '' ? 'the whole' : key} must be ${rule}`
-}
-
-const words: Record<string, string> = { string: 'a text', boolean: 'true or false', object: 'an object', record: 'an object' }
 
 function broken(path: string, why: string, hint = 'Mend the file, or move it away', cause?: unknown): PlantsError {
   return new PlantsError('malformed', `The settings in ${path} ${why}`, { hint, cause })

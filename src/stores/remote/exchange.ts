@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import type { Access, Observer, RemoteAddress } from '../store.js'
+import { compileParserOnce } from './parser.js'
 import { Sockets } from './sockets.js'
 
 /** What a service answered, as it came. */
@@ -46,6 +47,7 @@ export class Connection {
   }
 
   static async open(address: RemoteAddress, access: Access): Promise<Connection> {
+    compileParserOnce()
     const sockets = new Sockets(access.observer)
     return new Connection(address, await dispatcherOf(address, access, sockets), sockets, access.observer)
   }
