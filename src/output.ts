@@ -32,6 +32,17 @@ export async function writeAnswer(io: Io, text: string, hint: string): Promise<v
   }
 }
 
+/** Writes what a command has done: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
+export function writeResult(
+  io: Io,
+  { output }: Pick<Preferences, 'output'>,
+  fields: object,
+  sentence: string,
+  hint = 'It is done',
+): Promise<void> {
+  return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, 'It is done')
+}
+
 type Manner = Pick<Preferences, 'errors' | 'colors'>
 
 /** Tells a person something that is no error. */

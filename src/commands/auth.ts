@@ -1,18 +1,17 @@
 import type { Command } from 'commander'
 import { accessTo } from '../access.js'
-import { type Credential, findToken, noToken, removeToken, saveToken } from '../credentials.js'
+import { findToken, noToken, removeToken, saveToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { readText } from '../input.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { readable, warn, writeAnswer } from '../output.js'
-import type { SavedSettings } from '../settings/file.js'
-import { namedStores } from '../settings/store-name.js'
+import { readable, warn, writeAnswer, writeResult } from '../output.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { checkToken as checkTokenAt } from '../stores/open.js'
 import type { RemoteAddress } from '../stores/store.js'
 import { checkToken } from '../token.js'
+import { namesOf, otherStatuses, ownStatus, type TokenStatus } from '../token-status.js'
 
 interface LoginFlags extends GlobalFlags {
   withToken?: boolean
@@ -66,7 +65,7 @@ async function login(flags: LoginFlags, io: Io): Promise<void> {
   if (!checked) await warn(io, `The token is saved, but could not be checked: ${verdict.error.message}`, settings)
   const rest = io.env['PLANTS_TOKEN']?.trim() ? '. PLANTS_TOKEN is still set, and wins over it' : ''
   const text = `Saved the token for ${calledBy(settings)}${checked ? ', which accepts it' : ''}${rest}`
-  await answer({ ...namesOf(settings), source: 'file', savedAt, checked }, text, settings, io)
+  await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
 }
 
 function refusedToken({ message, status, requestId, error }: PlantsError, { name }: RemoteAddress): PlantsError {
@@ -83,7 +82,7 @@ async function logout(flags: GlobalFlags, io: Io): Promise<void> {
   ].filter(Boolean)
   const rest = others.map((other) => `. ${other}`).join('')
   const text = `${removed ? 'Removed the token' : 'There was no saved token'} for ${calledBy(settings)}${rest}`
-  await answer({ ...namesOf(settings), removed }, text, settings, io)
+  await writeResult(io, settings, { ...namesOf(settings), removed }, text)
 }
 
 async function printToken(flags: GlobalFlags, io: Io): Promise<void> {
@@ -91,15 +90,6 @@ async function printToken(flags: GlobalFlags, io: Io): Promise<void> {
   const found = await findToken(store, settings, io)
   if (!found) throw noToken(store, settings.storeFlag)
   await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found.token}\n`, 'Run it again')
-}
-
-/** The state of one store. */
-interface Status {
-  store: string
-  address: string
-  source: Credential['source'] | 'none'
-  savedAt?: string | undefined
-  expires?: string | undefined
 }
 
 async function status(flags: GlobalFlags, io: Io): Promise<void> {
@@ -117,36 +107,7 @@ async function status(flags: GlobalFlags, io: Io): Promise<void> {
   if (missing) throw new PlantsError('unauthorized', 'No store has a token', { hint })
 }
 
-/** The store of this run, if it takes a token; or why its token command has none, which hides nothing of the other stores. */
-async function ownStatus(settings: Settings, io: Io): Promise<Status[] | PlantsError> {
-  if (settings.store.kind !== 'remote') return []
-  try {
-    const { source = 'none' as const, savedAt, expires } = (await findToken(settings.store, settings, io)) ?? {}
-    return [{ ...namesOf(settings), source, savedAt, expires }]
-  } catch (error) {
-    if (error instanceof PlantsError && error.kind === 'unauthorized') return error
-    throw error
-  }
-}
-
-/** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */
-async function otherStatuses({ storeName, store, file: { saved } }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
-  const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
-  const resolved = await Promise.all(names.map((name) => resolveSettings(flags, io, { other: name })))
-  const named = resolved.flatMap((other) => (other.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
-  const known = [store.name, ...named.map(({ address }) => address)]
-  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.includes(address))
-  return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
-}
-
-function savedStatus(settings: Settings, { tokens = {} }: SavedSettings): Status {
-  const { name } = settings.store
-  if (settings.tokenCommand !== undefined) return { ...namesOf(settings), source: 'command' }
-  const saved = Object.hasOwn(tokens, name) ? tokens[name] : undefined
-  return { ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }
-}
-
-function sentence({ store, address, source, savedAt, expires }: Status, { file }: Settings): string {
+function sentence({ store, address, source, savedAt, expires }: TokenStatus, { file }: Settings): string {
   const name = store === address ? readable(store) : `${readable(store)} (${readable(address)})`
   const until = expires === undefined ? '' : `, valid until ${expires}`
   const words = {
@@ -158,17 +119,9 @@ function sentence({ store, address, source, savedAt, expires }: Status, { file }
   return `${name}: ${words[source]}\n`
 }
 
-function namesOf({ store, storeName }: Settings): { store: string; address: string } {
-  return { store: storeName ?? store.name, address: store.name }
-}
-
 /** A store by its name, if it has one, and its address. */
 function calledBy({ store, storeName }: Settings): string {
   return storeName === undefined ? store.name : `${storeName} (${store.name})`
-}
-
-async function answer(fields: object, text: string, settings: Settings, io: Io): Promise<void> {
-  await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${text}\n`, 'Run it again')
 }
 
 async function readToken(flags: LoginFlags, store: RemoteAddress, settings: Settings, io: Io): Promise<string> {

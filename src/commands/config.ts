@@ -5,7 +5,7 @@ import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { nearest } from '../nearest.js'
-import { readable, styleFor, writeAnswer } from '../output.js'
+import { readable, styleFor, writeAnswer, writeResult } from '../output.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
 import { type Origin, shownValue } from '../settings/origin.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
@@ -82,7 +82,7 @@ async function set(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   await change(io, settings, (saved) => withValue(key, value, saved))
   const winner = settings.origins.find((origin) => origin.name === name && (origin.source === 'variable' || origin.source === 'flag'))
   const rest = winner && winner.source === 'variable' ? `. ${winner.place} is set, and wins over it` : ''
-  await answer({ name, value }, `${name} is ${readable(String(value))} now${rest}`, settings, io)
+  await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now${rest}`)
 }
 
 async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
@@ -95,7 +95,7 @@ async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   }
   const { before, after } = await change(io, settings, (saved) => withValue(key, undefined, saved))
   const removed = JSON.stringify(before) !== JSON.stringify(after)
-  await answer({ name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`, settings, io)
+  await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)
 }
 
 async function list(flags: GlobalFlags, io: Io): Promise<void> {
@@ -226,10 +226,6 @@ function withField<Fields extends object>(fields: Fields, name: string, value: s
   const changed = { ...fields, [name]: value }
   if (value === undefined) Reflect.deleteProperty(changed, name)
   return changed
-}
-
-async function answer(fields: object, text: string, settings: Preferences, io: Io): Promise<void> {
-  await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${text}\n`, 'It is saved')
 }
 
 /** conf, which writes the file, is loaded only to write. */

@@ -4,7 +4,7 @@ import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { readable, styleFor, warn, writeAnswer } from '../output.js'
+import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
@@ -68,7 +68,7 @@ async function add(name: string, text: string, flags: AddFlags, io: Io): Promise
     await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
   }
   const how = `Use it with --store ${name}, or always: plants stores use ${name}`
-  await answer({ name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`, settings, io)
+  await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`)
 }
 
 function checkName(name: string): void {
@@ -153,7 +153,7 @@ async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
   const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
   if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
   const text = `From now on commands use ${readable(store)}${chosen.store.name === store ? '' : `, ${readable(chosen.store.name)}`}`
-  await answer({ ...fieldsOfChosen(store, chosen), inUse: !winner }, text, settings, io)
+  await writeResult(io, settings, { ...fieldsOfChosen(store, chosen), inUse: !winner }, text)
 }
 
 function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
@@ -173,7 +173,7 @@ async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const tokenRemoved = Object.hasOwn(before.tokens ?? {}, address) && !Object.hasOwn(after.tokens ?? {}, address)
   const rest = before.store === name ? '. Commands use the store local again' : ''
   const text = `Forgot ${readable(name)}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(address)}${rest}`
-  await answer({ name, address, removed: true, tokenRemoved }, text, settings, io)
+  await writeResult(io, settings, { name, address, removed: true, tokenRemoved }, text)
 }
 
 /** The addresses of the saved stores as tokens are bound to them; one that is broken stays as it is. */
@@ -199,10 +199,6 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
   if (isShared || kept.tokens === undefined) return kept
   const { [address]: token, ...tokens } = kept.tokens
   return { ...kept, tokens }
-}
-
-async function answer(fields: object, text: string, settings: Preferences, io: Io): Promise<void> {
-  await writeAnswer(io, settings.output === 'json' ? `${toJson(fields)}\n` : `${text}\n`, 'It is done')
 }
 
 /** conf, which writes the file, is loaded only to write. */

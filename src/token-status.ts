@@ -1,0 +1,50 @@
+import { type Credential, findToken } from './credentials.js'
+import { PlantsError } from './errors.js'
+import type { GlobalFlags } from './flags.js'
+import type { Io } from './io.js'
+import type { SavedSettings } from './settings/file.js'
+import { namedStores } from './settings/store-name.js'
+import { resolveSettings, type Settings } from './settings.js'
+
+/** Where the token of a store comes from. */
+export interface TokenStatus {
+  store: string
+  address: string
+  source: Credential['source'] | 'none'
+  savedAt?: string | undefined
+  expires?: string | undefined
+}
+
+/** The store of this run, if it takes a token; or why its token command has none, which hides nothing of the other stores. */
+export async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus[] | PlantsError> {
+  if (settings.store.kind !== 'remote') return []
+  try {
+    const { source = 'none' as const, savedAt, expires } = (await findToken(settings.store, settings, io)) ?? {}
+    return [{ ...namesOf(settings), source, savedAt, expires }]
+  } catch (error) {
+    if (error instanceof PlantsError && error.kind === 'unauthorized') return error
+    throw error
+  }
+}
+
+/** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */
+export async function otherStatuses({ storeName, store, file: { saved } }: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
+  const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
+  const resolved = await Promise.all(names.map((name) => resolveSettings(flags, io, { other: name })))
+  const named = resolved.flatMap((other) => (other.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
+  const known = [store.name, ...named.map(({ address }) => address)]
+  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.includes(address))
+  return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
+}
+
+function savedStatus(settings: Settings, { tokens = {} }: SavedSettings): TokenStatus {
+  const { name } = settings.store
+  if (settings.tokenCommand !== undefined) return { ...namesOf(settings), source: 'command' }
+  const saved = Object.hasOwn(tokens, name) ? tokens[name] : undefined
+  return { ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }
+}
+
+/** A store by its name, or its address where it has none, and by its address. */
+export function namesOf({ store, storeName }: Settings): { store: string; address: string } {
+  return { store: storeName ?? store.name, address: store.name }
+}
