@@ -2,7 +2,9 @@ import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { toJson } from './json.js'
 import type { NewPlant } from './plant.js'
+import { redact, withoutSecrets } from './redact.js'
 import type { Preferences, Settings } from './settings.js'
+import { visible } from './visible.js'
 
 /** How texts look on a stream; without colours every style gives the text back as it was. */
 export interface Style {
@@ -33,13 +35,7 @@ export async function writeAnswer(io: Io, text: string, hint: string): Promise<v
 }
 
 /** Writes what a command has done: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
-export function writeResult(
-  io: Io,
-  { output }: Pick<Preferences, 'output'>,
-  fields: object,
-  sentence: string,
-  hint = 'It is done',
-): Promise<void> {
+export function writeResult(io: Io, { output }: Pick<Preferences, 'output'>, fields: object, sentence: string): Promise<void> {
   return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, 'It is done')
 }
 
@@ -100,13 +96,6 @@ export function readable(text: string): string {
   return text === '' || text !== text.trim() ? `"${visible(text)}"` : visible(text)
 }
 
-/** Makes every character visible that would move, colour or reorder what a terminal shows. */
-export function visible(text: string): string {
-  return text.replace(unsafe, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
-}
-
-const unsafe = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
-
 export async function styleFor(isColored: boolean): Promise<Style> {
   if (!isColored) return plain
   const { Chalk } = await import('chalk')
@@ -129,54 +118,4 @@ async function writeAside(io: Io, text: string): Promise<void> {
 export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
   const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, withoutSecrets(value, io)])
   return `${toJson(Object.fromEntries(entries))}\n`
-}
-
-function withoutSecrets(value: unknown, io: Pick<Io, 'secrets'>): unknown {
-  if (typeof value === 'string') return redact(value, io)
-  if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, io))
-  if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key, io), withoutSecrets(item, io)]))
-}
-
-/** Puts `***` for every secret in a text, also where JSON or a URL has escaped it, or only its beginning is shown. */
-export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
-  const forms = [...secrets].filter(isSecret).flatMap(formsOf)
-  if (forms.length === 0) return text
-  const heads = RegExp(forms.map((form) => literal(headOf(form))).join('|'), 'g')
-  let shown = ''
-  let end = 0
-  for (let match = heads.exec(text); match !== null; match = heads.exec(text)) {
-    const at = match.index
-    shown += `${text.slice(end, at)}***`
-    end = at + Math.max(...forms.map((form) => commonLength(text, at, form)))
-    heads.lastIndex = end
-  }
-  return shown + text.slice(end)
-}
-
-/** A token of a letter or two hides nothing, and would make every text unreadable. */
-function isSecret(text: string): boolean {
-  return text.length > 3
-}
-
-/** The ways in which a text may be shown. */
-function formsOf(secret: string): string[] {
-  const escaped = (text: string) => JSON.stringify(text).slice(1, -1)
-  return [...new Set([secret, visible(secret), escaped(secret), escaped(escaped(secret)), encodeURIComponent(secret)])]
-}
-
-/** What of a secret gives it away. */
-function headOf(form: string): string {
-  return form.slice(0, 8)
-}
-
-function literal(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
-}
-
-/** How many characters of a text, from a place on, are those that a secret begins with. */
-function commonLength(text: string, from: number, secret: string): number {
-  let length = 0
-  while (length < secret.length && text[from + length] === secret[length]) length += 1
-  return length
 }

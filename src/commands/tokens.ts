@@ -3,10 +3,11 @@ import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseId, parseLife } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
-import { styleFor, visible, warn, writeAnswer } from '../output.js'
+import { styleFor, warn, writeAnswer } from '../output.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { openExistingStore, openStoreWithTokens } from '../stores/open.js'
 import type { Token, TokenStore } from '../stores/store.js'
+import { visible } from '../visible.js'
 
 interface CreateFlags extends GlobalFlags {
   note?: string
