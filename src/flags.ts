@@ -6,9 +6,6 @@ import { idRule, shorten } from './plant.js'
 export interface GlobalFlags {
   store?: string
   output?: string
-  timeout?: string
-  allowHttp?: boolean
-  caCert?: string
   verbose?: boolean
   /** false after `--no-input` */
   input?: boolean

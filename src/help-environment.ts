@@ -1,4 +1,4 @@
-import { presetOf, type SettingName, settingNames, settingsTable } from './settings/table.js'
+import { flagOf, presetOf, type SettingName, settingNames, settingOf } from './settings/table.js'
 import { textTable } from './table.js'
 
 /** Where values come from, in words; the README has the same. */
@@ -20,11 +20,11 @@ export const otherVariables: [name: string, meaning: string][] = [
 export function environment(): string {
   const rows = settingNames.map((name) => [
     name,
-    settingsTable[name].flag ?? '-',
-    settingsTable[name].variable ?? '-',
+    flagOf(name) ?? '-',
+    settingOf(name).variable ?? '-',
     placeOf(name),
     presetOf(name),
-    settingsTable[name].meaning,
+    settingOf(name).meaning,
   ])
   const settings = textTable(['SETTING', 'FLAG', 'VARIABLE', 'SAVED AS', 'DEFAULT', 'MEANING'], rows, plain)
   return `${precedence}\n\n${settings}\n${textTable(['OTHER VARIABLE', 'MEANING'], otherVariables, plain)}\nAn empty variable counts as none. See also: plants config list\n`
@@ -32,7 +32,9 @@ export function environment(): string {
 
 /** What `plants config set` calls a setting, for each place where it can be saved. */
 export function placeOf(name: SettingName): string {
-  return settingsTable[name].scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`)).join(', ')
+  return settingOf(name)
+    .scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
+    .join(', ')
 }
 
 const plain = { strong: String, bad: String, faint: String }

@@ -3,6 +3,7 @@ import { version } from '../package.json'
 import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { writeAnswer, writeError } from './output.js'
+import { presetOf, settingNames, settingOf } from './settings/table.js'
 import { errorFormat, mayColor } from './settings.js'
 import { checkValues, usageError } from './usage.js'
 
@@ -117,14 +118,14 @@ function unknownCommand(argv: string[], program: Command): string | undefined {
 }
 
 function buildProgram(io: Io, show: (text: string) => void): Command {
-  return new Command('plants')
+  const program = new Command('plants')
     .description('Create plants in a store, here or behind HTTP, and read what is there.')
     .version(version, '-V, --version', 'show the version')
-    .option('--store <address>', 'which store: a saved name, "local" (default), a path, sqlite:PATH, http(s)://… or unix:PATH')
-    .option('--output <format>', 'text or json; by default text on a terminal, json elsewhere')
-    .option('--timeout <duration>', 'how long to wait for a store: 30s (default), 500ms, 2m')
-    .option('--ca-cert <path>', 'trust the PEM certificates in this file, instead of the usual ones')
-    .option('--allow-http', 'send the token without TLS, also to other machines')
+  for (const name of settingNames) {
+    const { flag, meaning } = settingOf(name)
+    if (flag !== undefined) program.option(flag, `${meaning}${flag.includes('<') ? `; by default ${presetOf(name)}` : ''}`)
+  }
+  return program
     .option('-v, --verbose', 'tell on stderr what is done: settings and where from, requests and answers')
     .option('--no-input', 'never ask questions')
     .option('--no-color', 'no colours; also NO_COLOR')

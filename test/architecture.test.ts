@@ -33,7 +33,7 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/plant\.ts$/, /^src\/json\.ts$/],
   [/^src\/io(\/\w+)?\.ts$/, /^src\/(errors|io|io\/\w+)\.ts$/],
   [/^src\/(?!io\b|input)/, /^src\/(?!io\/)/],
-  [/^src\/settings\//, /^src\/(settings\/[\w-]+|errors|file-lock|flags|io|json|nearest|plant|stores\/(open|store))\.ts$/],
+  [/^src\/settings\//, /^src\/(settings\/[\w-]+|certificates|errors|file-lock|flags|io|json|nearest|plant|stores\/(open|store))\.ts$/],
   [/^src\/(?!stores\/|file-lock)/, /^src\/(?!stores\/(?!(open|store)\.ts))/],
   [/^src\/stores\//, /^src\/(stores\/.*|plant|json|errors)\.ts$/],
   [/^src\/commands\//, /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|service\/[\w-]+|settings\/[\w-]+)\.ts$/],

@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { readCertificates } from '../certificates.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -8,8 +7,9 @@ import { nearest } from '../nearest.js'
 import { readable, styleFor, writeAnswer, writeResult } from '../output.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
 import { type Origin, shownValue } from '../settings/origin.js'
+import { savedValue } from '../settings/saved-value.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
-import { presetOf, type SettingName, settingNames, settingsTable } from '../settings/table.js'
+import { presetOf, type SettingName, settingNames, settingOf, settingsIn } from '../settings/table.js'
 import { errorFormat, type Preferences, resolvePreferences } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
 
@@ -124,17 +124,17 @@ function entriesOf({ origins, file }: Preferences): Entry[] {
     name,
     value: shownValue({ value }),
     source,
-    meaning: settingsTable[name].meaning,
+    meaning: settingOf(name).meaning,
   }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) => storeEntries(store, fields))
   return [...own, ...saved]
 }
 
 function storeEntries(store: string, fields: SavedStore): Entry[] {
-  const names = ['address' as const, ...settingNames.filter((name) => settingsTable[name].scopes.includes('store'))]
+  const names = ['address' as const, ...settingsIn('store')]
   return names.flatMap((name) => {
     const value = fields[name]
-    const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingsTable[name].meaning}`
+    const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
     return value === undefined ? [] : [{ name: `stores.${store}.${name}`, value: String(value), source: 'saved' as const, meaning }]
   })
 }
@@ -150,7 +150,7 @@ async function parseKey(name: string, { file }: Preferences): Promise<Key> {
   const [, store, ofStore] = /^stores\.([^.]*)\.?(.*)$/s.exec(name) ?? []
   const setting = ofStore ?? name
   const scope = store === undefined ? 'user' : 'store'
-  const allowed = settingNames.filter((candidate) => settingsTable[candidate].scopes.includes(scope))
+  const allowed = settingsIn(scope)
   const names = store === undefined ? allowed : ['address' as const, ...allowed]
   const found = names.find((candidate) => candidate === setting)
   if (store === 'local')
@@ -177,11 +177,9 @@ function unknownSetting(name: string, setting: string, store: string | undefined
 /** The value as it is saved. Throws `malformed` for one that the setting cannot have. */
 async function check({ store, setting }: Key, name: string, text: string, { file }: Preferences, io: Io): Promise<string | boolean> {
   if (setting === 'address') return checkNewAddress(store ?? '', name, text, file.saved, io)
-  const value = settingsTable[setting].parse(name, text)
-  if (store !== undefined && setting !== 'timeout') await checkRemote(store, setting, file.saved, io)
-  if (setting === 'allow-http') return value === true
-  if (setting === 'ca-cert') return checkCertificates(io.resolvePath(text))
-  if (setting !== 'store' || text === 'local') return text
+  if (store !== undefined && settingOf(setting).isForServices) await checkRemote(store, setting, file.saved, io)
+  const value = savedValue(setting, name, text, io)
+  if (setting !== 'store' || text === 'local') return value
   if (!isStoreName(text)) return checkAddress(name, text, io)
   if (!Object.hasOwn(file.saved.stores ?? {}, text)) throw await unknownStore(text, file.saved)
   return text
@@ -192,7 +190,7 @@ async function checkNewAddress(store: string, name: string, text: string, { stor
   const { kind } = await parseAddress(text, name, placesOf(io))
   const left =
     kind === 'file'
-      ? (['ca-cert', 'allow-http', 'token-command'] as const).find((setting) => stores[store]?.[setting] !== undefined)
+      ? settingsIn('store').find((setting) => settingOf(setting).isForServices && stores[store]?.[setting] !== undefined)
       : undefined
   if (left === undefined) return checkAddress(name, text, io)
   const hint = `Forget it first: plants config unset stores.${store}.${left}`
@@ -201,11 +199,6 @@ async function checkNewAddress(store: string, name: string, text: string, { stor
 
 async function checkAddress(name: string, text: string, io: Io): Promise<string> {
   return text === 'local' ? text : (await parseAddress(text, name, placesOf(io))).name
-}
-
-function checkCertificates(path: string): string {
-  readCertificates(path)
-  return path
 }
 
 async function checkRemote(store: string, setting: string, { stores = {} }: SavedSettings, io: Io): Promise<void> {

@@ -1,5 +1,4 @@
 import type { Command } from 'commander'
-import { readCertificates } from '../certificates.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -7,15 +6,12 @@ import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
+import { savedValue } from '../settings/saved-value.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
-import { settingsTable } from '../settings/table.js'
+import { flagValue, settingOf, settingsIn } from '../settings/table.js'
 import { type Preferences, resolvePreferences, resolveSettings, type Settings } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
 import type { Address } from '../stores/store.js'
-
-interface AddFlags extends GlobalFlags {
-  tokenCommand?: string
-}
 
 export function defineStores(program: Command, io: Io): void {
   const stores = program
@@ -29,7 +25,7 @@ export function defineStores(program: Command, io: Io): void {
     .argument('<name>', 'letters, digits, "-" and "_"')
     .argument('<address>', 'a path, http(s)://… or unix:PATH')
     .option('--token-command <command>', 'take its token from what this command prints; no shell reads it')
-    .action((name: string, address: string, _, command: Command) => add(name, address, command.optsWithGlobals<AddFlags>(), io))
+    .action((name: string, address: string, _, command: Command) => add(name, address, command.optsWithGlobals<GlobalFlags>(), io))
   stores
     .command('list')
     .description('List the stores that have a name.')
@@ -53,7 +49,7 @@ Examples:
   plants stores list
 `
 
-async function add(name: string, text: string, flags: AddFlags, io: Io): Promise<void> {
+async function add(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   checkName(name)
   const address = await parseAddress(text, 'The address', placesOf(io))
@@ -84,23 +80,15 @@ function nameTaken(name: string, { stores = {} }: SavedSettings): PlantsError {
   return new PlantsError('malformed', `There is a store ${name} already, ${stores[name]?.address}`, { hint })
 }
 
-/** What is kept of a store; each value is one that the setting can have. */
-function savedStore(address: Address, { timeout, caCert, allowHttp, tokenCommand }: AddFlags, io: Io): SavedStore {
-  const isRemote = address.kind === 'remote'
-  const remoteOnly = [caCert && '--ca-cert', allowHttp && '--allow-http', tokenCommand && '--token-command'].find(Boolean)
-  if (!isRemote && remoteOnly)
-    throw new PlantsError('malformed', `${remoteOnly} is for stores behind HTTP, and ${address.name} is a file`, { hint: 'Leave it out' })
-  if (timeout !== undefined) settingsTable.timeout.parse('--timeout', timeout)
-  if (tokenCommand !== undefined) settingsTable['token-command'].parse('--token-command', tokenCommand)
-  const certificates = caCert === undefined ? undefined : io.resolvePath(settingsTable['ca-cert'].parse('--ca-cert', caCert))
-  if (certificates !== undefined) readCertificates(certificates, '--ca-cert')
-  return {
-    address: address.kind === 'file' && address.isDefault ? 'local' : address.name,
-    ...(timeout === undefined ? {} : { timeout }),
-    ...(certificates === undefined ? {} : { 'ca-cert': certificates }),
-    ...(allowHttp ? { 'allow-http': true } : {}),
-    ...(tokenCommand === undefined ? {} : { 'token-command': tokenCommand }),
-  }
+/** What is kept of a store: its address, and every setting that was given and belongs to one. */
+function savedStore(address: Address, flags: GlobalFlags, io: Io): SavedStore {
+  const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
+    const text = flagValue(name, flags)
+    if (text === undefined) return []
+    if (address.kind === 'remote' || !settingOf(name).isForServices) return [[name, savedValue(name, `--${name}`, text, io)]]
+    throw new PlantsError('malformed', `--${name} is for stores behind HTTP, and ${address.name} is a file`, { hint: 'Leave it out' })
+  })
+  return { address: address.kind === 'file' && address.isDefault ? 'local' : address.name, ...Object.fromEntries(values) }
 }
 
 async function list(flags: GlobalFlags, io: Io): Promise<void> {
@@ -118,8 +106,8 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
 }
 
 function fieldsOf(name: string, store: SavedStore) {
-  const { address, timeout } = store
-  return { name, address, timeout, 'ca-cert': store['ca-cert'], 'allow-http': store['allow-http'], 'token-command': store['token-command'] }
+  const values = settingsIn('store').map((setting) => [setting, store[setting]])
+  return { name, address: store.address, ...Object.fromEntries(values) }
 }
 
 /** A line of the list; the store in use may have an address alone. */

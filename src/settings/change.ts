@@ -121,7 +121,7 @@ function replace(target: string, settings: SavedSettings): void {
   try {
     openToOwner(folder)
     const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
-    conf.store = settings
+    conf.store = { ...settings }
     if (statSync(conf.path).size > longestFile) {
       throw new PlantsError('malformed', `The settings in ${target} would be larger than 1 MiB`, {
         hint: 'Remove something from them first',

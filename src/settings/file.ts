@@ -4,9 +4,21 @@ import { dirname, join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
 import type { Io } from '../io.js'
 import { parseJson } from '../json.js'
-import type { SavedSettings, SavedStore } from './schema.js'
+import { type Scope, type SettingName, settingOf, settingsIn } from './table.js'
 
-export type { SavedSettings, SavedStore }
+/** What is saved for a user. Stores stand under their names, tokens under the address that they are for. */
+export interface SavedSettings extends SavedValues {
+  version: 1
+  stores?: Record<string, SavedStore>
+  tokens?: Record<string, { token: string; savedAt: string }>
+}
+
+/** A store that has a name, and what belongs to it. */
+export interface SavedStore extends SavedValues {
+  address: string
+}
+
+type SavedValues = { [name in SettingName]?: string | boolean }
 
 /** The settings file as it was found. */
 export interface SettingsFile {
@@ -97,16 +109,11 @@ async function parse(bytes: Buffer, path: string): Promise<SavedSettings> {
 export function isSaved(value: unknown): value is SavedSettings {
   if (!isObject(value)) return false
   const { version, stores = {}, tokens = {} } = value
-  return version === 1 && hasTexts(value, ['store', 'output', 'timeout', 'ca-cert']) && holds(stores, isStore) && holds(tokens, isToken)
+  return version === 1 && hasValues(value, 'user') && holds(stores, isStore) && holds(tokens, isToken)
 }
 
 function isStore(value: Fields): boolean {
-  const flag = value['allow-http']
-  return (
-    typeof value['address'] === 'string' &&
-    hasTexts(value, ['timeout', 'ca-cert', 'token-command']) &&
-    (flag === undefined || typeof flag === 'boolean')
-  )
+  return typeof value['address'] === 'string' && hasValues(value, 'store')
 }
 
 function isToken({ token, savedAt }: Fields): boolean {
@@ -123,9 +130,12 @@ function holds(value: unknown, isItem: (item: Fields) => boolean): boolean {
   return isObject(value) && Object.values(value).every((item) => isObject(item) && isItem(item))
 }
 
-/** Whether each of these fields is a text, or is not there. */
-function hasTexts(fields: Fields, names: string[]): boolean {
-  return names.every((name) => fields[name] === undefined || typeof fields[name] === 'string')
+/** Whether each setting that can be saved there is what it is saved as, or is not there. */
+function hasValues(fields: Fields, scope: Scope): boolean {
+  return settingsIn(scope).every((name) => {
+    const value = fields[name]
+    return value === undefined || typeof value === (settingOf(name).isSwitch ? 'boolean' : 'string')
+  })
 }
 
 function parseText(text: string, path: string): unknown {

@@ -2,7 +2,7 @@ import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import type { SettingsFile } from './file.js'
-import { type SettingName, settingsTable } from './table.js'
+import { flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 
 /** A value that a setting has. */
 export interface Origin {
@@ -32,7 +32,8 @@ const trust: SettingName[] = ['ca-cert', 'allow-http']
 
 /** The value of a setting from the first place that has one: flag > environment > with the store > for the user > default. */
 export function findOrigin(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): Origin {
-  const { flag, variable, scopes } = settingsTable[name]
+  const { variable, scopes } = settingOf(name)
+  const flag = flagOf(name)
   const isAsked = !(isOther && trust.includes(name))
   const given = isAsked ? flagValue(name, flags) : undefined
   if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
@@ -48,22 +49,14 @@ export function findOrigin(name: SettingName, { flags, io, file: { saved, path }
 
 /** What holds when nobody says anything. */
 export function presetOrigin(name: SettingName): Origin {
-  const { preset } = settingsTable[name]
+  const { preset } = settingOf(name)
   return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default', key: undefined }
-}
-
-function flagValue(name: SettingName, { store, output, timeout, caCert, allowHttp }: GlobalFlags): string | undefined {
-  return textOf({ store, output, timeout, 'ca-cert': caCert, 'allow-http': allowHttp, 'token-command': undefined }[name])
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }
 
 /** Why a value is none that its setting can have, or nothing. */
 export function failureOf({ name, value, place }: Origin): PlantsError | undefined {
   try {
-    if (value !== undefined) settingsTable[name].parse(place, value)
+    if (value !== undefined) settingOf(name).parse(place, value)
     return undefined
   } catch (error) {
     if (error instanceof PlantsError) return error

@@ -1,27 +1,17 @@
 import * as z from 'zod/mini'
+import { type Scope, settingOf, settingsIn } from './table.js'
 
-const text = z.optional(z.string())
-const storeSchema = z.looseObject({
-  address: z.string(),
-  timeout: text,
-  'ca-cert': text,
-  'allow-http': z.optional(z.boolean()),
-  'token-command': text,
-})
+const storeSchema = z.looseObject({ address: z.string(), ...valuesIn('store') })
 const schema = z.looseObject({
   version: z.literal(1),
-  store: text,
-  output: text,
-  timeout: text,
-  'ca-cert': text,
+  ...valuesIn('user'),
   stores: z.optional(z.record(z.string(), storeSchema)),
   tokens: z.optional(z.record(z.string(), z.looseObject({ token: z.string(), savedAt: z.string() }))),
 })
 
-/** What is saved for a user. Stores stand under their names, tokens under the address that they are for. */
-export type SavedSettings = z.infer<typeof schema>
-/** A store that has a name, and what belongs to it. */
-export type SavedStore = z.infer<typeof storeSchema>
+function valuesIn(scope: Scope) {
+  return Object.fromEntries(settingsIn(scope).map((name) => [name, z.optional(settingOf(name).isSwitch ? z.boolean() : z.string())]))
+}
 
 /** What is wrong with a value that should be what is saved for a user: a phrase for each place. */
 export function problemsOf(value: unknown): string[] {

@@ -1,46 +1,38 @@
 import { parseDuration, parseOutput, parseSwitch, parseText } from '../flags.js'
 
-/** What a run goes by. Adding a setting is one line here, a property of `GlobalFlags` and, where it is a flag, an option in `run.ts`. */
+/** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
 export const settingsTable = {
-  store: row('--store', 'PLANTS_STORE', ['user'], parseText, 'local', 'which store: a saved name or an address'),
-  output: row(
-    '--output',
-    'PLANTS_OUTPUT',
-    ['user'],
-    parseOutput,
-    noValue('text on a terminal, else json'),
-    'how answers look: text or json',
-  ),
-  timeout: row('--timeout', 'PLANTS_TIMEOUT', ['user', 'store'], parseDuration, '30s', 'how long to wait for a store'),
-  'ca-cert': row(
-    '--ca-cert',
-    'PLANTS_CA_CERT',
-    ['user', 'store'],
-    parseText,
-    noValue('those of the system'),
-    'a file of PEM certificates to trust',
-  ),
-  'allow-http': row(
-    '--allow-http',
-    'PLANTS_ALLOW_HTTP',
-    ['store'],
-    parseSwitch,
-    'false',
-    'send the token without TLS, also to other machines',
-  ),
-  'token-command': row(undefined, undefined, ['store'], parseCommand, noValue('none'), 'a command that prints the token'),
-}
-
-export type SettingName = keyof typeof settingsTable
-export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
-
-/** Where a value is kept: for all that a user does, or together with one store. */
-export type Scope = 'user' | 'store'
+  store: {
+    ...{ flag: '--store <address>', variable: 'PLANTS_STORE', scopes: ['user'], parse: parseText, preset: 'local' },
+    meaning: 'which store: a saved name, a path, sqlite:PATH, http(s)://… or unix:PATH',
+  },
+  output: {
+    ...{ flag: '--output <format>', variable: 'PLANTS_OUTPUT', scopes: ['user'], parse: parseOutput },
+    ...{ preset: { words: 'text on a terminal, else json' }, meaning: 'how answers look: text or json' },
+  },
+  timeout: {
+    ...{ flag: '--timeout <duration>', variable: 'PLANTS_TIMEOUT', scopes: ['user', 'store'], parse: parseDuration },
+    ...{ preset: '30s', meaning: 'how long to wait for a store: 500ms, 30s, 2m' },
+  },
+  'ca-cert': {
+    ...{ flag: '--ca-cert <path>', variable: 'PLANTS_CA_CERT', scopes: ['user', 'store'], parse: parseText, isForServices: true },
+    ...{ preset: { words: 'those of the system' }, meaning: 'a file of PEM certificates to trust' },
+  },
+  'allow-http': {
+    ...{ flag: '--allow-http', variable: 'PLANTS_ALLOW_HTTP', scopes: ['store'], parse: parseSwitch, isForServices: true, isSwitch: true },
+    ...{ preset: 'false', meaning: 'send the token without TLS, also to other machines' },
+  },
+  'token-command': {
+    ...{ scopes: ['store'], parse: parseCommand, isForServices: true },
+    ...{ preset: { words: 'none' }, meaning: 'a command that prints the token' },
+  },
+} satisfies Record<string, Setting<unknown>>
 
 /** One setting: how it is given, what it may be, and what it means. */
 export interface Setting<Value> {
-  flag: string | undefined
-  variable: string | undefined
+  /** as the help shows it, with what its value is called; none for what only `stores add` takes */
+  flag?: string
+  variable?: string
   /** where it can be saved */
   scopes: Scope[]
   /**
@@ -53,31 +45,50 @@ export interface Setting<Value> {
   /** the value by default, or in words what holds without one */
   preset: string | { words: string }
   meaning: string
+  /** it is saved as true or false, not as a text */
+  isSwitch?: boolean
+  /** it says nothing about a store in a file */
+  isForServices?: boolean
+}
+
+/** Where a value is kept: for all that a user does, or together with one store. */
+export type Scope = 'user' | 'store'
+
+export type SettingName = keyof typeof settingsTable
+export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
+
+/** A setting, whatever its values are. */
+export function settingOf(name: SettingName): Setting<unknown> {
+  return settingsTable[name]
+}
+
+/** The settings that can be saved for all that a user does, or with a store. */
+export function settingsIn(scope: Scope): SettingName[] {
+  return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
+}
+
+/** What holds by default, in words. */
+export function presetOf(name: SettingName): string {
+  const { preset } = settingOf(name)
+  return typeof preset === 'string' ? preset : preset.words
+}
+
+/** `--timeout` for `timeout`. */
+export function flagOf(name: SettingName): string | undefined {
+  return settingOf(name).flag?.split(' ')[0]
+}
+
+/** What was given for a setting on the command line, as commander has it: `caCert` for `ca-cert`. */
+export function flagValue(name: SettingName, flags: object): string | undefined {
+  const key = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+  return textOf(Object.entries(flags).find(([flag]) => flag === key)?.[1])
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }
 
 /** Reads a command: at least one word. */
 function parseCommand(source: string, text: string): string {
   return parseText(source, text.trim())
-}
-
-/** What holds for a setting that has no value by default. */
-function noValue(words: string): { words: string } {
-  return { words }
-}
-
-function row<Value>(
-  flag: string | undefined,
-  variable: string | undefined,
-  scopes: Scope[],
-  parse: (source: string, text: string) => Value,
-  preset: string | { words: string },
-  meaning: string,
-): Setting<Value> {
-  return { flag, variable, scopes, parse, preset, meaning }
-}
-
-/** What holds by default, in words. */
-export function presetOf(name: SettingName): string {
-  const { preset } = settingsTable[name]
-  return typeof preset === 'string' ? preset : preset.words
 }

@@ -337,9 +337,9 @@ describe('config get', () => {
 
 describe('config list', () => {
   const meanings = {
-    store: 'which store: a saved name or an address',
+    store: 'which store: a saved name, a path, sqlite:PATH, http(s)://… or unix:PATH',
     output: 'how answers look: text or json',
-    timeout: 'how long to wait for a store',
+    timeout: 'how long to wait for a store: 500ms, 30s, 2m',
     'ca-cert': 'a file of PEM certificates to trust',
     'allow-http': 'send the token without TLS, also to other machines',
     'token-command': 'a command that prints the token',
@@ -376,9 +376,9 @@ describe('config list', () => {
       code: 0,
       out: [
         'NAME                   VALUE           FROM     MEANING',
-        'store                  local           default  which store: a saved name or an address',
+        'store                  local           default  which store: a saved name, a path, sqlite:PATH, http(s)://… or unix:PATH',
         'output                 -               default  how answers look: text or json',
-        'timeout                4s              saved    how long to wait for a store',
+        'timeout                4s              saved    how long to wait for a store: 500ms, 30s, 2m',
         'ca-cert                -               default  a file of PEM certificates to trust',
         'allow-http             false           default  send the token without TLS, also to other machines',
         'token-command          -               default  a command that prints the token',

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../src/errors.js'
 import type { Source } from '../../src/settings/origin.js'
-import { presetOf, type SettingName, settingNames, settingsTable } from '../../src/settings/table.js'
+import { flagOf, presetOf, type SettingName, settingNames, settingOf } from '../../src/settings/table.js'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
 import { Hostile, json } from '../helpers/hostile.js'
 import { type Result, runPlants, type World } from '../helpers/run.js'
@@ -26,7 +26,8 @@ class Desk {
 
   /** Gives a setting a value at a source. */
   give(name: SettingName, source: Source, value: string): void {
-    const { flag = '', variable = '' } = settingsTable[name]
+    const { variable = '' } = settingOf(name)
+    const flag = flagOf(name) ?? ''
     const ofFile = name === 'allow-http' ? value === 'true' : value
     if (source === 'flag') this.flags.push(flag, ...(name === 'allow-http' ? [] : [value]))
     if (source === 'variable') this.env[variable] = value
@@ -36,7 +37,8 @@ class Desk {
 
   /** The source in the words of messages. */
   place(name: SettingName, source: Source): string {
-    const { flag = '', variable = '' } = settingsTable[name]
+    const { variable = '' } = settingOf(name)
+    const flag = flagOf(name) ?? ''
     const places = { flag, variable, store: `stores.team.${name} in ${this.file}`, saved: `${name} in ${this.file}`, default: 'default' }
     return places[source]
   }
@@ -144,7 +146,8 @@ const probes: Record<SettingName, Probe> = {
 
 /** All sources that a setting can have, the strongest first. */
 function sourcesOf(name: SettingName): Source[] {
-  const { flag, variable, scopes } = settingsTable[name]
+  const { variable, scopes } = settingOf(name)
+  const flag = flagOf(name)
   const has = { flag, variable, store: scopes.includes('store'), saved: scopes.includes('user'), default: true }
   return (['flag', 'variable', 'store', 'saved', 'default'] as const).filter((source) => has[source])
 }
@@ -189,7 +192,7 @@ function lineFor({ name, winner }: Row, given: string | undefined, desk: Desk): 
 }
 
 function objectFor({ name, winner }: Row, given: string | undefined, desk: Desk): object {
-  const { preset } = settingsTable[name]
+  const { preset } = settingOf(name)
   const value = given ?? (typeof preset === 'string' ? preset : undefined)
   return { verbose: 'setting', name, ...(value === undefined ? {} : { value }), source: winner, place: desk.place(name, winner) }
 }
@@ -201,7 +204,7 @@ function settingLine(name: SettingName, err: string): unknown {
   return lines.find((line) => line.startsWith(`* ${name} `)) ?? json.find((line) => line.verbose === 'setting' && line.name === name)
 }
 
-const withVariable = settingNames.filter((name) => settingsTable[name].variable !== undefined)
+const withVariable = settingNames.filter((name) => settingOf(name).variable !== undefined)
 
 describe('an empty variable', () => {
   test.each(withVariable)('leaves %s to what is below', async (name) => {
@@ -264,7 +267,7 @@ describe('a value that a setting cannot have', () => {
     }
   })
 
-  test.each(given.filter(({ name, source }) => source !== 'flag' && settingsTable[name].flag))(
+  test.each(given.filter(({ name, source }) => source !== 'flag' && settingOf(name).flag))(
     'does no harm below a flag: $name as $source',
     async ({ name, source }) => {
       const desk = new Desk()
