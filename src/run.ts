@@ -56,8 +56,8 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact()) {
     throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
   }
+  if (argv.includes('help') && argv[argv.indexOf('help') + 1] === 'environment') return showTopic(io)
   if (argv[0] === 'help' && argv.length > 2) return dispatch([...argv.slice(1), '--help'], io)
-  if (argv[0] === 'help' && argv.length === 2 && argv[1] === 'environment') return showTopic(io)
   const all = Object.keys(commands)
   const asksForHelp = argv.some((argument) => ['-h', '--help', 'help'].includes(argument))
   const named = asksForHelp ? [] : all.filter((name) => argv.includes(name))

@@ -7,7 +7,8 @@ import { failureOf } from './token.js'
 
 /**
  * Runs the command that prints a store's token: its words are split as execa does, no shell reads them, and nothing is on its
- * stdin, which may hold a plant. PLANTS_TOKEN_FOR is the address of the store. It prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). What it says on stderr is passed through.
+ * stdin, which may hold a plant. PLANTS_TOKEN_FOR is the address of the store,
+ * and below it those that wait for this one. It prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). What it says on stderr is passed through.
  *
  * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
  */
@@ -19,10 +20,10 @@ export async function runTokenCommand(command: string, settings: Settings, io: I
       hint,
       cause,
     })
-  if (io.env['PLANTS_TOKEN_FOR'] === address)
-    throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
+  const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
+  if (waiting.includes(address)) throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
   const { PLANTS_TOKEN, PLANTS_SERVE_TOKEN, ...others } = io.env
-  const env = { ...others, PLANTS_TOKEN_FOR: address }
+  const env = { ...others, PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
   const text = await output([program, ...args], { env, signal: io.signal, timeout: settings.opening.timeout }, fail)
   const { token, expires } = read(text, fail)
   if (expires !== undefined && expires.getTime() <= io.time()) {

@@ -62,6 +62,7 @@ const meant = new Map([
   ['logout', ['auth logout']],
   ['ls', ['list']],
   ['new', ['create', 'add']],
+  ['rename', ['add']],
   ['remove', ['delete', 'revoke', 'unset']],
   ['rm', ['remove', 'delete', 'revoke', 'unset']],
   ['server', ['serve']],
@@ -105,7 +106,9 @@ function explainExcess(command: Command): Explained {
   const name = pathOf(command)
   const count = command.registeredArguments.length
   const excess = command.args[count] ?? ''
-  if (name.startsWith('auth')) return [`${name} takes no argument`, 'A token is asked for, or read from stdin with --with-token']
+  const aboutToken = 'A token is asked for, or read from stdin with --with-token'
+  if (name.startsWith('auth'))
+    return [`${name} takes no argument`, `Name the store with --store${name.endsWith('login') ? `. ${aboutToken}` : ''}`]
   const message = `${name} takes ${['no argument', 'one argument', 'two arguments'][count]}, but got ${JSON.stringify(shorten(excess))}`
   const isSplitName = name === 'create' && !excess.startsWith('-')
   return [

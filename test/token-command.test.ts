@@ -284,7 +284,7 @@ describe('the words of a token command', () => {
       [';', 'echo', 's3cret', '&&', 'rm', '-rf', 'x', '|', 'y', '>', 'z', '<', 'w', '&', '#', 'q'],
     ],
     ['* ~ {a,b}', ['*', '~', '{a,b}']],
-    ['"a" \'b\'', ['"a"', "'b'"]],
+    ['a"b" c\'', ['a"b"', "c'"]],
     ['caf\u00e9 \u{1f331}', ['caf\u00e9', '\u{1f331}']],
   ])('%s are read by no shell', async (text, words) => {
     const team = new Team()

@@ -63,8 +63,8 @@ async function login(flags: LoginFlags, io: Io): Promise<void> {
   const savedAt = await saveToken(store, token, settings, io)
   const checked = verdict.state === 'accepted'
   if (!checked) await warn(io, `The token is saved, but could not be checked: ${verdict.error.message}`, settings)
-  const rest = io.env['PLANTS_TOKEN']?.trim() ? '. PLANTS_TOKEN is still set, and wins over it' : ''
-  const text = `Saved the token for ${calledBy(settings)}${checked ? ', which accepts it' : ''}${rest}`
+  if (io.env['PLANTS_TOKEN']?.trim()) await warn(io, 'PLANTS_TOKEN is still set, and wins over it', settings)
+  const text = `Saved the token for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
   await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
 }
 
@@ -76,12 +76,9 @@ function refusedToken({ message, status, requestId, error }: PlantsError, { name
 async function logout(flags: GlobalFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
   const removed = await removeToken(store, settings, io)
-  const others = [
-    io.env['PLANTS_TOKEN']?.trim() && 'PLANTS_TOKEN is still set',
-    settings.tokenCommand && 'Its token command is still there',
-  ].filter(Boolean)
-  const rest = others.map((other) => `. ${other}`).join('')
-  const text = `${removed ? 'Removed the token' : 'There was no saved token'} for ${calledBy(settings)}${rest}`
+  if (io.env['PLANTS_TOKEN']?.trim()) await warn(io, 'PLANTS_TOKEN is still set', settings)
+  if (settings.tokenCommand !== undefined) await warn(io, `${settings.storeName} still has its token command`, settings)
+  const text = `${removed ? 'Removed the token' : 'There was no saved token'} for ${calledBy(settings)}`
   await writeResult(io, settings, { ...namesOf(settings), removed }, text)
 }
 
@@ -128,7 +125,7 @@ async function readToken(flags: LoginFlags, store: RemoteAddress, settings: Sett
   if (flags.withToken && !io.stdin.isTerminal) return checkToken((await readStdin(io)).trim(), 'The token on stdin')
   if (!settings.mayAsk()) {
     throw new PlantsError('malformed', 'Nobody can be asked for the token', {
-      hint: 'Read it from stdin: plants auth login --with-token < FILE',
+      hint: `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`,
     })
   }
   const { askForToken } = await import('../prompts.js')

@@ -4,7 +4,7 @@ import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { nearest } from '../nearest.js'
-import { readable, styleFor, writeAnswer, writeResult } from '../output.js'
+import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
 import { type Origin, shownValue } from '../settings/origin.js'
 import { savedValue } from '../settings/saved-value.js'
@@ -80,9 +80,9 @@ async function set(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   const key = await parseKey(name, settings)
   const value = await check(key, name, text, settings, io)
   await change(io, settings, (saved) => withValue(key, value, saved))
-  const winner = settings.origins.find((origin) => origin.name === name && (origin.source === 'variable' || origin.source === 'flag'))
-  const rest = winner && winner.source === 'variable' ? `. ${winner.place} is set, and wins over it` : ''
-  await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now${rest}`)
+  const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
+  if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
+  await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
 }
 
 async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {

@@ -1,3 +1,4 @@
+import { PlantsError } from '../errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText } from '../flags.js'
 
 /** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
@@ -88,7 +89,9 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** Reads a command: at least one word. */
+/** Reads a command: at least one word, and none that begins with a quote, which people would expect a shell to read. */
 function parseCommand(source: string, text: string): string {
-  return parseText(source, text.trim())
+  if (!/(?:^|\s)["']/.test(text)) return parseText(source, text.trim())
+  const hint = 'Write a space within a word as "\\ ", or put the command into a script, and name that'
+  throw new PlantsError('malformed', `${source} holds a quote, and no shell reads it`, { hint })
 }

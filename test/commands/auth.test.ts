@@ -350,23 +350,27 @@ describe('login --with-token', () => {
     const user = new User()
     const remote = await accepting()
     const env = { PLANTS_TOKEN: 's3cret-of-env' }
-    const { code, out } = await user.auth(`login --with-token --output text --store ${remote.url}`, { stdin: token, env })
+    const { code, out, err } = await user.auth(`login --with-token --output text --store ${remote.url}`, { stdin: token, env })
     expect(user.saved).toMatchObject({ tokens: { [remote.url]: { token } } })
-    expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(/^Saved the token for .*PLANTS_TOKEN is (still )?set/) })
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: `Saved the token for ${remote.url}, which accepts it\n`,
+      err: 'plants: PLANTS_TOKEN is still set, and wins over it\n',
+    })
     expect(remote.posts.map(({ headers }) => headers['authorization'])).toEqual([`Bearer ${token}`])
   })
 
   test('does not say so of a PLANTS_TOKEN that is empty', async () => {
     const { url } = await accepting()
     const result = await new User().auth(`login --with-token --output text --store ${url}`, { stdin: token, env: { PLANTS_TOKEN: ' ' } })
-    expect(result.out).not.toContain('PLANTS_TOKEN')
+    expect(result.err).toBe('')
   })
 
   test('asks nobody where nobody is', async () => {
     const user = new User()
     for (const world of [{ stdin: token }, { terminals: ['stdin' as const, 'stdout' as const] }]) {
       expect(await user.auth('login', world)).toEqual(
-        failure(2, 400, 'Nobody can be asked for the token', 'Read it from stdin: plants auth login --with-token < FILE'),
+        failure(2, 400, 'Nobody can be asked for the token', `Read it from stdin: plants auth login --store ${store} --with-token < FILE`),
       )
     }
     const everywhere: World = { terminals: ['stdin', 'stdout', 'stderr'] }
@@ -690,11 +694,14 @@ describe('logout', () => {
 
   test('makes nothing where nothing was saved, and says where a token still comes from', async () => {
     const user = new User()
-    const { code, out } = await user.auth('logout --output text', { env: { PLANTS_TOKEN: token } })
-    expect({ code, out }).toEqual({ code: 0, out: `There was no saved token for ${store}. PLANTS_TOKEN is still set\n` })
+    expect(await user.auth('logout --output text', { env: { PLANTS_TOKEN: token } })).toEqual({
+      code: 0,
+      out: `There was no saved token for ${store}\n`,
+      err: 'plants: PLANTS_TOKEN is still set\n',
+    })
     expect(user.isUntouched).toBe(true)
     user.save({ stores: { team: { address: store, 'token-command': 'false' } } })
-    expect((await user.auth('logout --output text --store team')).out).toContain('Its token command is still there')
+    expect((await user.auth('logout --output text --store team')).err).toBe('plants: team still has its token command\n')
   })
 })
 

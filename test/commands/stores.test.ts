@@ -148,8 +148,8 @@ describe('stores add', () => {
     const user = new User()
     const ca = join(user.home, 'ca.pem')
     writeFileSync(ca, certificate({ names: ['DNS:localhost'] }).cert)
-    const flags = ['--timeout', '2m', '--ca-cert', 'ca.pem', '--allow-http', '--token-command', 'pass show "the plants"']
-    const fields = { address: team, timeout: '2m', 'ca-cert': ca, 'allow-http': true, 'token-command': 'pass show "the plants"' }
+    const flags = ['--timeout', '2m', '--ca-cert', 'ca.pem', '--allow-http', '--token-command', 'pass show the\\ plants']
+    const fields = { address: team, timeout: '2m', 'ca-cert': ca, 'allow-http': true, 'token-command': 'pass show the\\ plants' }
     expect(await user.run(['stores', 'add', 'team', team, ...flags])).toEqual(answer({ name: 'team', ...fields }))
     expect(await user.run([...flags.slice(0, 5), 'stores', 'add', 'other', team])).toMatchObject({ code: 0 })
     expect(user.saved).toEqual({

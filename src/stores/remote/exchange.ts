@@ -76,7 +76,7 @@ export class Connection {
 }
 
 async function dispatcherOf({ url, socketPath }: RemoteAddress, { ca, proxy }: Access, sockets: Sockets): Promise<Dispatcher> {
-  const tls = ca === undefined ? {} : { ca }
+  const tls = { rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) } // whatever NODE_TLS_REJECT_UNAUTHORIZED says
   const place = socketPath === undefined ? {} : { socketPath }
   if (proxy === undefined) return new Pool(url.origin, { connect: sockets.watch(buildConnector({ ...tls, ...place })) })
   const { proxyAgent } = await import('./proxy.js')

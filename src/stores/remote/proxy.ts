@@ -6,7 +6,12 @@ import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
 import type { Connect, Sockets, Tunnel } from './sockets.js'
 
 /** Connections that go through a proxy: TLS through a tunnel, plain HTTP as a request to the proxy. */
-export function proxyAgent(proxy: string, isSecure: boolean, tls: { ca?: string }, sockets: Sockets): Dispatcher {
+export function proxyAgent(
+  proxy: string,
+  isSecure: boolean,
+  tls: { rejectUnauthorized: boolean; ca?: string },
+  sockets: Sockets,
+): Dispatcher {
   BaseDispatcher.prototype.connect = connect // undici/index.js does this, and loads four fifths that are not needed
   const watched = (origin: URL, options: object) => {
     const { connect: connectTo } = options as { connect: Connect } // which ProxyAgent has made
