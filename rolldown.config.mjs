@@ -1,6 +1,6 @@
 // What a `create` needs is one file, because each file more costs a start 0.4 ms. What only some runs need stays apart.
 const eager =
-  /\/src\/(?!stores\/(sqlite|remote)|service|commands\/(serve|tokens|openapi|auth|stores|config|doctor)|prompts|table|certificates|help-environment|token-command|token-status|file-lock|nearest|trace|doctor|settings\/(change|saved-value|schema))|\/package\.json$|\/node_modules\/(commander|zod)\//
+  /\/src\/(?!stores\/(sqlite|remote)|service|commands\/(serve|tokens|openapi|auth|stores|config|doctor)|prompts|proxy|table|certificates|help-environment|token-command|token-status|file-lock|nearest|trace|doctor|settings\/(change|saved-value|schema))|\/package\.json$|\/node_modules\/(commander|zod)\//
 
 // commander starts executables for subcommands that are programs of their own. We have none, and loading this takes 2 ms.
 const withoutChildProcess = {

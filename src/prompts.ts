@@ -51,9 +51,14 @@ export async function askForToken(message: string, check: (text: string) => Verd
   const keyboard = new Keyboard(io.stdin.stream(), 5000)
   const validate = keyboard.nextAfter((text) => check(text.trim()))
   try {
-    return (
-      await askOnce(keyboard, io, (context) => password({ message, mask: false, theme: themeFor(isColored), validate }, context))
-    ).trim()
+    const answer = await askOnce(keyboard, io, (context) =>
+      password({ message, mask: false, theme: themeFor(isColored), validate }, context),
+    )
+    if (keyboard.hasMore)
+      throw new PlantsError('malformed', 'More than one line was pasted, and a token is one', {
+        hint: 'Copy the token again, and nothing else with it',
+      })
+    return answer.trim()
   } finally {
     keyboard.close()
   }
@@ -115,6 +120,11 @@ class Keyboard {
     const setRawMode = (mode: boolean) => this.#terminal.setRawMode?.(mode)
     this.#lines = Object.assign(new PassThrough(), { isTTY: true, setRawMode })
     return this.#lines
+  }
+
+  /** Whether something was typed that nothing has asked for. */
+  get hasMore(): boolean {
+    return this.#typed.toString().trim() !== ''
   }
 
   /** Lets one more line through to the prompt. */

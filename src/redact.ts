@@ -12,6 +12,7 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
     const at = match.index
     shown += `${text.slice(end, at)}***`
     end = at + Math.max(...forms.map((form) => commonLength(text, at, form)))
+    end += /^[\w.~+/%=;&#-]*/.exec(text.slice(end))?.[0].length ?? 0 // its rest, in whatever way it was escaped
     heads.lastIndex = end
   }
   return shown + text.slice(end)
@@ -25,7 +26,9 @@ function isSecret(text: string): boolean {
 /** The ways in which a text may be shown. */
 function formsOf(secret: string): string[] {
   const escaped = (text: string) => JSON.stringify(text).slice(1, -1)
-  return [...new Set([secret, visible(secret), escaped(secret), escaped(escaped(secret)), encodeURIComponent(secret)])]
+  const inUrl = encodeURIComponent(secret)
+  const inLowerCase = inUrl.replace(/%../g, (code) => code.toLowerCase())
+  return [...new Set([secret, visible(secret), escaped(secret), escaped(escaped(secret)), inUrl, inLowerCase, encodeURIComponent(inUrl)])]
 }
 
 /** What of a secret gives it away. */

@@ -69,6 +69,8 @@ async function output([program = '', ...args]: string[], { env, signal, timeout 
   })
   child.once('exit', () => setTimeout(() => child.stdout.destroy(), 200).unref())
   const { exitCode, signal: killer, timedOut, cause } = await child
+  // Ctrl-C is for both of us, and the command may be the first to end of it.
+  if (killer === 'SIGINT' || exitCode === 130) await new Promise((resolve) => setTimeout(resolve, 100))
   signal.throwIfAborted()
   if (length > longestAnswer) throw fail('printed more than 64 KiB', checkCommand)
   if (timedOut) throw fail(`did not end within ${timeout / 1000} s`, 'If it needs longer, wait longer with --timeout 2m')

@@ -14,7 +14,7 @@ export function traceSettings({ file: { path }, origins, errors }: Preferences, 
   const manner = { errors }
   say(io, manner, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
   for (const { name, value: given, source, place } of origins) {
-    const value = shownValue({ value: given })
+    const value = shownValue(given)
     say(io, manner, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? presetOf(name)} (${place})`])
   }
 }

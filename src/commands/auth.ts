@@ -118,7 +118,7 @@ function sentence({ store, address, source, savedAt, expires }: TokenStatus, { f
 
 /** A store by its name, if it has one, and its address. */
 function calledBy({ store, storeName }: Settings): string {
-  return storeName === undefined ? store.name : `${storeName} (${store.name})`
+  return storeName === undefined ? readable(store.name) : `${storeName} (${readable(store.name)})`
 }
 
 async function readToken(flags: LoginFlags, store: RemoteAddress, settings: Settings, io: Io): Promise<string> {
@@ -129,7 +129,7 @@ async function readToken(flags: LoginFlags, store: RemoteAddress, settings: Sett
     })
   }
   const { askForToken } = await import('../prompts.js')
-  return askForToken(`token for ${store.name}`, complaintOf, settings.colors(io.stderr), io)
+  return askForToken(`token for ${readable(store.name)}`, complaintOf, settings.colors(io.stderr), io)
 }
 
 async function readStdin(io: Io): Promise<string> {

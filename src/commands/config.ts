@@ -122,7 +122,7 @@ interface Entry {
 function entriesOf({ origins, file }: Preferences): Entry[] {
   const own = origins.map(({ name, value, source }) => ({
     name,
-    value: shownValue({ value }),
+    value: shownValue(value),
     source,
     meaning: settingOf(name).meaning,
   }))
@@ -135,7 +135,9 @@ function storeEntries(store: string, fields: SavedStore): Entry[] {
   return names.flatMap((name) => {
     const value = fields[name]
     const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
-    return value === undefined ? [] : [{ name: `stores.${store}.${name}`, value: String(value), source: 'saved' as const, meaning }]
+    return value === undefined
+      ? []
+      : [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved' as const, meaning }]
   })
 }
 

@@ -77,7 +77,7 @@ function checkName(name: string): void {
 
 function nameTaken(name: string, { stores = {} }: SavedSettings): PlantsError {
   const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
-  return new PlantsError('malformed', `There is a store ${name} already, ${stores[name]?.address}`, { hint })
+  return new PlantsError('malformed', `There is a store ${name} already, ${shownValue(stores[name]?.address)}`, { hint })
 }
 
 /** What is kept of a store: its address, and every setting that was given and belongs to one. */
@@ -93,7 +93,7 @@ function savedStore(address: Address, flags: GlobalFlags, io: Io): SavedStore {
 
 async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
-  const used = shownValue(settings.origins.find(({ name }) => name === 'store') ?? { value: undefined })
+  const used = shownValue(settings.origins.find(({ name }) => name === 'store')?.value)
   const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io))).name }
   const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
@@ -107,7 +107,7 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
 
 function fieldsOf(name: string, store: SavedStore) {
   const values = settingsIn('store').map((setting) => [setting, store[setting]])
-  return { name, address: store.address, ...Object.fromEntries(values) }
+  return { name, address: shownValue(store.address), ...Object.fromEntries(values) }
 }
 
 /** A line of the list; the store in use may have an address alone. */
@@ -160,8 +160,8 @@ async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const { before, after } = await change(io, settings, (now) => without(name, addresses, now))
   const tokenRemoved = Object.hasOwn(before.tokens ?? {}, address) && !Object.hasOwn(after.tokens ?? {}, address)
   const rest = before.store === name ? '. Commands use the store local again' : ''
-  const text = `Forgot ${readable(name)}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(address)}${rest}`
-  await writeResult(io, settings, { name, address, removed: true, tokenRemoved }, text)
+  const text = `Forgot ${readable(name)}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(shownValue(address))}${rest}`
+  await writeResult(io, settings, { name, address: shownValue(address), removed: true, tokenRemoved }, text)
 }
 
 /** The addresses of the saved stores as tokens are bound to them; one that is broken stays as it is. */

@@ -65,8 +65,8 @@ export function failureOf({ name, value, place }: Origin): PlantsError | undefin
 }
 
 /** A value as it may be shown: an address that holds a password is refused, but not before it was looked at. */
-export function shownValue({ value }: Pick<Origin, 'value'>): string | undefined {
-  return value?.replace(/\/\/[^/@]*@/, '//***@')
+export function shownValue<Text extends string | undefined>(value: Text): Text | string {
+  return value?.replace(/^(https?:\/*).*@/is, '$1***@') ?? value
 }
 
 /**
