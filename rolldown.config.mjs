@@ -2,10 +2,15 @@
 const eager =
   /\/src\/(?!stores\/(sqlite|remote)|service|commands\/(serve|tokens|openapi|auth|stores|config|doctor)|prompts|proxy|table|certificates|help-environment|token-command|token-status|file-lock|nearest|trace|doctor|settings\/(change|saved-value|schema))|\/package\.json$|\/node_modules\/(commander|zod)\//
 
-// commander starts executables for subcommands that are programs of their own. We have none, and loading this takes 2 ms.
-const withoutChildProcess = {
-  name: 'without-child-process',
-  resolveId: (id, importer) => (id === 'node:child_process' && importer?.includes('/commander/') ? '\0empty' : undefined),
+// What packages load and we never use: commander would start executables for subcommands that are programs of their own
+// (2 ms), and conf asks for a place for settings that it is given anyway (and fails where a user has no home).
+const unused = [
+  { id: 'node:child_process', importer: '/commander/' },
+  { id: 'env-paths', importer: '/conf/' },
+]
+const withoutUnused = {
+  name: 'without-unused',
+  resolveId: (id, importer) => (unused.some((entry) => entry.id === id && importer?.includes(entry.importer)) ? '\0empty' : undefined),
   load: (id) => (id === '\0empty' ? 'export default {}' : undefined),
 }
 
@@ -13,7 +18,7 @@ export default {
   input: 'src/start.ts',
   platform: 'node',
   external: ['@photostructure/sqlite'],
-  plugins: [withoutChildProcess],
+  plugins: [withoutUnused],
   logLevel: 'warn',
   output: {
     dir: 'dist',

@@ -18,7 +18,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
   if (!found) throw noToken(address, settings.storeFlag)
   const trace = settings.isVerbose ? await import('./trace.js') : undefined
   trace?.traceToken(given ? 'this login' : placeOf(found, settings), settings, io)
-  if (isOpenToAll(address) && !settings.allowHttp) throw openToAll(address, settings)
+  refuseOpen(address, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
   const proxy = isProxySet ? (await import('./proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
@@ -44,10 +44,12 @@ export function placeOf({ source }: Pick<Credential, 'source'>, { storeName, fil
   return { variable: 'PLANTS_TOKEN', command: `the token command of ${storeName}`, file: file.path ?? '' }[source]
 }
 
-function openToAll({ name }: RemoteAddress, { storeName }: Settings): PlantsError {
+/** Throws `malformed` where the token would be seen on its way. */
+export function refuseOpen(address: RemoteAddress, { storeName, allowHttp }: Settings): void {
+  if (!isOpenToAll(address) || allowHttp) return
   const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
   const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
-  return new PlantsError('malformed', `The token is not sent to ${name}: without TLS others could read it`, { hint })
+  throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
 }
 
 /** Whether a token would go over a network for all to read. */

@@ -7,6 +7,7 @@ import { proxyVariables } from './proxy.js'
 import { readSettings, type SettingsFile } from './settings/file.js'
 import { failureOf } from './settings/origin.js'
 import { namedStores } from './settings/store-name.js'
+import { settingOf } from './settings/table.js'
 import { resolvePreferences, resolveSettings, type Settings } from './settings.js'
 import { checkToken, describeSqlite, inspectFile } from './stores/open.js'
 import type { FileAddress, RemoteAddress } from './stores/store.js'
@@ -60,12 +61,12 @@ function hintIn(complaint: string): string {
 }
 
 /** The store of this run, then all others that are saved. All are looked at meanwhile: some may not answer for long. */
-async function* stores({ saved }: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
-  const own = await attempt('store', () => resolveSettings(flags, io, { isChecking: true }))
+async function* stores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
+  const own = await attempt('store', () => resolveSettings(flags, io, { isChecking: true, file }))
   const done = 'value' in own ? own.value : undefined
-  const names = ['local', ...namedStores(saved).map(([name]) => name)].filter((name) => name !== done?.storeName)
+  const names = ['local', ...namedStores(file.saved).map(([name]) => name)].filter((name) => name !== done?.storeName)
   const others = names.map(async (name) => {
-    const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, { other: name, isChecking: true }))
+    const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, { other: name, isChecking: true, file }))
     const isDone = name === 'local' && 'value' in other && other.value.store.name === done?.store.name
     return isDone ? undefined : examineStore(other, io)
   })
@@ -81,7 +82,7 @@ async function examineStore(attempted: Attempt<Settings>, io: Io): Promise<Findi
   if ('finding' in attempted) return attempted.finding
   const of = attempted.value
   const wrong = of.origins
-    .filter(({ source }) => source === 'store')
+    .filter(({ name, source }) => source === 'store' || settingOf(name).isForServices)
     .map(failureOf)
     .find(Boolean)
   const check = `store ${of.storeName ?? (of.store.kind === 'file' && of.store.isDefault ? 'local' : of.store.name)}`

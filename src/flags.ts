@@ -29,9 +29,9 @@ export function parseCount(flag: string, text: string): number {
 
 /** Reads a duration up to a hundred years. */
 export function parseLife(flag: string, text: string): number {
-  const milliseconds = durationOf(text)
+  const milliseconds = /[a-z]$/.test(text) ? durationOf(text) : Number.NaN // who writes 90 means days, and would get seconds
   if (!(milliseconds >= 1) || milliseconds > 36_525 * 86_400_000)
-    throw refuse(flag, 'a duration such as 90d or 12h, up to 36525d', text, '90d')
+    throw refuse(flag, 'a duration with its unit, such as 90d or 12h, up to 36525d', text, '90d')
   return milliseconds
 }
 
@@ -84,6 +84,7 @@ export function parseSwitch(name: string, text: string): boolean {
 /** Reads what must not be empty, such as a path or a host. */
 export function parseText(flag: string, text: string): string {
   if (text === '') throw new PlantsError('malformed', `${flag} is empty`, { hint: `Give it a value, or leave it out` })
+  if (text.includes('\0')) throw new PlantsError('malformed', `${flag} holds U+0000`, { hint: 'Leave that character out' })
   return text
 }
 

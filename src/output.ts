@@ -56,13 +56,21 @@ async function warningOf(io: Io, text: string, { errors, colors }: Manner): Prom
   return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(visible(text))}\n`, io)
 }
 
-/** Tells what failed and what to do next; one line of JSON when that was asked for. */
-export async function writeError(io: Io, error: PlantsError, { errors, colors }: Manner): Promise<void> {
+/** Tells what failed and what to do next; one line of JSON when that was asked for. Whoever interrupts it does not want to read it. */
+export async function writeError(io: Io, error: PlantsError, manner: Manner): Promise<void> {
+  try {
+    await writeAside(io, await errorText(io, error, manner))
+  } catch (interruption) {
+    if (!(interruption instanceof PlantsError)) throw interruption
+  }
+}
+
+async function errorText(io: Io, error: PlantsError, { errors, colors }: Manner): Promise<string> {
   const { message, hint } = error
   if (errors === 'json') {
     const { retryable, status, requestId } = error
     const fields = { error: error.error, message, hint, retryable: retryable || undefined, status, requestId }
-    return writeAside(io, jsonLine(fields, io))
+    return jsonLine(fields, io)
   }
   const style = await styleFor(colors(io.stderr))
   const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
@@ -70,7 +78,7 @@ export async function writeError(io: Io, error: PlantsError, { errors, colors }:
     `${style.bad('plants:')} ${visible(message)}${statusOf(error)}`,
     ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(visible(line))}`),
   ]
-  return writeAside(io, redact(lines.map((line) => `${line}\n`).join(''), io))
+  return redact(lines.map((line) => `${line}\n`).join(''), io)
 }
 
 /** The HTTP status of an answer, for people, where the message does not name it; 400 is how the specification says no. */

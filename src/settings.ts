@@ -48,6 +48,8 @@ export interface Settings extends Preferences {
 interface Looking {
   /** the name or the address of another store than the one of this run, to be looked at besides */
   other?: string
+  /** the settings file, where it was read already */
+  file?: SettingsFile
   /** leaves out what is saved and wrong, for the commands that can put it right */
   isMending?: boolean
   /** leaves out what is wrong in the file and in the environment, and says nothing of it: `doctor` does */
@@ -59,8 +61,12 @@ interface Looking {
  *
  * @throws {PlantsError} `malformed` for a value that a setting cannot have, and for a settings file that is broken
  */
-export async function resolveSettings(flags: GlobalFlags, io: Io, { other, isChecking = false }: Looking = {}): Promise<Settings> {
-  const file = await readSettings(io)
+export async function resolveSettings(
+  flags: GlobalFlags,
+  io: Io,
+  { other, isChecking = false, file: known }: Looking = {},
+): Promise<Settings> {
+  const file = known ?? (await readSettings(io))
   const chosen = other === undefined ? findOrigin('store', { flags, io, file }) : namedStore(other)
   const { store, storeName } = await resolveStore(chosen, file, io)
   const origins = settingNames.map((name) =>

@@ -3,7 +3,7 @@ import { PlantsError } from './errors.js'
 import type { GlobalFlags } from './flags.js'
 import type { Io } from './io.js'
 import { warn } from './output.js'
-import type { SavedSettings } from './settings/file.js'
+import type { SavedSettings, SettingsFile } from './settings/file.js'
 import { namedStores } from './settings/store-name.js'
 import { resolvePreferences, resolveSettings, type Settings } from './settings.js'
 
@@ -29,19 +29,20 @@ export async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus
 }
 
 /** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */
-export async function otherStatuses({ storeName, store, file: { saved } }: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
+export async function otherStatuses({ storeName, store, file }: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
+  const { saved } = file
   const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
-  const resolved = await Promise.all(names.map((name) => resolveOther(name, flags, io)))
+  const resolved = await Promise.all(names.map((name) => resolveOther(name, file, flags, io)))
   const named = resolved.flatMap((other) => (other?.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
-  const known = [store.name, ...named.map(({ address }) => address)]
-  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.includes(address) && /^(https?|unix):/.test(address))
+  const known = new Set([store.name, ...named.map(({ address }) => address)])
+  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.has(address) && /^(https?|unix):/.test(address))
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
 /** A store whose settings are wrong is told of, and hides nothing of the others. */
-async function resolveOther(name: string, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
+async function resolveOther(name: string, file: SettingsFile, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
   try {
-    return await resolveSettings(flags, io, { other: name })
+    return await resolveSettings(flags, io, { other: name, file })
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     await warn(io, error.message, await resolvePreferences(flags, io, { isChecking: true }))

@@ -29,7 +29,7 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
   const see = `See: plants ${name && `${name} `}--help`
   const refuse = (message: string, hint = see) => new PlantsError('malformed', message, { hint, cause: error })
   const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  const suggestion = /\n\((Did you mean .*\?)\)$/.exec(error.message)?.[1]
+  const suggestion = harmless(/\n\((Did you mean .*\?)\)$/.exec(error.message)?.[1], quoted)
   switch (error.code) {
     case 'commander.unknownOption':
       return refuse(...explainFlag(quoted, argv, program, suggestion))
@@ -46,6 +46,12 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
   }
 }
 
+/** A guess that takes something away is made only for a word that begins like it. */
+function harmless(suggestion: string | undefined, typed: string): string | undefined {
+  const guess = /Did you mean (.*)\?/.exec(suggestion ?? '')?.[1] ?? ''
+  return /^(delete|remove|revoke|unset|logout)/.test(guess) && guess.slice(0, 3) !== typed.slice(0, 3) ? undefined : suggestion
+}
+
 /** What people type who know other programs; the first that there is at this place is suggested. */
 const meant = new Map([
   ['--force', ['--yes']],
@@ -58,6 +64,11 @@ const meant = new Map([
   ['add', ['create']],
   ['create', ['add']],
   ['delete', ['remove', 'revoke', 'unset']],
+  ['context', ['stores use']],
+  ['current', ['list']],
+  ['default', ['use']],
+  ['edit', ['set']],
+  ['file', ['path']],
   ['login', ['auth login']],
   ['logout', ['auth logout']],
   ['ls', ['list']],
@@ -71,8 +82,11 @@ const meant = new Map([
   ['show', ['get', 'list']],
   ['start', ['serve']],
   ['status', ['auth status']],
+  ['select', ['use']],
+  ['switch', ['use', 'stores use']],
   ['use', ['stores use']],
   ['version', ['--version']],
+  ['view', ['list']],
   ['whoami', ['auth status']],
 ])
 
@@ -84,7 +98,7 @@ function explainFlag(text: string, argv: string[], program: Command, suggestion:
   const hasFlag = (command: Command) => command.options.some((option) => option.long === flag)
   if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`, undefined]
   if (flag === '--token')
-    return ['A token is not taken from the command line, where others can see it', 'Set PLANTS_TOKEN, or use: plants auth login']
+    return ['A token is not taken from the command line, where others can see it', 'Set PLANTS_TOKEN, or save it with: plants auth login']
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed)) return [`Unknown flag ${flag} before the command`, `Write it behind: plants ${pathOf(typed)} ${flag}`]
   return [`Unknown flag ${flag}`, suggest(flag, typed, program) ?? suggestion]

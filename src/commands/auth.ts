@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { accessTo } from '../access.js'
+import { accessTo, refuseOpen } from '../access.js'
 import { findToken, noToken, removeToken, saveToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
@@ -7,6 +7,7 @@ import { readText } from '../input.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, warn, writeAnswer, writeResult } from '../output.js'
+import { namedStores } from '../settings/store-name.js'
 import { resolveSettings, type Settings } from '../settings.js'
 import { checkToken as checkTokenAt } from '../stores/open.js'
 import type { RemoteAddress } from '../stores/store.js'
@@ -55,6 +56,7 @@ async function login(flags: LoginFlags, io: Io): Promise<void> {
     const hint = `Renew the token where the command takes it from, or forget the command: plants config unset stores.${settings.storeName}.token-command`
     throw new PlantsError('malformed', `${settings.storeName} takes its token from a command`, { hint })
   }
+  refuseOpen(store, settings)
   const token = await readToken(flags, store, settings, io)
   io.secrets.add(token)
   const access = await accessTo(store, settings, io, { token, source: 'file' })
@@ -110,7 +112,7 @@ function sentence({ store, address, source, savedAt, expires }: TokenStatus, { f
   const words = {
     variable: 'from PLANTS_TOKEN',
     command: `from its token command${until}`,
-    file: `saved on ${readable(savedAt?.slice(0, 16) ?? '')}Z in ${file.path}`,
+    file: `saved on ${readable(savedAt?.slice(0, 16) ?? '')}Z in ${readable(file.path ?? '')}`,
     none: 'no token',
   }
   return `${name}: ${words[source]}\n`
@@ -159,8 +161,9 @@ async function resolveRemote(flags: GlobalFlags, io: Io): Promise<{ settings: Se
   throw takesNoToken(settings)
 }
 
-function takesNoToken({ store }: Settings): PlantsError {
-  return new PlantsError('malformed', `${store.name} is a file, which takes no token`, {
-    hint: 'Name the service: --store https://plants.example.com',
-  })
+function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
+  const names = namedStores(saved).flatMap(([name, { address }]) => (/^(https?|unix):/.test(address) ? name : []))
+  const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
+  const hint = names.length === 0 ? 'Name the service: --store https://plants.example.com' : `Name the store: --store ${names[0]}${others}`
+  return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })
 }

@@ -82,7 +82,18 @@ async function set(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   await change(io, settings, (saved) => withValue(key, value, saved))
   const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
   if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
+  if (key.setting === 'address') await warnOfMove(key.store ?? '', settings, io)
   await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
+}
+
+/** What was for the old address may not be meant for the new one. */
+async function warnOfMove(name: string, settings: Preferences, io: Io): Promise<void> {
+  const { stores = {}, tokens = {} } = settings.file.saved
+  const store = stores[name]
+  const kept = settingsIn('store').filter((setting) => settingOf(setting).isForServices && store?.[setting] !== undefined)
+  if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
+  const hadToken = store !== undefined && Object.hasOwn(tokens, store.address)
+  if (hadToken) await warn(io, `The saved token is for the old address. Save one for the new: plants auth login --store ${name}`, settings)
 }
 
 async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
@@ -108,7 +119,9 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
 /** Says it also where the file is broken: then it is needed most. */
 async function path({ output }: GlobalFlags, io: Io): Promise<void> {
   const place = await settingsPath(io)
-  await writeAnswer(io, (await errorFormat(output, io)) === 'json' ? `${toJson({ path: place })}\n` : `${place}\n`, 'Run it again')
+  const isJson = (await errorFormat(output, io)) === 'json'
+  const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? readable(place) : place
+  await writeAnswer(io, `${text}\n`, 'Run it again')
 }
 
 interface Entry {
@@ -157,7 +170,7 @@ async function parseKey(name: string, { file }: Preferences): Promise<Key> {
   const found = names.find((candidate) => candidate === setting)
   if (store === 'local')
     throw new PlantsError('malformed', 'The store local has no settings of its own', {
-      hint: `Set it for all: plants config set ${setting} VALUE`,
+      hint: 'See what holds for it: plants config list',
     })
   if (found === undefined) throw unknownSetting(name, setting, store, names)
   if (store !== undefined && !Object.hasOwn(file.saved.stores ?? {}, store)) throw await unknownStore(store, file.saved)

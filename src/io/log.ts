@@ -6,6 +6,8 @@ import { isTerminal } from './terminal.js'
 export class Log {
   readonly #fd: number
   #lines = ''
+  /** what of the lines before is still to be taken by the system */
+  #rest: Uint8Array = new Uint8Array()
   #writing: Promise<void> | undefined
   #way: Way | undefined
 
@@ -25,24 +27,39 @@ export class Log {
     return this.#writing
   }
 
-  /** Hands over what is not being written yet, for whoever writes something that belongs behind it. */
-  take(): string {
-    const lines = this.#lines
+  /** Hands over what no thread is writing, for whoever writes something that belongs behind it. */
+  take(): Uint8Array {
+    const rest = this.isStuck ? new Uint8Array() : this.#rest
+    const taken = Buffer.concat([rest, Buffer.from(this.#lines)])
+    if (!this.isStuck) this.#rest = new Uint8Array()
     this.#lines = ''
-    return lines
+    return taken
   }
 
   async #write(): Promise<void> {
     await new Promise(setImmediate)
     this.#way ??= wayTo(this.#fd)
-    while (this.#lines !== '') {
-      const bytes = Buffer.from(this.#lines)
-      this.#lines = ''
-      await writeAll(bytes, this.#way).catch((error: unknown) => {
-        if (systemCode(error) === undefined) throw error // nobody can be told that the log is gone
-      })
+    while (this.#rest.length > 0 || this.#lines !== '') {
+      if (this.#rest.length === 0) {
+        this.#rest = Buffer.from(this.#lines)
+        this.#lines = ''
+      }
+      await this.#writeOnce(this.#way)
     }
     this.#writing = undefined
+  }
+
+  async #writeOnce({ fd, isInThread }: Way): Promise<void> {
+    try {
+      const written = isInThread ? await writeInThread(fd, this.#rest) : writeSync(fd, this.#rest)
+      this.#rest = this.#rest.subarray(written)
+    } catch (error) {
+      const code = systemCode(error)
+      if (code === undefined) throw error
+      if (code === 'EAGAIN')
+        await new Promise((resolve) => setTimeout(resolve, 10).unref()) // which does not keep the process
+      else this.#rest = new Uint8Array() // nobody can be told that the log is gone
+    }
   }
 }
 
@@ -68,19 +85,8 @@ function wayTo(fd: number): Way {
   }
 }
 
-async function writeAll(bytes: Uint8Array, { fd, isInThread }: Way): Promise<void> {
-  for (let written = 0; written < bytes.length; ) {
-    try {
-      written += isInThread ? await writeInThread(fd, bytes, written) : writeSync(fd, bytes, written)
-    } catch (error) {
-      if (systemCode(error) !== 'EAGAIN') throw error
-      await new Promise((resolve) => setTimeout(resolve, 10).unref()) // which does not keep the process
-    }
-  }
-}
-
-function writeInThread(fd: number, bytes: Uint8Array, from: number): Promise<number> {
+function writeInThread(fd: number, bytes: Uint8Array): Promise<number> {
   return new Promise((resolve, reject) => {
-    write(fd, bytes, from, (error, count) => (error ? reject(error) : resolve(count)))
+    write(fd, bytes, 0, (error, count) => (error ? reject(error) : resolve(count)))
   })
 }

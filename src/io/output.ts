@@ -49,7 +49,7 @@ export class ProcessOutput implements Output {
 
   async write(text: string): Promise<void> {
     if (this.#log.isStuck && !(await this.#waitForLog())) return
-    const bytes = Buffer.from(this.#log.take() + text)
+    const bytes = Buffer.concat([this.#log.take(), Buffer.from(text)])
     let written = 0
     if (!this.#isSlow) {
       this.#signals.release()
@@ -64,18 +64,19 @@ export class ProcessOutput implements Output {
   }
 
   /** What is on its way comes first. False when its reader stalls, and the program was told to go. */
-  #waitForLog(): Promise<boolean> {
+  async #waitForLog(): Promise<boolean> {
     const signal = this.#signals.listen()
-    return new Promise((resolve) => {
-      const leave = () => setTimeout(() => resolve(false), 200).unref()
-      const end = () => {
-        signal.removeEventListener('abort', leave)
-        resolve(true)
-      }
+    const keepAlive = setInterval(() => undefined, 1000)
+    let leave: (() => void) | undefined
+    const told = new Promise<boolean>((resolve) => {
+      leave = () => setTimeout(() => resolve(false), 200).unref()
       if (signal.aborted) leave()
       signal.addEventListener('abort', leave, { once: true })
-      void this.#log.add('').then(end, end)
     })
+    const isWritten = await Promise.race([told, this.#log.add('').then(() => true)])
+    if (leave) signal.removeEventListener('abort', leave)
+    clearInterval(keepAlive)
+    return isWritten
   }
 
   #writeLater(bytes: Uint8Array): Promise<void> {

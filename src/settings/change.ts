@@ -60,7 +60,15 @@ export async function changeSettings(io: Io, timeout: number, change: (saved: Sa
 }
 
 function isEqual(before: SavedSettings, after: SavedSettings): boolean {
-  return JSON.stringify(before) === JSON.stringify(after)
+  try {
+    return JSON.stringify(before) === JSON.stringify(after)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new PlantsError('malformed', 'The settings hold lists or objects in one another, too deep to be written again', {
+      hint: 'Mend the settings file, or move it away',
+      cause: error,
+    })
+  }
 }
 
 interface Change {

@@ -27,6 +27,7 @@ interface Place {
  * @throws {PlantsError} `malformed` for an address that leads nowhere
  */
 export async function parseAddress(address: string, source: string, { resolvePath, dataFolder }: Place): Promise<Address> {
+  if (address.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
   if (address === 'local') return fileAddress(join(await dataFolder(), 'plants.db'), true)
   if (address.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${address}`)
   if (/^https?:/i.test(address)) return parseUrl(address, source)
@@ -46,7 +47,12 @@ function fileAddress(path: string, isDefault: boolean): FileAddress {
 function checkPath(path: string, source: string): void {
   const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(file|postgres|postgresql):/i.exec(path)
   if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
-  if (!/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) throw refuse(source, `names no store: ${JSON.stringify(path)}`)
+  if (!/[/\\]|^[.~]|\.(db|sqlite)$/.test(path))
+    throw refuse(
+      source,
+      `names no store: ${JSON.stringify(path)}`,
+      /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path) && /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses,
+    )
 }
 
 function parseUrl(address: string, source: string): RemoteAddress {
@@ -69,6 +75,8 @@ function parseSocket(address: string, source: string, resolvePath: (path: string
   const socketPath = resolvePath(path)
   if (Buffer.byteLength(socketPath) > longestSocketPath)
     throw refuse(source, `names a socket whose path is longer than ${longestSocketPath} bytes`, 'Sockets need shorter ones')
+  if (socketPath.includes(':/'))
+    throw refuse(source, 'names a socket whose path holds ":/", where a base path would begin', 'Give it another path')
   const basePath = url.pathname.replace(/\/$/, '')
   return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }

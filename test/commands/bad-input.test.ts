@@ -266,7 +266,6 @@ const addressHint = 'A store is a saved name, "local", a path such as ./plants.d
 const stores: Row[] = [
   ['', '--store is empty'],
   ['sqlite:', '--store is empty'],
-  ['prod.old', '--store names no store: "prod.old"'],
   [':memory:', '--store is no file: ":memory:"'],
   ['sqlite::memory:', '--store is no file: "sqlite::memory:"'],
   ['sqlite://x.db', '--store is no file: "sqlite://x.db"'],

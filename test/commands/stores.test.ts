@@ -545,7 +545,7 @@ describe('a command line that is wrong:', () => {
     [
       'stores add team https://a --token s3cret',
       'A token is not taken from the command line, where others can see it',
-      'Set PLANTS_TOKEN, or use: plants auth login',
+      'Set PLANTS_TOKEN, or save it with: plants auth login',
     ],
     [
       'stores --token-command x add team https://a',
