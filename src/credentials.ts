@@ -49,7 +49,7 @@ export async function saveToken({ name }: RemoteAddress, token: string, settings
   const { changeSettings } = await import('./settings/change.js')
   const savedAt = new Date(io.time()).toISOString()
   const change = { [name]: { token, savedAt } }
-  await changeSettings(io, settings.opening.timeout, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
+  await changeSettings(io, settings.patience, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
   return savedAt
 }
 
@@ -57,7 +57,7 @@ export async function saveToken({ name }: RemoteAddress, token: string, settings
 export async function removeToken({ name }: RemoteAddress, settings: Settings, io: Io): Promise<boolean> {
   if (!Object.hasOwn(settings.file.saved.tokens ?? {}, name)) return false
   const { changeSettings } = await import('./settings/change.js')
-  await changeSettings(io, settings.opening.timeout, ({ tokens = {}, ...saved }) => {
+  await changeSettings(io, settings.patience, ({ tokens = {}, ...saved }) => {
     const { [name]: _, ...others } = tokens
     return { ...saved, tokens: others }
   })

@@ -55,7 +55,9 @@ export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number
 
 function open(path: string): Database {
   try {
-    return connect(pathToFileURL(path).href, { readOnly: false })
+    const uri = pathToFileURL(path)
+    uri.search = 'mode=rw' // it is there, and SQLite would make one that others can read
+    return connect(uri.href, { readOnly: false })
   } catch (error) {
     throw unusable(error, path)
   }

@@ -14,8 +14,10 @@ export interface Preferences {
   output: 'text' | 'json'
   /** how errors and warnings look; JSON only when it was asked for */
   errors: 'text' | 'json'
-  /** milliseconds that a store, or a file that others are changing, may take */
+  /** milliseconds that a store may take */
   timeout: number
+  /** milliseconds that others may take who are changing the settings; what is saved about stores says nothing about that */
+  patience: number
   /** whether to tell what is done, and why */
   isVerbose: boolean
   /** whether somebody is there to answer questions */
@@ -122,12 +124,18 @@ function usableOrigins(origins: Origin[], { isMending = false, isChecking = fals
   return origins.map((origin) => (mayBeWrong(origin) && failureOf(origin) ? presetOrigin(origin.name) : origin))
 }
 
+/** Whether a value was given for this run alone. */
+function isOfRun({ source }: Origin): boolean {
+  return source === 'flag' || source === 'variable'
+}
+
 function preferencesFrom(origins: Origin[], flags: GlobalFlags, file: SettingsFile, io: Io): Preferences {
   const output = parsed('output', origins, settingsTable.output.parse)
   return {
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors: output ?? 'text',
     timeout: parsed('timeout', origins, settingsTable.timeout.parse) ?? 0,
+    patience: parsed('timeout', origins.filter(isOfRun), settingsTable.timeout.parse) ?? 30_000,
     isVerbose: flags.verbose === true,
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
     colors: (stream) => mayColor(stream, flags, io),

@@ -190,7 +190,7 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
 }
 
 /** conf, which writes the file, is loaded only to write. */
-async function change(io: Io, { timeout }: Preferences, how: (saved: SavedSettings) => SavedSettings) {
+async function change(io: Io, { patience }: Preferences, how: (saved: SavedSettings) => SavedSettings) {
   const { changeSettings } = await import('../settings/change.js')
-  return changeSettings(io, timeout, how)
+  return changeSettings(io, patience, how)
 }

@@ -25,11 +25,11 @@ import { longestFile, readSettings, type SavedSettings, settingsPath } from './f
  * Changes the settings file, for its owner alone. It is replaced as a whole, while a lock keeps all others from doing the
  * same: whoever reads it meanwhile, or is killed in the middle, leaves or finds the old one or the new one.
  *
- * @param timeout milliseconds that others may take before
+ * @param patience milliseconds that others may take before
  * @param change gets what is saved at that moment, and gives what is to be; what it throws leaves the file as it is
  * @throws {PlantsError} `unwritable` when the file cannot be replaced, `malformed` when it is broken, `unavailable` when others took too long
  */
-export async function changeSettings(io: Io, timeout: number, change: (saved: SavedSettings) => SavedSettings): Promise<Change> {
+export async function changeSettings(io: Io, patience: number, change: (saved: SavedSettings) => SavedSettings): Promise<Change> {
   const { saved: now } = await readSettings(io)
   const then = change(now)
   if (isEqual(now, then)) return { before: now, after: then }
@@ -37,7 +37,7 @@ export async function changeSettings(io: Io, timeout: number, change: (saved: Sa
   try {
     makeFolder(dirname(path))
     const target = targetOf(path)
-    return await holdLock(`${target}.lock`, { timeout, clock: io }, async () => {
+    return await holdLock(`${target}.lock`, { timeout: patience, clock: io }, async () => {
       const { saved: before } = await readSettings(io)
       const after = change(before)
       if (!isEqual(before, after)) replace(target, after)
