@@ -124,6 +124,9 @@ function usableOrigins(origins: Origin[], { isMending = false, isChecking = fals
   return origins.map((origin) => (mayBeWrong(origin) && failureOf(origin) ? presetOrigin(origin.name) : origin))
 }
 
+/** milliseconds that others may take who are changing the settings */
+export const usualPatience = 30_000
+
 /** Whether a value was given for this run alone. */
 function isOfRun({ source }: Origin): boolean {
   return source === 'flag' || source === 'variable'
@@ -135,7 +138,7 @@ function preferencesFrom(origins: Origin[], flags: GlobalFlags, file: SettingsFi
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors: output ?? 'text',
     timeout: parsed('timeout', origins, settingsTable.timeout.parse) ?? 0,
-    patience: parsed('timeout', origins.filter(isOfRun), settingsTable.timeout.parse) ?? 30_000,
+    patience: parsed('timeout', origins.filter(isOfRun), settingsTable.timeout.parse) ?? usualPatience,
     isVerbose: flags.verbose === true,
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
     colors: (stream) => mayColor(stream, flags, io),

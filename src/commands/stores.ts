@@ -9,7 +9,7 @@ import { shownValue } from '../settings/origin.js'
 import { savedValue } from '../settings/saved-value.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
 import { flagValue, settingOf, settingsIn } from '../settings/table.js'
-import { type Preferences, resolvePreferences, resolveSettings, type Settings } from '../settings.js'
+import { type Preferences, resolvePreferences, resolveSettings, type Settings, usualPatience } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
 import type { Address } from '../stores/store.js'
 
@@ -54,7 +54,8 @@ async function add(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   checkName(name)
   const address = await parseAddress(text, 'The address', placesOf(io))
   const store = savedStore(address, flags, io)
-  await change(io, settings, (saved) => {
+  // --timeout belongs to the store here, and says nothing about others who change the settings.
+  await change(io, { patience: usualPatience }, (saved) => {
     if (Object.hasOwn(saved.stores ?? {}, name)) throw nameTaken(name, saved)
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
@@ -190,7 +191,7 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
 }
 
 /** conf, which writes the file, is loaded only to write. */
-async function change(io: Io, { patience }: Preferences, how: (saved: SavedSettings) => SavedSettings) {
+async function change(io: Io, { patience }: Pick<Preferences, 'patience'>, how: (saved: SavedSettings) => SavedSettings) {
   const { changeSettings } = await import('../settings/change.js')
   return changeSettings(io, patience, how)
 }
