@@ -135,7 +135,7 @@ describe('a healthy world', () => {
         {
           check: 'runtime',
           state: 'ok',
-          message: `plants ${version} on Node ${process.versions.node}, ${process.platform} ${process.arch}`,
+          message: expect.stringMatching(RegExp(`^plants ${version} on (Node|Bun) [\\d.]+, ${process.platform} ${process.arch}$`)),
         },
         { check: 'sqlite', state: 'ok', message: expect.stringMatching(/^SQLite 3\.\d+\.\d+ through \S+$/) },
         { check: 'settings', state: 'ok', message: `${world.file}: 2 stores, 1 tokens` },
