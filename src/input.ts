@@ -1,4 +1,4 @@
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync } from 'node:fs'
 import { PlantsError, systemCode } from './errors.js'
 import { readFrom } from './io/input.js'
 import type { Io } from './io.js'
@@ -51,13 +51,23 @@ export const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"sh
  */
 export function readTextFile(path: string, hint: string): string {
   try {
-    return readFileSync(path, 'utf8')
+    const parts: Uint8Array[] = []
+    let length = 0
+    for (const chunk of chunksOf(path)) {
+      length += chunk.length
+      if (length > longestText) throw new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint })
+      parts.push(chunk)
+    }
+    return Buffer.concat(parts).toString()
   } catch (error) {
     const code = systemCode(error)
     if (code === undefined) throw error
     throw new PlantsError('malformed', `Could not read ${path}: ${reasonOf(code)}`, { hint, cause: error })
   }
 }
+
+/** bytes of a file that a flag has named; a device may have no end */
+const longestText = 16 * 1_048_576
 
 function reasonOf(code: string): string {
   return unreadable[code] ?? `the system says ${code}`

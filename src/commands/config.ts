@@ -5,6 +5,7 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { nearest } from '../nearest.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
+import type { How } from '../settings/change.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
 import { type Origin, shownValue } from '../settings/origin.js'
 import { savedValue } from '../settings/saved-value.js'
@@ -79,7 +80,11 @@ async function set(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   const settings = await resolvePreferences(flags, io, { isMending: true })
   const key = await parseKey(name, settings)
   const value = await check(key, name, text, settings, io)
-  await change(io, settings, (saved) => withValue(key, value, saved))
+  await change(io, settings, async (saved) => {
+    const isGone = name === 'store' && typeof value === 'string' && isStoreName(value) && !Object.hasOwn(saved.stores ?? {}, value)
+    if (isGone) throw await unknownStore(value, saved)
+    return withValue(key, value, saved)
+  })
   const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
   if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
   if (key.setting === 'address') await warnOfMove(key.store ?? '', settings, io)
@@ -194,10 +199,7 @@ async function check({ store, setting }: Key, name: string, text: string, { file
   if (setting === 'address') return checkNewAddress(store ?? '', name, text, file.saved, io)
   if (store !== undefined && settingOf(setting).isForServices) await checkRemote(store, setting, file.saved, io)
   const value = savedValue(setting, name, text, io)
-  if (setting !== 'store' || text === 'local') return value
-  if (!isStoreName(text)) return checkAddress(name, text, io)
-  if (!Object.hasOwn(file.saved.stores ?? {}, text)) throw await unknownStore(text, file.saved)
-  return text
+  return setting === 'store' && !isStoreName(text) ? checkAddress(name, text, io) : value
 }
 
 /** A store that becomes a file must not keep what only a service can use. */
@@ -237,7 +239,7 @@ function withField<Fields extends object>(fields: Fields, name: string, value: s
 }
 
 /** conf, which writes the file, is loaded only to write. */
-async function change(io: Io, { patience }: Preferences, how: (saved: SavedSettings) => SavedSettings) {
+async function change(io: Io, { patience }: Preferences, how: How) {
   const { changeSettings } = await import('../settings/change.js')
   return changeSettings(io, patience, how)
 }

@@ -4,6 +4,7 @@ import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
+import type { How } from '../settings/change.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
 import { savedValue } from '../settings/saved-value.js'
@@ -152,17 +153,21 @@ function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
 
 async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
-  const { saved } = settings.file
   if (name === 'local')
     throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })
-  const addresses = await addressesOf(saved, io)
-  const address = addresses.get(name)
-  if (address === undefined) throw await unknownStore(name, saved)
-  const { before, after } = await change(io, settings, (now) => without(name, addresses, now))
+  let address = ''
+  const { before, after } = await change(io, settings, async (saved) => {
+    const addresses = await addressesOf(saved, io)
+    const own = addresses.get(name)
+    if (own === undefined) throw await unknownStore(name, saved)
+    address = own
+    return without(name, addresses, saved)
+  })
   const tokenRemoved = Object.hasOwn(before.tokens ?? {}, address) && !Object.hasOwn(after.tokens ?? {}, address)
   const rest = before.store === name ? '. Commands use the store local again' : ''
-  const text = `Forgot ${readable(name)}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(shownValue(address))}${rest}`
-  await writeResult(io, settings, { name, address: shownValue(address), removed: true, tokenRemoved }, text)
+  const shown = shownValue(address)
+  const text = `Forgot ${readable(name)}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
+  await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
 }
 
 /** The addresses of the saved stores as tokens are bound to them; one that is broken stays as it is. */
@@ -191,7 +196,7 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
 }
 
 /** conf, which writes the file, is loaded only to write. */
-async function change(io: Io, { patience }: Pick<Preferences, 'patience'>, how: (saved: SavedSettings) => SavedSettings) {
+async function change(io: Io, { patience }: Pick<Preferences, 'patience'>, how: How) {
   const { changeSettings } = await import('../settings/change.js')
   return changeSettings(io, patience, how)
 }

@@ -29,9 +29,9 @@ import { longestFile, readSettings, type SavedSettings, settingsPath } from './f
  * @param change gets what is saved at that moment, and gives what is to be; what it throws leaves the file as it is
  * @throws {PlantsError} `unwritable` when the file cannot be replaced, `malformed` when it is broken, `unavailable` when others took too long
  */
-export async function changeSettings(io: Io, patience: number, change: (saved: SavedSettings) => SavedSettings): Promise<Change> {
+export async function changeSettings(io: Io, patience: number, change: How): Promise<Change> {
   const { saved: now } = await readSettings(io)
-  const then = change(now)
+  const then = await change(now)
   if (isEqual(now, then)) return { before: now, after: then }
   const path = await settingsPath(io)
   try {
@@ -39,7 +39,7 @@ export async function changeSettings(io: Io, patience: number, change: (saved: S
     const target = targetOf(path)
     return await holdLock(`${target}.lock`, { timeout: patience, clock: io }, async () => {
       const { saved: before } = await readSettings(io)
-      const after = change(before)
+      const after = await change(before)
       if (!isEqual(before, after)) replace(target, after)
       return { before, after }
     })
@@ -70,6 +70,9 @@ function isEqual(before: SavedSettings, after: SavedSettings): boolean {
     })
   }
 }
+
+/** What is to be saved, from what is saved. */
+export type How = (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>
 
 interface Change {
   before: SavedSettings

@@ -48,14 +48,26 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     return { path, saved: await parse(bytes, path), complaints: complaintsAbout(path, stats) }
   } catch (error) {
     const code = systemCode(error)
-    if (code === 'ENOENT' || code === 'ENOTDIR') return { path, saved: { version: 1 }, complaints: [] }
+    if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && isOutOfReach(path)))
+      return { path, saved: { version: 1 }, complaints: [] }
     if (code === undefined) throw error
     throw broken(
       path,
       `could not be read: ${unreadable[code] ?? code}`,
-      code === 'ELOOP' ? 'Mend the link' : 'Change its permissions',
+      { EACCES: 'Change its permissions', EPERM: 'Change its permissions', ELOOP: 'Mend the link' }[code] ??
+        'Or set PLANTS_CONFIG_DIR to another folder',
       error,
     )
+  }
+}
+
+/** Whether its folder cannot even be entered, such as the home of root for whom `sudo -u` has made somebody else. */
+function isOutOfReach(path: string): boolean {
+  try {
+    statSync(path)
+    return false
+  } catch (error) {
+    return systemCode(error) === 'EACCES'
   }
 }
 

@@ -11,7 +11,8 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
   const path = realPathOf(address.path)
   try {
     if (!address.isDefault) statSync(dirname(path)) // only the folder of the program's own place is made when it is not there
-    const exists = fileHasContent(path) && (await holdsStore(path, options))
+    const isEmpty = statSync(path, { throwIfNoEntry: false })?.isFile() !== false && !fileHasContent(path)
+    const exists = !isEmpty && (await holdsStore(path, options))
     const place = existing(path)
     const { bavail, bsize, type } = statfsSync(place, { bigint: true })
     return {
