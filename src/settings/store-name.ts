@@ -4,7 +4,7 @@ import { shorten } from '../plant.js'
 import { parseAddress } from '../stores/open.js'
 import type { Address } from '../stores/store.js'
 import type { SavedSettings, SavedStore, SettingsFile } from './file.js'
-import type { Origin } from './origin.js'
+import { type Origin, shownValue } from './origin.js'
 
 /**
  * The store that a setting leads to, and its name, if it was saved under one.
@@ -49,7 +49,7 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
 /** The error for a name that no store was saved under, and for what has named it, if that is not seen anyway. */
 export async function unknownStore(name: string, saved: SavedSettings, origin?: Origin): Promise<PlantsError> {
   const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
-  const message = `There is no store called ${JSON.stringify(shorten(name))}${place}`
+  const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
   return new PlantsError('malformed', message, {
     hint: await hintFor(
       name,
