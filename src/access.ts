@@ -1,10 +1,10 @@
 import { version } from '../package.json'
-import { type Credential, findToken, noToken } from './credentials.js'
+import { type Credential, findToken, noToken } from './access/credentials.js'
+import { isLoopback } from './access/loopback.js'
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
-import { isLoopback } from './loopback.js'
 import { warnMeanwhile } from './output.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './settings/preferences.js'
 import type { Access, RemoteAddress } from './stores/store.js'
 
 /**
@@ -16,17 +16,17 @@ import type { Access, RemoteAddress } from './stores/store.js'
 export async function accessTo(address: RemoteAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
   const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, settings.storeFlag)
-  const trace = settings.isVerbose ? await import('./trace.js') : undefined
+  const trace = settings.isVerbose ? await import('./output/trace.js') : undefined
   trace?.traceToken(given ? 'this login' : placeOf(found, settings), settings, io)
   refuseOpen(address, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
-  const proxy = isProxySet ? (await import('./proxy.js')).proxyFor(address, io) : undefined
+  const proxy = isProxySet ? (await import('./access/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
   return {
     token: found.token,
     tokenHint: tokenHints[found.source](settings),
     userAgent: `plants/${version}`,
-    ca: settings.caCert && (await import('./certificates.js')).readCertificates(settings.caCert.path, settings.caCert.source),
+    ca: settings.caCert && (await import('./access/certificates.js')).readCertificates(settings.caCert.path, settings.caCert.source),
     proxy,
     notify: (text) => warnMeanwhile(io, text, settings),
     observer: trace?.observerOf(settings, io),

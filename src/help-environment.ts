@@ -1,5 +1,5 @@
+import { textTable } from './output/table.js'
 import { flagOf, presetOf, type SettingName, settingNames, settingOf } from './settings/table.js'
-import { textTable } from './table.js'
 
 /** Where values come from, in words; the README has the same. */
 export const precedence =

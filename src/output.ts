@@ -1,10 +1,10 @@
 import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { toJson } from './json.js'
+import { redact, withoutSecrets } from './output/redact.js'
+import { visible } from './output/visible.js'
 import type { NewPlant } from './plant.js'
-import { redact, withoutSecrets } from './redact.js'
-import type { Preferences, Settings } from './settings.js'
-import { visible } from './visible.js'
+import type { Preferences, Settings } from './settings/preferences.js'
 
 /** How texts look on a stream; without colours every style gives the text back as it was. */
 export interface Style {

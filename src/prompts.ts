@@ -4,8 +4,8 @@ import { confirm, input, password } from '@inquirer/prompts'
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
 import { parseInt64 } from './json.js'
+import { visible } from './output/visible.js'
 import { checkField } from './plant.js'
-import { visible } from './visible.js'
 
 type Verdict = string | undefined
 

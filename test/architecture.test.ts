@@ -12,11 +12,11 @@ const doors: Record<string, string[]> = {
   chalk: ['src/output.ts'],
   conf: ['src/settings/change.ts'],
   'env-paths': ['src/io.ts'],
-  execa: ['src/token-command.ts'],
+  execa: ['src/access/token-command.ts'],
   leven: ['src/nearest.ts'],
   pino: ['src/service/log.ts'],
   'prom-client': ['src/service/metrics.ts'],
-  'string-width': ['src/table.ts'],
+  'string-width': ['src/output/table.ts'],
 }
 
 /** The packages that a whole room works with. */
@@ -33,10 +33,17 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/plant\.ts$/, /^src\/json\.ts$/],
   [/^src\/io(\/\w+)?\.ts$/, /^src\/(errors|io|io\/\w+)\.ts$/],
   [/^src\/(?!io\b|input)/, /^src\/(?!io\/)/],
-  [/^src\/settings\//, /^src\/(settings\/[\w-]+|certificates|errors|file-lock|flags|io|json|nearest|plant|stores\/(open|store))\.ts$/],
+  [
+    /^src\/settings\//,
+    /^src\/(settings\/[\w-]+|access\/certificates|errors|file-lock|flags|io|json|nearest|plant|stores\/(open|store))\.ts$/,
+  ],
   [/^src\/(?!stores\/|file-lock)/, /^src\/(?!stores\/(?!(open|store)\.ts))/],
   [/^src\/stores\//, /^src\/(stores\/.*|plant|json|errors)\.ts$/],
-  [/^src\/commands\//, /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|service\/[\w-]+|settings\/[\w-]+)\.ts$/],
+  [
+    /^src\/commands\//,
+    /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output)\/[\w-]+)\.ts$/,
+  ],
+  [/^src\/output(\/\w+)?\.ts$/, /^src\/(output|output\/\w+|errors|io|json|plant|settings\/[\w-]+|stores\/store)\.ts$/],
   [/^src\/service\//, /^src\/((?!run|start|commands\/|stores\/)[\w/-]+|stores\/store)\.ts$/],
   [/^src\/start\.ts$/, /^src\/(io|run)\.ts$/],
 ]

@@ -1,18 +1,19 @@
 import type { Command } from 'commander'
+import { findToken, noToken, removeToken, saveToken } from '../access/credentials.js'
+import { checkToken } from '../access/token.js'
+import { namesOf, otherStatuses, ownStatus, type TokenStatus } from '../access/token-status.js'
 import { accessTo, refuseOpen } from '../access.js'
-import { findToken, noToken, removeToken, saveToken } from '../credentials.js'
 import { PlantsError, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { readText } from '../input.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, warn, writeAnswer, writeResult } from '../output.js'
+import type { Settings } from '../settings/preferences.js'
 import { namedStores } from '../settings/store-name.js'
-import { resolveSettings, type Settings } from '../settings.js'
+import { resolveSettings } from '../settings.js'
 import { checkToken as checkTokenAt } from '../stores/open.js'
 import type { RemoteAddress } from '../stores/store.js'
-import { checkToken } from '../token.js'
-import { namesOf, otherStatuses, ownStatus, type TokenStatus } from '../token-status.js'
 
 interface LoginFlags extends GlobalFlags {
   withToken?: boolean

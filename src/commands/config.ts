@@ -8,10 +8,11 @@ import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js
 import type { How } from '../settings/change.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
 import { type Origin, shownValue } from '../settings/origin.js'
+import type { Preferences } from '../settings/preferences.js'
 import { savedValue } from '../settings/saved-value.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
 import { presetOf, type SettingName, settingNames, settingOf, settingsIn } from '../settings/table.js'
-import { errorFormat, type Preferences, resolvePreferences } from '../settings.js'
+import { errorFormat, resolvePreferences } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
 
 export function defineConfig(program: Command, io: Io): void {
@@ -160,7 +161,7 @@ function storeEntries(store: string, fields: SavedStore): Entry[] {
 }
 
 async function tableOf(entries: Entry[], settings: Preferences, io: Io): Promise<string> {
-  const { textTable } = await import('../table.js')
+  const { textTable } = await import('../output/table.js')
   const rows = entries.map(({ name, value, source, meaning }) => [name, value === undefined ? '-' : readable(value), source, meaning])
   return textTable(['NAME', 'VALUE', 'FROM', 'MEANING'], rows, await styleFor(settings.colors(io.stdout)))
 }

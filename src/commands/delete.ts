@@ -5,7 +5,8 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { describePlant, notFound, styleFor, writeAnswer } from '../output.js'
 import type { NewPlant } from '../plant.js'
-import { resolveSettings, type Settings } from '../settings.js'
+import type { Settings } from '../settings/preferences.js'
+import { resolveSettings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
 
 interface DeleteFlags extends GlobalFlags {

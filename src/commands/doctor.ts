@@ -3,10 +3,10 @@ import type { Finding } from '../doctor.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
+import { redact } from '../output/redact.js'
+import { visible } from '../output/visible.js'
 import { jsonLine, type Style, styleFor, writeAnswer } from '../output.js'
-import { redact } from '../redact.js'
 import { mayColor, outputFormat } from '../settings.js'
-import { visible } from '../visible.js'
 
 export function defineDoctor(program: Command, io: Io): void {
   program

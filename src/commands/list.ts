@@ -4,7 +4,8 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { styleFor, warn, writeAnswer } from '../output.js'
 import type { NewPlant } from '../plant.js'
-import { resolveSettings, type Settings } from '../settings.js'
+import type { Settings } from '../settings/preferences.js'
+import { resolveSettings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
 
 interface ListFlags extends GlobalFlags {
@@ -48,6 +49,6 @@ async function list(flags: ListFlags, io: Io): Promise<void> {
 /** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
 async function pageWriter(settings: Settings, io: Io): Promise<(page: NewPlant[]) => string> {
   if (settings.output === 'json') return (page) => page.map((plant) => `${toJson({ ...plant })}\n`).join('')
-  const { plantTable } = await import('../table.js')
+  const { plantTable } = await import('../output/table.js')
   return plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
 }

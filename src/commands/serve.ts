@@ -4,7 +4,8 @@ import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parsePort, pa
 import type { Io, Output } from '../io.js'
 import { toJson } from '../json.js'
 import type { ServiceOptions } from '../service/service.js'
-import { resolveSettings, type Settings } from '../settings.js'
+import type { Settings } from '../settings/preferences.js'
+import { resolveSettings } from '../settings.js'
 import { openStoreWithTokens } from '../stores/open.js'
 
 interface ServeFlags extends GlobalFlags {

@@ -7,10 +7,11 @@ import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js
 import type { How } from '../settings/change.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
+import type { Preferences, Settings } from '../settings/preferences.js'
 import { savedValue } from '../settings/saved-value.js'
 import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
 import { flagValue, settingOf, settingsIn } from '../settings/table.js'
-import { type Preferences, resolvePreferences, resolveSettings, type Settings, usualPatience } from '../settings.js'
+import { resolvePreferences, resolveSettings, usualPatience } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
 import type { Address } from '../stores/store.js'
 
@@ -119,7 +120,7 @@ interface Row extends SavedStore {
 }
 
 async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<string> {
-  const { textTable } = await import('../table.js')
+  const { textTable } = await import('../output/table.js')
   const cells = rows.map(({ name, inUse, address, ...others }) => [
     inUse ? '*' : '',
     name === undefined ? '-' : readable(name),

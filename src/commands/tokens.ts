@@ -3,11 +3,12 @@ import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseId, parseLife } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
+import { visible } from '../output/visible.js'
 import { styleFor, warn, writeAnswer } from '../output.js'
-import { resolveSettings, type Settings } from '../settings.js'
+import type { Settings } from '../settings/preferences.js'
+import { resolveSettings } from '../settings.js'
 import { openExistingStore, openStoreWithTokens } from '../stores/open.js'
 import type { Token, TokenStore } from '../stores/store.js'
-import { visible } from '../visible.js'
 
 interface CreateFlags extends GlobalFlags {
   note?: string
@@ -109,7 +110,7 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
 }
 
 async function tableOf(rows: string[][], settings: Settings, io: Io): Promise<string> {
-  const { textTable } = await import('../table.js')
+  const { textTable } = await import('../output/table.js')
   return textTable(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], rows, await styleFor(settings.colors(io.stdout)))
 }
 

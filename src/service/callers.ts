@@ -1,11 +1,11 @@
 import { accessSync, constants, statSync } from 'node:fs'
+import { checkToken } from '../access/token.js'
 import { PlantsError, systemCode } from '../errors.js'
 import { parseText } from '../flags.js'
 import { readTextFile } from '../input.js'
 import type { Io } from '../io.js'
-import type { Settings } from '../settings.js'
+import type { Settings } from '../settings/preferences.js'
 import type { TokenStore } from '../stores/store.js'
-import { checkToken } from '../token.js'
 import { changingTokens, type FindToken, fixedTokens, isUsable, tokensOfStore } from './guard.js'
 import { digestOf, newToken } from './tokens.js'
 

@@ -1,6 +1,6 @@
 import { type Logger, pino } from 'pino'
 import type { Output } from '../io.js'
-import { visible } from '../visible.js'
+import { visible } from '../output/visible.js'
 
 /** What an exchange was about; never a token, never a body. */
 export interface Exchange {

@@ -1,4 +1,4 @@
-import { readCertificates } from '../certificates.js'
+import { readCertificates } from '../access/certificates.js'
 import type { Io } from '../io.js'
 import { type SettingName, settingOf } from './table.js'
 

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
-import { PlantsError, systemCode } from './errors.js'
-import { readTextFile } from './input.js'
+import { PlantsError, systemCode } from '../errors.js'
+import { readTextFile } from '../input.js'
 
 /**
  * Reads PEM certificates.

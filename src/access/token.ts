@@ -1,4 +1,4 @@
-import { PlantsError } from './errors.js'
+import { PlantsError } from '../errors.js'
 
 /**
  * Gives a token back when it is one as RFC 6750 (2.1) has them: letters, digits and `-._~+/`, perhaps with `=` at the end; at

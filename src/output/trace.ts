@@ -1,10 +1,10 @@
-import type { Io } from './io.js'
-import { jsonLine } from './output.js'
+import type { Io } from '../io.js'
+import { jsonLine } from '../output.js'
+import { shownValue } from '../settings/origin.js'
+import type { Preferences } from '../settings/preferences.js'
+import { presetOf } from '../settings/table.js'
+import type { Observer } from '../stores/store.js'
 import { redact } from './redact.js'
-import { shownValue } from './settings/origin.js'
-import { presetOf } from './settings/table.js'
-import type { Preferences } from './settings.js'
-import type { Observer } from './stores/store.js'
 import { visible } from './visible.js'
 
 type Manner = Pick<Preferences, 'errors'>

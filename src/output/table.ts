@@ -1,6 +1,6 @@
 import stringWidth from 'string-width'
-import { readable, type Style } from './output.js'
-import type { NewPlant } from './plant.js'
+import { readable, type Style } from '../output.js'
+import type { NewPlant } from '../plant.js'
 
 /**
  * Makes the rows of an aligned table, a page of plants at a time. The first page decides the widths, in columns of a

@@ -1,4 +1,4 @@
-import type { Io } from './io.js'
+import type { Io } from '../io.js'
 
 /** Puts `***` for every secret in a text, also where URLs, JSON or HTML have escaped it, or only its beginning is shown. */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {

@@ -1,11 +1,12 @@
+import { PlantsError } from '../errors.js'
+import type { GlobalFlags } from '../flags.js'
+import type { Io } from '../io.js'
+import { warn } from '../output.js'
+import type { SavedSettings, SettingsFile } from '../settings/file.js'
+import type { Settings } from '../settings/preferences.js'
+import { namedStores } from '../settings/store-name.js'
+import { resolvePreferences, resolveSettings } from '../settings.js'
 import { type Credential, findToken } from './credentials.js'
-import { PlantsError } from './errors.js'
-import type { GlobalFlags } from './flags.js'
-import type { Io } from './io.js'
-import { warn } from './output.js'
-import type { SavedSettings, SettingsFile } from './settings/file.js'
-import { namedStores } from './settings/store-name.js'
-import { resolvePreferences, resolveSettings, type Settings } from './settings.js'
 
 /** Where the token of a store comes from. */
 export interface TokenStatus {

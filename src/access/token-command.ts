@@ -1,8 +1,7 @@
 import { execa, parseCommandString } from 'execa'
-import type { Credential } from './credentials.js'
-import { PlantsError, systemCode } from './errors.js'
-import type { Io } from './io.js'
-import type { Settings } from './settings.js'
+import { PlantsError, systemCode } from '../errors.js'
+import type { Io } from '../io.js'
+import type { Settings } from '../settings/preferences.js'
 import { failureOf } from './token.js'
 
 /**
@@ -12,7 +11,7 @@ import { failureOf } from './token.js'
  *
  * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
  */
-export async function runTokenCommand(command: string, settings: Settings, io: Io): Promise<Pick<Credential, 'token' | 'expires'>> {
+export async function runTokenCommand(command: string, settings: Settings, io: Io): Promise<PrintedToken> {
   const [program = '', ...args] = parseCommandString(command)
   const address = settings.store.name
   const fail = (why: string, hint: string, cause?: unknown) =>
@@ -30,6 +29,12 @@ export async function runTokenCommand(command: string, settings: Settings, io: I
     throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')
   }
   return { token, expires: expires?.toISOString() }
+}
+
+/** A token from a command, and until when it is valid (ISO 8601), if it says so. */
+interface PrintedToken {
+  token: string
+  expires: string | undefined
 }
 
 interface Running {
