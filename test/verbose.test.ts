@@ -150,7 +150,7 @@ describe('a request and its answer are shown', () => {
     const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name"'
     for (const stop of [false, true]) {
       const remote = await Hostile.listen({ posts: [(socket) => void socket.write(head, () => stop && socket.destroy())] })
-      const { code, err } = await create(remote.url, ['--timeout', '200ms'])
+      const { code, err } = await create(remote.url, ['--timeout', '1s'])
       expect({ code, said: wire(err, remote.url) }).toEqual({ code: 5, said: expect.arrayContaining(['< 200', '< content-length: 100']) })
     }
   })
@@ -217,7 +217,7 @@ describe('what is tried again', () => {
 
   test('ends with the error', async () => {
     const remote = await Hostile.listen({ posts: [http(503)] })
-    const { code, err } = await create(remote.url, ['--timeout', '300ms'])
+    const { code, err } = await create(remote.url, ['--timeout', '1s'])
     expect(code).toBe(4)
     const short = wire(err, remote.url).filter((line) => /^(> POST|< \d+$|plants:)/.test(line))
     expect(short.slice(0, 3)).toEqual(['> POST URL/plants', '< 503', expect.stringMatching(/^plants: .*Trying again/)])
@@ -225,7 +225,7 @@ describe('what is tried again', () => {
   })
 
   test('says why each try came to nothing', async () => {
-    const { code, err } = await create('http://127.0.0.1:9', ['--timeout', '300ms'])
+    const { code, err } = await create('http://127.0.0.1:9', ['--timeout', '1s'])
     expect(code).toBe(4)
     const failure = expect.stringMatching(/^\* failed: connect ECONNREFUSED 127\.0\.0\.1:9$/)
     const [first, warning, ...others] = wire(err, 'URL')

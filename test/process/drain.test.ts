@@ -361,7 +361,7 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('over TLS (needs 
   test('answers, and lets plants create in that trusts the certificate', async () => {
     const { service, cert } = await serveSecurely()
     expect(service.address).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
-    const args = ['create', '--id', '1', '--name', 'Fern', '--store', service.address, '--timeout', '200ms']
+    const args = ['create', '--id', '1', '--name', 'Fern', '--store', service.address, '--timeout', '3s']
     const trusting = await plants([...args, '--ca-cert', cert], service.folder, { env: { PLANTS_TOKEN: testToken } })
     expect(trusting).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
     const other = await plants(args, service.folder, { env: { PLANTS_TOKEN: testToken } })

@@ -326,7 +326,7 @@ describe('an answer that does not come in time', () => {
     ['100 Continue for ever', (socket) => void repeat(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n')],
   ])('is not waited for: %s', async (_, answer) => {
     const remote = await Hostile.listen({ posts: [answer], openapi })
-    expect(await createAt(remote, ['--timeout', '300ms'])).toEqual({ code: 5, out: '', said: [late], requests: ['POST /plants'] })
+    expect(await createAt(remote, ['--timeout', '1s'])).toEqual({ code: 5, out: '', said: [late], requests: ['POST /plants'] })
   })
 
   test('is waited for when the time-out is longer than a timer of Node can be', async () => {
@@ -494,7 +494,7 @@ describe('a connection that ends before anything is answered', () => {
     ['is closed on one side', (socket) => void socket.end()],
   ])('may have brought the plant when it %s', async (_, onConnect) => {
     const remote = await Hostile.listen({ onConnect })
-    const { code, out, said } = await createAt(remote, ['--timeout', '300ms'])
+    const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
     expect({ code, out }).toEqual({ code: 5, out: '' })
     const message = 'URL got the plant, but did not answer: the connection was closed'
     expect(said).toMatchObject([{ warning: `${message}. Trying again for up to 1 s` }, { error: 504, message }])
@@ -502,7 +502,7 @@ describe('a connection that ends before anything is answered', () => {
 
   test('is said to be reset, whether the plant was on its way or not', async () => {
     const remote = await Hostile.listen({ onConnect: (socket) => void socket.resetAndDestroy() })
-    const { code, out, said } = await createAt(remote, ['--timeout', '300ms'])
+    const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
     expect({ code, out }).toEqual({ code: expect.toSatisfy((exit) => exit === 4 || exit === 5), out: '' })
     expect(said.at(-1)).toMatchObject({ error: code === 4 ? 503 : 504, message: expect.stringContaining('the connection was reset') })
   })

@@ -115,7 +115,7 @@ describe('what cannot be reached is told apart', () => {
     [`https://${noName}`, `the name ${noName} is not known`, 'Check the address for typing errors'],
     ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', 'Is it running? Try: plants serve --socket PATH'],
   ])('%s', async (store, why, hint) => {
-    const { code, out, err } = await runPlants([...argv, store, '--timeout', '250ms'], { env })
+    const { code, out, err } = await runPlants([...argv, store, '--timeout', '1s'], { env })
     const [warning, error] = err.split('\n', 2).map((line) => JSON.parse(line))
     const message = `Could not reach ${store}: ${why}`
     expect({ code, out, warning, error }).toEqual({
@@ -129,7 +129,7 @@ describe('what cannot be reached is told apart', () => {
   test('a TLS handshake that nobody answers', async () => {
     const remote = await Hostile.listen({})
     const store = remote.url.replace('http', 'https')
-    const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '300ms'])
+    const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '1s'])
     const hint = 'Check the address and the network, or wait longer with --timeout 2m'
     expect({ code, said, requests }).toEqual({
       code: 4,
@@ -141,14 +141,14 @@ describe('what cannot be reached is told apart', () => {
   test('and the program ends with its time-out, whatever is still on its way', async () => {
     const remote = await Hostile.listen({})
     const store = remote.url.replace('http', 'https')
-    const { code } = await plants([...argv, store, '--timeout', '300ms'], temporaryFolder(), { env, timeout: 5000 })
+    const { code } = await plants([...argv, store, '--timeout', '1s'], temporaryFolder(), { env, timeout: 5000 })
     expect(code).toBe(4)
   })
 
   test('a service that speaks no TLS', async () => {
     const remote = await Hostile.listen({ onConnect: (socket) => void socket.end('HTTP/1.1 400 Bad Request\r\n\r\n') })
     const store = remote.url.replace('http', 'https')
-    const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '250ms'])
+    const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '1s'])
     const hint = 'Try http:// for a service on this machine'
     expect({ code, requests, error: said.at(-1) }).toEqual({
       code: 4,
@@ -160,7 +160,7 @@ describe('what cannot be reached is told apart', () => {
   test('a socket whose path is too long for the system, which would cut it', async () => {
     const path = `${temporaryFolder()}/`.padEnd(108, 'x')
     const other = await Hostile.listen({ posts, place: { path } })
-    const { code, out } = await createAt(other, ['--store', `unix:${path}yz`, '--timeout', '250ms'])
+    const { code, out } = await createAt(other, ['--store', `unix:${path}yz`, '--timeout', '1s'])
     expect({ code, out, connections: other.connections }).toEqual({ code: 2, out: '', connections: 0 })
   })
 })
@@ -217,7 +217,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const { tls, flags = [] } = show()
     const remote = await Hostile.listen({ posts, tls })
     const message = `Could not reach URL: ${why}`
-    expect(await createAt(remote, ['--timeout', '250ms', ...flags])).toEqual({
+    expect(await createAt(remote, ['--timeout', '1s', ...flags])).toEqual({
       code: 4,
       out: '',
       said: [{ warning: `${message}. Trying again for up to 1 s` }, { error: 503, message, hint, retryable: true }],
@@ -233,7 +233,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   test('a certificate that somebody has signed who may not is what TLS failed for', async () => {
     const issuer = certificate({ names: ['DNS:no-authority'] })
     const remote = await Hostile.listen({ posts, tls: certificate({ names, issuer }) })
-    const { code, said, requests } = await createAt(remote, ['--ca-cert', issuer.path, '--timeout', '250ms'])
+    const { code, said, requests } = await createAt(remote, ['--ca-cert', issuer.path, '--timeout', '1s'])
     expect({ code, requests, error: said.at(-1) }).toMatchObject({
       code: 4,
       requests: [],
@@ -249,7 +249,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const path = join(temporaryFolder(), 'ca.pem')
     if (content !== undefined) writeFileSync(path, content)
     const remote = await Hostile.listen({ posts, tls: certificate({ names }) })
-    const { code, said } = await createAt(remote, ['--ca-cert', path, '--timeout', '250ms'])
+    const { code, said } = await createAt(remote, ['--ca-cert', path, '--timeout', '1s'])
     expect({ code, said }).toEqual({
       code: 2,
       said: [{ error: 400, message: message.replace('FILE', path), hint: 'Give a file of PEM certificates with --ca-cert' }],
@@ -263,14 +263,14 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const extra = { ...env, NODE_EXTRA_CA_CERTS: own.path }
     const folder = temporaryFolder()
     expect(await plants([...argv, remote.url], folder, { env: extra })).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
-    const flags = ['--ca-cert', certificate({ names }).path, '--timeout', '250ms']
+    const flags = ['--ca-cert', certificate({ names }).path, '--timeout', '1s']
     expect((await plants([...argv, remote.url, ...flags], folder, { env: extra })).code).toBe(4)
     expect(remote.lines).toEqual(['POST /plants'])
   })
 
   test('the token does not go without TLS where TLS is spoken', async () => {
     const remote = await Hostile.listen({ posts, tls: certificate({ names }) })
-    const { code, out } = await createAt(remote, ['--store', remote.url.replace('https', 'http'), '--timeout', '300ms'])
+    const { code, out } = await createAt(remote, ['--store', remote.url.replace('https', 'http'), '--timeout', '1s'])
     expect({ code, out, requests: remote.lines }).toEqual({ code: 5, out: '', requests: [] })
   })
 
@@ -297,7 +297,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
       const proxy = await forwardProxy()
       const remote = await Hostile.listen({ posts, tls: certificate({ names }), place: { host: `${ipv4}`, port: 0 } })
       const store = `https://${ipv4}:${remote.port}`
-      const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '250ms'], { HTTPS_PROXY: proxy.url })
+      const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '1s'], { HTTPS_PROXY: proxy.url })
       expect({ code, requests, error: said.at(-1) }).toEqual({
         code: 4,
         requests: [],
@@ -310,7 +310,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
       const own = certificate({ names })
       const proxy = await forwardProxy(status)
       const remote = await Hostile.listen({ posts, tls: own, place: { host: `${ipv4}`, port: 0 } })
-      const flags = ['--store', `https://${ipv4}:${remote.port}`, '--ca-cert', own.path, '--timeout', '250ms']
+      const flags = ['--store', `https://${ipv4}:${remote.port}`, '--ca-cert', own.path, '--timeout', '1s']
       const { code, out, said } = await createAt(remote, flags, { HTTPS_PROXY: proxy.url })
       expect({ code, out, connections: remote.connections }).toEqual({ code: 4, out: '', connections: 0 })
       expect(said.at(-1)).toEqual({
@@ -373,7 +373,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   test('a proxy that wants a password has sent nothing on', async () => {
     const proxy = await forwardProxy(407)
     const remote = await Hostile.listen({ posts, place })
-    const flags = ['--store', addressOf(remote), '--allow-http', '--timeout', '250ms']
+    const flags = ['--store', addressOf(remote), '--allow-http', '--timeout', '1s']
     const { code, out, said } = await createAt(remote, flags, { HTTP_PROXY: proxy.url })
     expect({ code, out, connections: remote.connections }).toEqual({ code: 4, out: '', connections: 0 })
     expect(said.at(-1)).toMatchObject({ error: 503, message: expect.stringMatching(/proxy.*407/i) })
@@ -384,7 +384,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     const { url } = gone
     await gone.close()
     const remote = await Hostile.listen({ posts, place })
-    const flags = ['--store', addressOf(remote), '--allow-http', '--timeout', '250ms']
+    const flags = ['--store', addressOf(remote), '--allow-http', '--timeout', '1s']
     const { code, said } = await createAt(remote, flags, { HTTP_PROXY: url })
     expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
     expect(said.at(-1)).toMatchObject({ error: 503, message: expect.stringContaining(url.replace('http://', '')) })
@@ -395,7 +395,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     const store = addressOf(gone)
     await gone.close()
     const proxy = await forwardProxy()
-    const flags = ['--store', store, '--allow-http', '--timeout', '250ms']
+    const flags = ['--store', store, '--allow-http', '--timeout', '1s']
     const { code, said } = await createAt(gone, flags, { HTTP_PROXY: proxy.url, NO_PROXY: '*' })
     expect({ code, error: said.at(-1), passed: proxy.passed }).toEqual({
       code: 4,

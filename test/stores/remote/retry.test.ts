@@ -63,7 +63,7 @@ describe('what was not sent is sent when somebody is there', () => {
     const gone = await Hostile.listen({})
     const { url } = gone
     await gone.close()
-    const result = await createAt(gone, ['--timeout', '300ms', '--store', url])
+    const result = await createAt(gone, ['--timeout', '1s', '--store', url])
     const message = `Could not reach ${url}: the connection was refused`
     expect(result).toEqual({
       code: 4,
@@ -115,7 +115,7 @@ describe('a service that says that nothing was stored', () => {
 
   test('is asked until the time is over', async () => {
     const remote = await Hostile.listen({ posts: [comeAgain] })
-    const { code, out, said, requests } = await createAt(remote, ['--timeout', '500ms'])
+    const { code, out, said, requests } = await createAt(remote, ['--timeout', '1s'])
     const error = { error: 503, message: 'Not now', hint: 'Nothing was stored. Try again later', retryable: true, status: 503 }
     expect({ code, out, said }).toEqual({ code: 4, out: '', said: [{ warning: 'Not now. Trying again for up to 1 s' }, error] })
     expect(requests.length).toBeGreaterThan(2)
@@ -203,7 +203,7 @@ describe('what was sent and not answered is sent again under its key, when the s
 
   test('until the time is over', async () => {
     const remote = await Hostile.listen({ posts: [reset], openapi: keyed })
-    const { code, said } = await createAt(remote, ['--timeout', '400ms'])
+    const { code, said } = await createAt(remote, ['--timeout', '1s'])
     expect({ code, said: said.slice(1) }).toEqual({ code: 5, said: [{ error: 504, message: lost, hint: howToRepeat.listed }] })
     expect(remote.posts.length).toBeGreaterThan(1)
     expect(new Set(remote.keys).size).toBe(1)
@@ -269,7 +269,7 @@ describe('what was sent and not answered is not sent again', () => {
     ['silence', () => undefined],
   ])('as long as the service cannot tell whether it keeps keys, which nobody claims to know then: %s', async (_, openapi) => {
     const remote = await Hostile.listen({ posts: [reset, plant], openapi })
-    const { code, out, said } = await createAt(remote, ['--timeout', '300ms'])
+    const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
     // A description that never comes leaves no time for another try, and so nothing to tell of one.
     const isSilent = said.length === 1
     const hint = `${howToRepeat.unasked}${isSilent ? '' : '. If it speaks TLS, https:// is meant'}`
