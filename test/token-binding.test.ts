@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from './helpers/certificates.js'
 import { type Answer, Hostile, http, json } from './helpers/hostile.js'
 import { canTrace } from './helpers/linux.js'
-import { startUnder } from './helpers/process.js'
+import { plants, startUnder } from './helpers/process.js'
 import { socketPath } from './helpers/remote.js'
 import { type Result, runPlants, type World } from './helpers/run.js'
 import { temporaryFolder } from './helpers/temporary.js'
@@ -18,6 +18,17 @@ const created = json(200, { name: 'Fern' })
 /** Whatever it is asked, it writes down every byte of it. */
 function recorder(...posts: Answer[]): Promise<Hostile> {
   return Hostile.listen({ posts: posts.length === 0 ? [created] : posts })
+}
+
+/** A proxy whose tunnels all lead to one server, whatever was asked for. */
+function tunnelTo(remote: Hostile): Promise<Hostile> {
+  return Hostile.listen({
+    openapi: (socket) => {
+      const onward = connect(remote.port, '127.0.0.1', () => socket.write('HTTP/1.1 200 Connected\r\n\r\n'))
+      onward.on('error', () => socket.destroy()).pipe(socket)
+      socket.removeAllListeners('close').pipe(onward)
+    },
+  })
 }
 
 /** The tokens that a server was sent, each time. */
@@ -159,13 +170,7 @@ describe('a saved token', () => {
   test.runIf(hasOpenssl)('is not seen by a proxy on the way (needs openssl)', async () => {
     const own = certificate({ names: ['DNS:plants.example.com'] })
     const remote = await Hostile.listen({ posts: [accepts, created], tls: own })
-    const proxy = await Hostile.listen({
-      openapi: (socket) => {
-        const onward = connect(remote.port, '127.0.0.1', () => socket.write('HTTP/1.1 200 Connected\r\n\r\n'))
-        onward.on('error', () => socket.destroy()).pipe(socket)
-        socket.removeAllListeners('close').pipe(onward)
-      },
-    })
+    const proxy = await tunnelTo(remote)
     const user = new User()
     const env = { HTTPS_PROXY: proxy.url.replace('//', '//me:hunter2@') }
     const flags = ['--store', 'https://plants.example.com', '--ca-cert', own.path]
@@ -184,6 +189,29 @@ describe('a saved token', () => {
     const user = new User({ tokens: saved(remote.url, secure) })
     expect([await user.createAt(remote.url), await user.createAt(secure)]).toEqual([4, 4])
     expect([...tokensIn(remote, plain), remote.bytes.length]).toEqual([[], [], 0])
+  })
+
+  describe.runIf(hasOpenssl)('is not sent to such a service when NODE_TLS_REJECT_UNAUTHORIZED is 0 (needs openssl)', () => {
+    const names = ['IP:127.0.0.1', 'DNS:plants.example.com']
+
+    test.each(['directly', 'with --ca-cert', 'through a proxy'])('%s', async (way) => {
+      const impostor = await Hostile.listen({ posts: [created], tls: certificate({ names }) })
+      const proxy = await tunnelTo(impostor)
+      const store = way === 'through a proxy' ? 'https://plants.example.com' : impostor.url
+      const flags = ['--timeout', '100ms', ...(way === 'with --ca-cert' ? ['--ca-cert', certificate({ names }).path] : [])]
+      const folder = temporaryFolder()
+      const run = (argv: string[], input: string, more: Record<string, string> = {}) => {
+        const through = way === 'through a proxy' ? { HTTPS_PROXY: proxy.url } : {}
+        return plants(argv, folder, { input, env: { NODE_TLS_REJECT_UNAUTHORIZED: '0', ...through, ...more } })
+      }
+      const create = await run([...fern, store, ...flags], '', { PLANTS_TOKEN: token })
+      const said = create.err.trimEnd().split('\n')
+      expect({ code: create.code, out: create.out }).toEqual({ code: 4, out: '' })
+      expect(JSON.parse(said.at(-1) ?? '')).toMatchObject({ error: 503, message: expect.stringContaining('TLS failed') })
+      const login = await run(['auth', 'login', '--with-token', '--store', store, ...flags], token)
+      expect(JSON.parse(login.out)).toMatchObject({ checked: false })
+      expect([...tokensIn(impostor, proxy), impostor.bytes.length]).toEqual([[], [], 0])
+    })
   })
 
   test('goes over plain HTTP to no other machine, whoever asks for it', async () => {

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Hostile, json } from './helpers/hostile.js'
-import { plants, start } from './helpers/process.js'
+import { bin, plants, start } from './helpers/process.js'
 import { type Result, runPlants } from './helpers/run.js'
 import { temporaryFolder } from './helpers/temporary.js'
 import { terminal } from './helpers/terminal.js'
@@ -293,6 +293,43 @@ describe('the words of a token command', () => {
     expect(team.noted('words.txt').split('\n').slice(0, -1)).toEqual(words)
   })
 
+  test.each([`"FOLDER/my command" x`, `'FOLDER/my command'`, `sh -c 'echo s3cret'`, `pass "show plants"`, `pass '' x`, '"'])(
+    'are refused when one begins with a quote, which no shell would read: %s',
+    async (text) => {
+      const team = new Team()
+      const command = text.replace('FOLDER', team.folder)
+      const refused = {
+        ...{ code: 2, out: '' },
+        err: expect.stringMatching(
+          / holds a quote, and no shell reads it\n {2}Write a space within a word as "\\ ", or put the command into/,
+        ),
+      }
+      const address = 'https://plants.example.com'
+      const env = { env: team.env }
+      expect(await runPlants(['stores', 'add', 'team', address, `--token-command=${command}`], env)).toEqual(refused)
+      expect((await runPlants(['stores', 'list'], env)).out.trimEnd().split('\n')).toHaveLength(1)
+      await runPlants(['stores', 'add', 'team', address], env)
+      expect(await runPlants(['config', 'set', 'stores.team.token-command', command], env)).toEqual(refused)
+      expect((await runPlants(['config', 'get', 'stores.team.token-command'], env)).code).toBe(1)
+      expect(await team.takes(command).token()).toMatchObject({ code: 2, out: '', err: expect.stringContaining('holds a quote') })
+    },
+  )
+
+  test('are refused when they hold U+0000, and not repeated', async () => {
+    const team = new Team()
+    const command = 'echo s3cret\0b'
+    const argv = ['stores', 'add', 'team', 'https://plants.example.com', `--token-command=${command}`]
+    expect(await runPlants(argv, { env: team.env })).toMatchObject({ code: 2, out: '' })
+    await runPlants(argv.slice(0, 4), { env: team.env })
+    const set = ['config', 'set', 'stores.team.token-command', command]
+    expect(await runPlants(set, { env: team.env })).toMatchObject({ code: 2, out: '' })
+    team.takes(command)
+    for (const line of ['auth token', 'auth status', 'create --id 1 --name Fern', 'doctor']) {
+      const { code, err } = await runPlants([...line.split(' '), '--store', 'team'], { env: team.env })
+      expect({ line, code, err }).toEqual({ line, code: line === 'doctor' ? 1 : 2, err: expect.not.stringContaining('A mistake') })
+    }
+  })
+
   test('may stand in a program whose name has a space', async () => {
     const team = new Team()
     const program = team.program('my command', sh('echo s3cret'))
@@ -396,6 +433,42 @@ describe('a token command', () => {
     })
     expect(names).not.toEqual(expect.arrayContaining(['PLANTS_TOKEN']))
     expect(names).not.toEqual(expect.arrayContaining(['PLANTS_SERVE_TOKEN']))
+  })
+
+  /** Two stores, each of which takes its token from a command. */
+  function pair(one: string, two: string): Team {
+    const team = new Team()
+    const stores = {
+      one: { address: 'https://one.example.com', 'token-command': one },
+      two: { address: 'unix:/run/two.sock:/v1', 'token-command': two },
+    }
+    writeFileSync(join(team.folder, 'settings.json'), JSON.stringify({ version: 1, stores }), { mode: 0o600 })
+    return team
+  }
+
+  test.each([
+    ['itself', 'one'],
+    ['another', 'two'],
+  ])('that asks for the token that it should print, by way of %s, ends at once', async (_, asked) => {
+    const ask = (store: string) => `${bin} auth token --output json --store ${store}`
+    const team = pair(ask(asked), ask('one'))
+    const { exitCode, stdout, stderr } = await start(['auth', 'token', '--store', 'one'], team.folder, { env: team.env, timeout: 20_000 })
+    const circle = 'The token command of one (%) asks for the very token that it should print'.replace('%', bin)
+    expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' })
+    expect(JSON.parse(String(stderr).split('\n')[0] ?? '')).toMatchObject({ error: 401, message: circle })
+    expect(String(stderr).match(/asks for the very token/g)).toHaveLength(1)
+  })
+
+  test('finds in PLANTS_TOKEN_FOR the address of its store, and those that wait for it', async () => {
+    const team = pair(`${bin} auth token --store two`, 'FOLDER/says')
+    const file = join(team.folder, 'settings.json')
+    writeFileSync(file, readFileSync(file, 'utf8').replace('FOLDER', team.folder))
+    team.program('says', sh(`printf %s "$PLANTS_TOKEN_FOR" > ${team.folder}/for.txt; echo s3cret`))
+    const run = (store: string) => plants(['auth', 'token', '--store', store], team.folder, { env: team.env })
+    expect(await run('two')).toEqual({ code: 0, out: 's3cret\n', err: '' })
+    expect(team.noted('for.txt')).toBe('unix:/run/two.sock:/v1')
+    expect(await run('one')).toEqual({ code: 0, out: 's3cret\n', err: '' })
+    expect(team.noted('for.txt')).toBe('unix:/run/two.sock:/v1\nhttps://one.example.com')
   })
 
   test('that fails is not replaced by a token that was saved', async () => {

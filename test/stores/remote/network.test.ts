@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { PlantsError } from '../../../src/errors.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { plants } from '../../helpers/process.js'
@@ -358,6 +359,9 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     ['HTTP_PROXY', { NO_PROXY: `${ipv4}:PORT` }, false],
     ['HTTP_PROXY', { NO_PROXY: `${ipv4}:1` }, true],
     ['HTTP_PROXY', { NO_PROXY: '*' }, false],
+    ['HTTP_PROXY', { NO_PROXY: `10.255.0.0/16,${ipv4}/32` }, false],
+    ['HTTP_PROXY', { NO_PROXY: `${ipv4}/8` }, false],
+    ['HTTP_PROXY', { NO_PROXY: `${ipv4}/33, ${ipv4}/, ${ipv4}/x, ${ipv4}/-1` }, true],
     ['HTTP_PROXY', { NO_PROXY: `${ipv4}`.slice(1) }, true],
   ])('is reached through the proxy of %s with %j: %s', async (name, others, isProxied) => {
     const proxy = await forwardProxy()
@@ -417,19 +421,22 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     expect(proxy.passed).toEqual([`POST ${addressOf(remote)}/plants`])
   })
 
-  test.each(['non sense', 'ftp://127.0.0.1', 'socks5://me:hunter2@127.0.0.1'])(
-    'a proxy that is no URL of one is wrong usage: %s',
-    async (proxy) => {
-      const remote = await Hostile.listen({ posts, place })
-      const { code, said } = await createAt(remote, ['--store', addressOf(remote), '--allow-http'], { HTTP_PROXY: proxy })
-      expect({ code, said, connections: remote.connections }).toMatchObject({
-        code: 2,
-        said: [{ error: 400, message: expect.stringContaining('HTTP_PROXY') }],
-        connections: 0,
-      })
-      expect(JSON.stringify(said)).not.toContain('hunter2')
-    },
-  )
+  test.each([
+    'non sense',
+    'ftp://127.0.0.1',
+    'socks5://me:hunter2@127.0.0.1',
+    'http://me:hunter2%zz@127.0.0.1',
+    'http://hunter2%:x@127.0.0.1',
+  ])('a proxy that is no URL of one is wrong usage: %s', async (proxy) => {
+    const remote = await Hostile.listen({ posts, place })
+    const { code, said } = await createAt(remote, ['--store', addressOf(remote), '--allow-http'], { HTTP_PROXY: proxy })
+    expect({ code, said, connections: remote.connections }).toMatchObject({
+      code: 2,
+      said: [{ error: 400, message: expect.stringContaining('HTTP_PROXY') }],
+      connections: 0,
+    })
+    expect(JSON.stringify(said)).not.toContain('hunter2')
+  })
 })
 
 test.runIf(ipv6)('an address of IPv6 that is not loopback gets no token without TLS either (needs one)', async () => {
@@ -463,3 +470,64 @@ test('a proxy is not asked about a socket either', async () => {
   expect(await createAt(remote, ['--store', `unix:${path}`], { HTTP_PROXY: proxy.url })).toEqual(created)
   expect(proxy.passed).toEqual([])
 })
+
+describe('NO_PROXY', () => {
+  test.each<[string, string, boolean]>([
+    ['10.0.0.0/8', 'http://10.1.2.3', true],
+    ['10.0.0.0/8', 'http://11.1.2.3', false],
+    ['10.0.0.0/8', 'http://10.example.com', false],
+    ['192.0.2.128/25', 'http://192.0.2.129', true],
+    ['192.0.2.128/25', 'http://192.0.2.127', false],
+    ['0.0.0.0/0', 'http://192.0.2.1', true],
+    ['0.0.0.0/0', 'http://plants.example.com', false],
+    ['0.0.0.0/0', 'http://[fd00::1]', false],
+    ['fd00::/8', 'http://[fd12:3456::1]', true],
+    ['fd00::/8', 'http://[fe12:3456::1]', false],
+    ['::/0', 'http://10.1.2.3', false],
+    ['fd00::/129', 'http://[fd00::]', false],
+    ['fd00::1', 'http://[fd00::1]', true],
+    ['fd00::1', 'http://[fd00::1]:8080', true],
+    ['fd00::1', 'http://[fd00::2]', false],
+    ['FD00:0:0::1', 'http://[fd00::1]', true],
+    ['[fd00::1]', 'http://[fd00::1]', true],
+    ['[fd00::1]:80', 'http://[fd00::1]', true],
+    ['[fd00::1]:8080', 'http://[fd00::1]:8080', true],
+    ['[fd00::1]:8080', 'http://[fd00::1]', false],
+    ['plants.example.com', 'http://plants.example.com.', true],
+    ['plants.example.com.', 'http://plants.example.com', true],
+    ['example.com.', 'http://plants.example.com', true],
+    ['.example.com.', 'https://plants.example.com.:8443', true],
+    ['example.com.:80', 'http://plants.example.com', true],
+    ['example.com.:81', 'http://plants.example.com', false],
+    ['.', 'http://plants.example.com', false],
+    [', ,', 'http://plants.example.com', false],
+    ['PLANTS.example.com', 'http://plants.EXAMPLE.com', true],
+    ['ants.example.com', 'http://plants.example.com', false],
+    ['fd00::2 10.0.0.0/8\tplants.example.com', 'http://10.0.0.1', true],
+  ])('%j keeps from a proxy what is at %s: %s', async (noProxy, url, isExcepted) => {
+    const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted before anything was sent')) // no network is asked
+    for (const name of ['NO_PROXY', 'no_proxy']) {
+      const variables = { ...env, HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1', [name]: noProxy }
+      const { code, err } = await runPlants([...argv, url, '--allow-http', '-v'], { env: variables, signal })
+      expect({ code, isProxied: err.includes('{"verbose":"proxy","host":"127.0.0.1:1"}') }).toEqual({ code: 130, isProxied: !isExcepted })
+    }
+  })
+})
+
+test.each(['http://me:s3cret%@127.0.0.1:1', 'http://s3cr%et:x@127.0.0.1:1', 'https://me:s3cret%zz@127.0.0.1:1', 'me:%s3cret@127.0.0.1:1'])(
+  'a "%" in the user or the password of a proxy that stands for nothing is wrong usage: %s',
+  async (proxy) => {
+    const message = 'HTTPS_PROXY is not the address of an http or https proxy'
+    const hint = 'In its user name and password, "%" is written as %25'
+    const variables = { ...env, HTTPS_PROXY: proxy }
+    const { code, out, err } = await runPlants([...argv, 'https://plants.example.com'], { env: variables })
+    expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
+    const doctor = await runPlants(['doctor', '--store', 'https://plants.example.com'], { env: variables })
+    const findings = doctor.out
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect({ code: doctor.code, last: findings.at(-1).check }).toEqual({ code: 1, last: 'terminal' })
+    expect(findings.filter(({ state }) => state === 'failed').map((finding) => finding.message)).toEqual([message, message])
+  },
+)
