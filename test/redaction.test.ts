@@ -274,6 +274,55 @@ describe('a token that a service repeats is not shown', () => {
     await new User().everyWay(['auth', 'login', '--with-token', '--store', url, '--timeout', '300ms'], { stdin: token })
   })
 
+  /** Tokens whose first characters are escaped, too; the last one is as long as a service's own. */
+  const escaped = [token, 'ab/cd+ef-s3cret/s3cret==', `${'x/'.repeat(30)}s3cret`]
+  const percent = (text: string) => encodeURIComponent(text).replaceAll('~', '%7E')
+  const small = (text: string) => text.replaceAll(/%../g, (code) => code.toLowerCase())
+  const escapes: [string, (text: string) => string][] = [
+    ['as it is', String],
+    ['percent-encoded', percent],
+    ['percent-encoded in small letters', (text) => small(percent(text))],
+    ['percent-encoded twice', (text) => encodeURIComponent(encodeURIComponent(text))],
+  ]
+  const partly: typeof escapes = [
+    ['percent-encoded but for "+" and "="', (text) => text.replaceAll('/', '%2F')],
+    ['percent-encoded but for "/"', (text) => text.replaceAll('+', '%2b').replaceAll('=', '%3d')],
+    ['percent-encoded twice in small letters', (text) => small(encodeURIComponent(small(encodeURIComponent(text))))],
+    ['with HTML character references', (text) => text.replaceAll('/', '&#x2F;').replaceAll('+', '&#43;')],
+  ]
+
+  /** A service repeats a text where it can; nothing of the end of that text may be shown. */
+  async function repeats(text: string, secret: string): Promise<void> {
+    for (const said of [
+      http(302, '', { Location: `https://example.com/login?token=${text}&next=/` }),
+      error(400, `Bad: ${text}`, { 'X-Token': text, 'Request-Id': text }),
+      error(400, `Bad: ${text.slice(0, -3)}`),
+    ]) {
+      const { url } = await Hostile.listen({ posts: [said] })
+      const argv = ['create', '--id', '1', '--name', 'Fern', '--store', url]
+      const shown = await new User().everyWay(argv, { env: { PLANTS_TOKEN: secret } })
+      expect(shown.match(/\*\*\*/g)?.length).toBeGreaterThan(4) // twice as what was sent, and each time that it was repeated
+      expect(shown).not.toContain(text.slice(-14, -3))
+    }
+  }
+
+  test.each(escapes)('%s, in the address of a redirect, in a message and in a header', async (_, encode) => {
+    for (const secret of escaped) await repeats(encode(secret), secret)
+  })
+
+  test.each(partly)('%s, in the address of a redirect, in a message and in a header', async (_, encode) => {
+    await repeats(encode(token), token)
+  })
+
+  test('as the name of a header', async () => {
+    const secret = 's3cret-of-one-address-s3cret'
+    const { url } = await Hostile.listen({ posts: [json(400, { error: 400, message: 'No' }, { [`X-${secret}`]: '1' })] })
+    const argv = ['create', '--id', '1', '--name', 'Fern', '--store', url]
+    const shown = await new User().everyWay(argv, { env: { PLANTS_TOKEN: secret } })
+    expect(shown).toContain('< x-***: 1\n')
+    expect(shown).toContain('"x-***":"1"')
+  })
+
   test('in the warning of a plant that is another one', async () => {
     const { url } = await Hostile.listen({ posts: [json(200, { name: token, tag: token })] })
     const argv = ['create', '--id', '1', '--name', 'Fern', '--store', url]
@@ -290,6 +339,58 @@ describe('a token that a service repeats is not shown', () => {
     expect(said).toContain('"authorization":"Bearer ***"')
     expect(said).toContain('< x-debug: <***>\n')
     expect(said).toContain('"x-debug":"<***>"')
+  })
+})
+
+describe('a password in the address of a store is not shown', () => {
+  const addresses = [
+    'https://user:s3cret@h.example',
+    'https://s3cret@h.example',
+    'https://user:s3cret/s3cret@h.example',
+    'https://user:s3cret@s3cret@h.example',
+    'https://user:s3cret?s3cret#s3cret@h.example',
+    'https://user:s3cret s3cret@h.example',
+    'https:/user:s3cret@h.example',
+    'https:user:s3cret@h.example',
+    'https:\\\\user:s3cret@h.example',
+    'HTTP:///user:s3cret@h.example/@s3cret@/v1',
+  ]
+
+  test.each(addresses)('that is given for a run: %s', async (address) => {
+    for (const line of ['stores list', 'config list', 'config get store', 'list', 'create --id 1 --name x', 'auth status', 'doctor']) {
+      const argv = line.split(' ')
+      await new User().everyWay([...argv, '--store', address])
+      await new User().everyWay(argv, { env: { PLANTS_STORE: address } })
+    }
+    const user = new User()
+    for (const line of ['stores add x ADDRESS', 'stores use ADDRESS', 'config set store ADDRESS']) {
+      await user.everyWay(line.split(' ').map((word) => word.replace('ADDRESS', address)))
+    }
+  })
+
+  test.each(addresses)('that somebody has saved: %s', async (address) => {
+    const saved = JSON.stringify({ version: 1, store: address, stores: { team: { address } } })
+    const user = new User().write(saved)
+    for (const line of [
+      'stores list',
+      'config list',
+      'config get stores.team.address',
+      'config get store',
+      'auth status',
+      'doctor',
+      'list',
+    ]) {
+      await user.everyWay(line.split(' '))
+      await user.everyWay([...line.split(' '), '--store', 'team'])
+      await user.run(line.split(' '), { terminals: ['stdout', 'stderr'] })
+    }
+    for (const line of ['stores add team https://h.example', 'stores use team', 'config set stores.team.timeout 1s']) {
+      await user.everyWay(line.split(' '))
+    }
+    for (const output of ['text', 'json']) {
+      const removal = await user.write(saved).run(['stores', 'remove', 'team', '--output', output, '--verbose'])
+      expect(removal).toMatchObject({ code: 0, out: expect.stringMatching(/https?:.*\*\*\*@h\.example|https?:.*\*\*\*@\/v1/i) })
+    }
   })
 })
 
