@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -236,6 +236,34 @@ describe('login on a terminal', () => {
     expect(lines).toContain('> authorization: Bearer ***')
     expect(lines).toContain('< 400')
   })
+
+  test('makes visible what could drive it, in an address or in the path of the settings', async () => {
+    const person = new Person()
+    const env = { PLANTS_CONFIG_DIR: join(person.folder, 'config\u001b[31m\u202e') }
+    const wild = 'https://plants.example.com/tea\u001b[31mm\u001b]0;title\u0007\u202e'
+    const socket = 'unix:/nonexistent/\u001b[31mRED\u001b]0;title\u0007\u202e.sock'
+    mkdirSync(env.PLANTS_CONFIG_DIR, { mode: 0o700 })
+    const stores = { team: { address: socket }, wild: { address: wild } }
+    const file = join(env.PLANTS_CONFIG_DIR, 'settings.json')
+    writeFileSync(file, JSON.stringify({ version: 1, stores }), { mode: 0o600 })
+    const shown = '/nonexistent/\\u{1b}[31mRED\\u{1b}]0;title\\u{7}\\u{202e}.sock'
+    const screens: string[] = []
+
+    const login = person.session('auth login --store team --timeout 10ms', env)
+    await login.see('token for')
+    login.type(`${token}\r`)
+    screens.push((await login.ended).screen)
+    for (const line of ['auth status', 'auth logout --store team', 'auth logout --store team', 'config path', 'stores list', 'doctor']) {
+      screens.push((await person.session(`${line} --timeout 10ms`, env).ended).screen)
+    }
+    for (const screen of screens.slice(0, 4).filter((_, at) => at !== 1)) expect(unfolded(screen)).toContain(shown)
+    for (const screen of screens) expect(screen).not.toMatch(/\u001b\[31mRED|\u001b\]0|\u0007|\u202e|config\u001b/)
+  })
+
+  /** What was on a screen, with the lines that were too long for it put together again. */
+  function unfolded(screen: string): string {
+    return stripVTControlCharacters(screen).replaceAll('\r\n', '')
+  }
 
   async function typeVerbose(session: Terminal, address: string): Promise<{ code: number; lines: string[] }> {
     await session.see(`token for ${address}`)

@@ -410,6 +410,18 @@ describe('login --with-token', () => {
 })
 
 describe('login on a terminal', () => {
+  test.each(['http://192.0.2.1', 'open'])('asks nothing where the token would not be sent: %s', async (name) => {
+    const user = new User()
+    user.save({ stores: { open: { address: 'http://192.0.2.1' } } })
+    const typing = terminal(['auth', 'login', '--no-color', '--store', name], temporaryFolder(), { PLANTS_CONFIG_DIR: user.folder })
+    const { code, screen } = await typing.ended
+    expect({ code, screen }).toEqual({
+      code: 2,
+      screen: expect.stringMatching(/^plants: The token is not sent to http:\/\/192\.0\.2\.1: without TLS others could read it\r\n {2}Use/),
+    })
+    expect(screen).not.toContain('token for')
+  })
+
   async function session(posts: Answer = accepts) {
     const folder = temporaryFolder()
     const { url } = await Hostile.listen({ posts: [posts] })
@@ -443,6 +455,26 @@ describe('login on a terminal', () => {
       screen: expect.stringContaining(`plants: ${url} does not accept this token: This token is not accepted`),
     })
     expect(existsSync(file)).toBe(false)
+  })
+
+  test.each(['\r', '\n', '\r\n'])('refuses a paste of two lines, with %j between them, and shows and saves nothing of it', async (end) => {
+    const { typing, file } = await session()
+    typing.type(`s3cret-first${end}s3cret-second${end}`)
+    const { code, screen } = await typing.ended
+    expect({ code, screen: stripVTControlCharacters(screen) }).toEqual({
+      code: 2,
+      screen: expect.stringContaining(
+        'plants: More than one line was pasted, and a token is one\r\n  Copy the token again, and nothing else with it\r\n',
+      ),
+    })
+    expect(existsSync(file)).toBe(false)
+  })
+
+  test.each(['\r\r', '\r\n\r\n', ' \r  \r'])('takes a paste that has only blanks behind its first line: %j', async (end) => {
+    const { typing, url } = await session()
+    typing.type(`${token}${end}`)
+    const { code, screen } = await typing.ended
+    expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining(`Saved the token for ${url}`) })
   })
 
   test('takes a paste as long as a token may be', async () => {
@@ -623,6 +655,61 @@ describe('status of all stores', () => {
   test('ends with 3 for PLANTS_TOKEN alone, which is for no file', async () => {
     const user = new User()
     expect((await run(user, { PLANTS_TOKEN: token })).code).toBe(3)
+  })
+
+  test('tells of a store whose settings are wrong, and shows all others', async () => {
+    const user = new User()
+    const wrong = {
+      password: { address: 'https://me:hunter2@x.example' },
+      nowhere: { address: 'nowhere' },
+      later: { address: 'ftp://x.example' },
+      slow: { address: 'https://slow.example.com', timeout: 'soon' },
+      quoted: { address: 'https://quoted.example.com', 'token-command': "sh -c 'echo s3cret'" },
+    }
+    user.save({ stores: { ...wrong, ...stores }, tokens })
+    const { code, out, err } = await run(user)
+    expect({ code, out }).toEqual({ code: 0, out: [team, ...others].toSorted(byName) })
+    const told = Object.keys(wrong).map((name) => ({ warning: expect.stringMatching(RegExp(`^stores\\.${name}\\.[\\w-]+ in `)) }))
+    expect(err).toEqual(told)
+    expect(JSON.stringify(err)).not.toMatch(/hunter2|s3cret/)
+    const text = await user.run(['auth', 'status', '--output', 'text'])
+    expect({ code: text.code, lines: text.out.trimEnd().split('\n').length }).toEqual({ code: 0, lines: 5 })
+    expect(text.err.match(/^plants: stores\./gm)).toHaveLength(5)
+  })
+
+  test('shows no token that stands where an address should, and counts it for none', async () => {
+    const user = new User()
+    const misplaced = { 's3cret-as-a-key': { token: 'https://x.example', savedAt: when }, 's3cret/key': { token: 'x', savedAt: when } }
+    user.save({ tokens: misplaced })
+    for (const output of ['text', 'json']) {
+      const { code, out, err } = await user.run(['auth', 'status', '--output', output])
+      expect({ code, out, err }).toEqual({ code: 3, out: '', err: expect.stringContaining('No store has a token') })
+    }
+    user.save({ tokens: { ...misplaced, ...tokens } })
+    expect((await user.run(['auth', 'status'], { terminals: ['stdout', 'stderr'] })).out.trimEnd().split('\n')).toHaveLength(2)
+  })
+
+  test('of 2000 stores needs little memory, and so does doctor', async () => {
+    const user = new User()
+    const address = (index: number) => `https://plants-${index}.example.com/v1`
+    const indices = Array.from({ length: 2000 }, (_, index) => index)
+    const many = Object.fromEntries(indices.map((index) => [`store-${index}`, { address: address(index) }]))
+    const entries = Object.fromEntries(indices.map((index) => [address(index + 1000), { token, savedAt: when }]))
+    const counts = []
+    for (const [command, fields] of [
+      ['auth status', { stores: many, tokens: entries }],
+      ['doctor', { stores: many }],
+    ] as const) {
+      user.save(fields)
+      const env = { PLANTS_CONFIG_DIR: user.folder, NODE_OPTIONS: '--max-old-space-size=96' }
+      const { code, out } = await plants(command.split(' '), temporaryFolder(), { env })
+      counts.push([command, code, out.match(/^\{.*\}$/gm)?.length])
+    }
+    const besides = ['runtime', 'sqlite', 'settings', 'local', 'proxy', 'terminal']
+    expect(counts).toEqual([
+      ['auth status', 0, 3000],
+      ['doctor', 0, 2000 + besides.length],
+    ])
   })
 
   test('is of one store when that is named', async () => {
