@@ -97,6 +97,31 @@ describe('config set, get and unset', () => {
     expect({ out, err }).toEqual({ out: 'timeout is 1m now\n', err: 'plants: PLANTS_TIMEOUT is still set, and wins over it\n' })
   })
 
+  test('store says when PLANTS_STORE wins over it', async () => {
+    const { code, err } = await gardener().run('config set store garden', { env: { PLANTS_STORE: 'team' } })
+    expect({ code, err }).toEqual({ code: 0, err: 'plants: PLANTS_STORE is still set, and wins over it\n' })
+  })
+
+  test('the address of a store warns of what was for the old one', async () => {
+    const old = 'http://127.0.0.1:4010'
+    const fields = { timeout: '2m', 'allow-http': true, 'token-command': 'pass plants', 'ca-cert': '/etc/ca.pem' }
+    const user = gardener({ stores: { team: { address: old, ...fields } }, tokens: { [old]: { token: 's3cret', savedAt: '' } } })
+    const warnings = [
+      'team keeps its ca-cert, allow-http, token-command',
+      'The saved token is for the old address. Save one for the new: plants auth login --store team',
+    ]
+    const set = (value: string) => user.run(['config', 'set', 'stores.team.address', value, '--output', 'json'])
+    expect(await set(team)).toEqual({
+      code: 0,
+      out: `${JSON.stringify({ name: 'stores.team.address', value: team })}\n`,
+      err: warnings.map((warning) => `${JSON.stringify({ warning })}\n`).join(''),
+    })
+    expect(user.saved).toMatchObject({ stores: { team: { address: team, ...fields } }, tokens: { [old]: { token: 's3cret' } } })
+    for (const name of ['ca-cert', 'allow-http', 'token-command']) await user.run(['config', 'unset', `stores.team.${name}`])
+    expect(await set('https://other.example.com')).toMatchObject({ code: 0, err: '' })
+    expect(await user.run(['config', 'set', 'stores.team.address', old])).toMatchObject({ code: 0, err: '' })
+  })
+
   test('unset makes nothing where nothing is', async () => {
     const user = new User()
     expect(await user.run('config unset timeout')).toEqual(answer({ name: 'timeout', removed: false }))
@@ -258,6 +283,7 @@ describe('a name that is no setting is refused:', () => {
     ['config show', 'Unknown command show', 'Did you mean get?'],
     ['config rm timeout', 'Unknown command rm', 'Did you mean unset?'],
     ['config remove timeout', 'Unknown command remove', 'Did you mean unset?'],
+    ['config onset timeout', 'Unknown command onset', 'See: plants config --help'],
   ])('plants %s', async (command, message, hint) => {
     expect(await gardener().run(command)).toEqual(refusal(message, hint))
   })

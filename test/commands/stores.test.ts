@@ -72,6 +72,12 @@ describe('stores add', () => {
     ['https://plants.example.com/#', 'The address is a base url, which has no "?" and no "#"', addresses],
     ['unix:', 'The address names no socket', 'For example: unix:/run/plants.sock'],
     [`unix:/${'x'.repeat(200)}`, expect.stringMatching(/^The address names a socket whose path is longer/), 'Sockets need shorter ones'],
+    ['localhost:4010', 'The address names no store: "localhost:4010"', `If it is a service: https://localhost:4010. ${addresses}`],
+    [
+      'plants.example.com',
+      'The address names no store: "plants.example.com"',
+      `If it is a service: https://plants.example.com. ${addresses}`,
+    ],
     [':memory:', 'The address is no file: ":memory:"', addresses],
     ['//server/garden.db', 'The address is no file: "//server/garden.db"', addresses],
   ])('refuses the address %j', async (address, message, hint) => {
@@ -81,6 +87,62 @@ describe('stores add', () => {
     expect(err).not.toContain('s3cret')
     expect(user.saved).toEqual(gardener().saved)
   })
+
+  test('refuses a socket whose path holds ":/", behind which a base path would begin', async () => {
+    const user = gardener()
+    const cwd = join(user.home, 'a:')
+    const message = (source: string) => `${source} names a socket whose path holds ":/", where a base path would begin`
+    const refused = (source: string) => refusal(message(source), 'Give it another path')
+    for (const address of ['unix:b.sock', 'unix:./b.sock:/v1', 'unix:sub/b.sock']) {
+      expect(await user.run(['stores', 'add', 'mine', address], { cwd })).toEqual(refused('The address'))
+      expect(await user.run(['config', 'set', 'store', address], { cwd })).toEqual(refused('store'))
+      expect(await user.run([...fern.split(' '), '--store', address], { cwd })).toEqual(refused('--store'))
+      expect(await user.run(['auth', 'login', '--with-token', '--store', address], { cwd, stdin: 's3cret' })).toEqual(refused('--store'))
+    }
+    expect(user.saved).toEqual(gardener().saved)
+    const split = await user.run(['stores', 'add', 'mine', `unix:${cwd}/b.sock`], { cwd })
+    expect(split).toEqual(answer({ name: 'mine', address: `unix:${user.home}/a:/b.sock` })) // the socket a, and below it /b.sock
+  })
+
+  test.each(['/srv/a\0b.db', './\0', 'sqlite:a\0', 'unix:/run/a\0.sock', 'https://plants.example.com/\0', '\0'])(
+    'refuses U+0000 in an address, wherever that stands: %j',
+    async (address) => {
+      const user = gardener()
+      const failed = async (argv: string[], source: string) => {
+        const { code, out, err } = await user.run([...argv, '--output', 'json'])
+        expect({ argv, code, out, ...JSON.parse(err) }).toMatchObject({
+          argv,
+          code: 2,
+          out: '',
+          error: 400,
+          message: expect.stringContaining(`${source} holds U+0000`),
+        })
+      }
+      await failed(['stores', 'add', 'mine', address], 'The address')
+      await failed(['stores', 'use', address], 'The store')
+      await failed(['list', '--store', address], '--store')
+      await failed(['config', 'set', 'store', address], 'store')
+      await failed(['config', 'set', 'stores.team.address', address], 'stores.team.address')
+      expect(user.saved).toEqual(gardener().saved)
+
+      user.write({ stores: { bad: { address }, garden: { address: join(user.home, 'garden.db') } } })
+      const place = `stores.bad.address in ${user.file}`
+      for (const line of [fern, 'list', 'get 1', 'auth status']) await failed([...line.split(' '), '--store', 'bad'], place)
+      const doctor = await user.run('doctor')
+      const findings = doctor.out
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line))
+      expect({ code: doctor.code, failed: findings.filter(({ state }) => state !== 'ok') }).toMatchObject({
+        code: 1,
+        failed: [{ check: 'store bad', state: 'failed', message: `${place} holds U+0000, which no address does` }],
+      })
+      expect(findings.slice(-4).map(({ check }) => check)).toEqual(['store bad', 'store garden', 'proxy', 'terminal'])
+      expect((await user.run(`${fern} --store garden`)).code).toBe(0)
+      expect((await user.run('stores list')).code).toBe(0)
+      expect((await user.run('stores remove bad')).code).toBe(0)
+    },
+  )
 
   test.each([
     ['a'],
@@ -536,6 +598,10 @@ describe('a command line that is wrong:', () => {
     ['stores remove a b', 'stores remove takes one argument, but got "b" besides', 'See: plants stores remove --help'],
     ['stores list x', 'stores list takes no argument, but got "x"', 'See: plants stores list --help'],
     ['stores rm team', 'Unknown command rm', 'Did you mean remove?'],
+    ['stores rename team t2', 'Unknown command rename', 'Did you mean add?'],
+    ['stores move team t2', 'Unknown command move', 'See: plants stores --help'],
+    ['stores revoke team', 'Unknown command revoke', 'See: plants stores --help'],
+    ['stores remov team', 'Unknown command remov', 'Did you mean remove?'],
     ['stores delete team', 'Unknown command delete', 'Did you mean remove?'],
     ['stores ls', 'Unknown command ls', 'Did you mean list?'],
     ['stores new', 'Unknown command new', 'Did you mean add?'],
