@@ -25,6 +25,15 @@ describe('help', () => {
     expect((await plants(argv)).out).toMatch(/^Usage: plants create \[options\]\n/)
   })
 
+  test('of the environment is a page, with global flags before and behind', async () => {
+    const page = await plants(['help', 'environment'])
+    expect(page).toEqual({ code: 0, out: expect.stringMatching(/^The first that is there counts: flag, variable, /), err: '' })
+    for (const flags of [['--output', 'json'], ['--no-color'], ['-v'], ['--store', './x.db'], ['--timeout=1s', '--no-input']]) {
+      expect(await plants([...flags, 'help', 'environment'])).toEqual(page)
+      expect(await plants(['help', 'environment', ...flags])).toEqual(page)
+    }
+  })
+
   test('fits the terminal', async () => {
     const { out } = await plants(['create', '--help'], { terminals: ['stdout'], columns: 60 })
     const texts = out.split('\n').filter((line) => !line.includes('plants create --') && !line.includes('| plants'))
@@ -74,6 +83,22 @@ describe('global flags', () => {
     const message = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"'
     expect(err).toBe(`\u001b[31mplants:\u001b[39m ${message}\n  \u001b[2mFor example: 1\u001b[22m\n`)
   })
+})
+
+test.each([
+  ['stores remote team', 'Did you mean remove?'],
+  ['stores unset team', 'Did you mean use?'],
+  ['stores move team garden', 'See: plants stores --help'],
+  ['config onset timeout', 'See: plants config --help'],
+  ['tokens invoke 1', 'See: plants tokens --help'],
+  ['tokens evoke 1', 'See: plants tokens --help'],
+  ['auth layout', 'See: plants auth --help'],
+  ['elete 1', 'See: plants --help'],
+  ['relete 1', 'See: plants --help'],
+  ['delette 1', 'Did you mean delete?'],
+])('what removes something is suggested only to who began to write it: %s', async (line, hint) => {
+  const { code, err } = await plants(line.split(' '))
+  expect({ code, hint: err.split('\n')[1] }).toEqual({ code: 2, hint: `  ${hint}` })
 })
 
 test('an error is one line of JSON when that was asked for, also before the flags were understood', async () => {

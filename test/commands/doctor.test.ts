@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
 import {
   chmodSync,
   cpSync,
@@ -322,6 +323,33 @@ describe('a setting that is wrong', () => {
         hint: expect.any(String),
       },
     ])
+  })
+})
+
+describe('a setting that decides about trust', () => {
+  test.each<[string, Record<string, unknown>, Record<string, unknown>, Record<string, string>, string[]]>([
+    ['an empty ca-cert of all stores', { 'ca-cert': '' }, {}, {}, []],
+    ['an empty ca-cert of the store', {}, { 'ca-cert': '' }, {}, []],
+    ['a ca-cert that is not there', { 'ca-cert': '/nonexistent/ca.pem' }, {}, {}, []],
+    ['a ca-cert with U+0000', { 'ca-cert': '/etc/ca\0.pem' }, {}, {}, []],
+    ['an empty token command', {}, { 'token-command': '' }, {}, []],
+    ['a token command with a quote', {}, { 'token-command': "sh -c 'echo x'" }, {}, []],
+    ['PLANTS_ALLOW_HTTP', {}, {}, { PLANTS_ALLOW_HTTP: 'maybe' }, ['--store', 'team']],
+    ['PLANTS_CA_CERT', {}, {}, { PLANTS_CA_CERT: '/nonexistent/ca.pem' }, ['--store', 'team']],
+  ])('and is wrong keeps the token from the store: %s', async (_, saved, ofStore, env, flags) => {
+    const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
+    const root = temporaryFolder()
+    const world = { ...env, PLANTS_CONFIG_DIR: root, PLANTS_DATA_DIR: root }
+    const stores = { team: { address: remote.url, ...ofStore } }
+    const tokens = { [remote.url]: { token, savedAt: '2026-01-02T03:04:05.678Z' } }
+    writeFileSync(join(root, 'settings.json'), JSON.stringify({ version: 1, ...saved, stores, tokens }), { mode: 0o600 })
+    for (const more of [flags, ['--store', 'team']]) {
+      const { out } = await runPlants(['doctor', '--output', 'json', ...more], { env: world })
+      expect(objectsOf(out)).toContainEqual(
+        expect.objectContaining({ check: 'store team', state: expect.stringMatching(/failed|warning/) }),
+      )
+    }
+    expect(remote.connections).toBe(0)
   })
 })
 
@@ -652,6 +680,24 @@ test('each finding comes as soon as it is known, and Ctrl-C ends the wait for th
     checks: ['runtime', 'sqlite', 'settings'],
   })
   expect(String(stderr)).toMatch(/^plants: Interrupted/)
+})
+
+test('all stores are asked at once: one that does not answer holds up no other, and each is told of', async () => {
+  const accepts = json(400, { error: 422, message: 'No' })
+  const last = await Hostile.listen({ posts: [accepts] })
+  const asked = once(last, 'request')
+  const silent = await Hostile.listen({ posts: [() => undefined] })
+  const slow = await Hostile.listen({ posts: [(socket) => void asked.then(() => socket.write(accepts))] }) // which waits for the last one
+  const stores = { slow: { address: slow.url }, silent: { address: silent.url, timeout: '300ms' }, last: { address: last.url } }
+  const isHere = { token, savedAt: '2026-01-02T03:04:05.678Z' }
+  const world = await World.build({ stores, tokens: { [slow.url]: isHere, [silent.url]: isHere, [last.url]: isHere } })
+  const { code, out } = await world.run(['doctor', '--store', 'silent'])
+  expect(code).toBe(1)
+  const findings = objectsOf(out).filter(({ check }) => check.startsWith('store'))
+  expect(findings.map(({ check, state }) => `${check}: ${state}`)).toEqual([
+    'store silent: failed',
+    ...['store local: ok', 'store slow: ok', 'store last: ok'],
+  ])
 })
 
 test('takes no argument, and knows its flags', async () => {

@@ -175,6 +175,25 @@ test('a change that would make the file larger than what can be read again is re
   expect(readFileSync(user.file)).toEqual(before)
 })
 
+test('a settings file with lists in one another, 200,000 deep, is read, and refused where it would be written', async () => {
+  const user = new User()
+  const text = `{"version":1,"timeout":"7s","notes":${'['.repeat(200_000)}${']'.repeat(200_000)}}`
+  user.write(text)
+  expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
+  const why = 'The settings hold lists or objects in one another, too deep to be written again'
+  const login = `auth login --with-token --timeout 10ms --store http://127.0.0.1:9`
+  for (const command of ['config set timeout 3s', 'stores add team ./team.db', login]) {
+    const { code, out, err } = await user.run(command, { stdin: token })
+    const last = err.trimEnd().split('\n').slice(-2)
+    expect({ command, code, out, last }).toEqual({
+      ...{ command, code: 2, out: '' },
+      last: [`plants: ${why}`, '  Mend the settings file, or move it away'],
+    })
+  }
+  expect(readFileSync(user.file, 'utf8') === text).toBe(true)
+  expect(readdirSync(user.folder).filter((name) => !name.includes('lock'))).toEqual(['settings.json'])
+})
+
 describe('a saved value that its setting cannot have', () => {
   test.each<[string, object, string, string]>([
     ['timeout', { timeout: 'soon' }, 'timeout', 'must be a duration such as 30s, 500ms or 2m, but was "soon"'],
@@ -499,6 +518,49 @@ describe('without a place for settings', () => {
     const env = ['-u', 'HOME', '-u', 'PLANTS_CONFIG_DIR', '-u', 'PLANTS_DATA_DIR']
     const started = startUnder('setpriv', [...becomeStranger, 'env', ...env], args, user.home, { cwd: user.home })
     expect(await result(started)).toEqual(printed('{"name":"Fern"}\n'))
+  })
+
+  describe.runIf(canBecome)('a user without an account and a HOME (needs root and setpriv)', () => {
+    const homeless = ['-u', 'HOME', '-u', 'XDG_CONFIG_HOME', '-u', 'XDG_DATA_HOME', '-u', 'PLANTS_DATA_DIR']
+    const changes: [string, string?][] = [
+      ['config set timeout 1m'],
+      ['stores add team https://plants.example.com'],
+      ['stores use team'],
+      ['auth login --with-token --timeout 10ms --store http://127.0.0.1:9', token],
+      ['auth logout --store http://127.0.0.1:9'],
+      ['config unset timeout'],
+      ['stores remove team'],
+    ]
+
+    function asHomeless(user: User, variables: string[], command: string, input = '') {
+      const tracer = [...becomeStranger, 'env', ...homeless, ...variables]
+      return result(startUnder('setpriv', tracer, command.split(' '), user.home, { cwd: user.home, input }))
+    }
+
+    test('saves in PLANTS_CONFIG_DIR, and PLANTS_DATA_DIR is not needed for that', async () => {
+      const user = new User()
+      chownSync(user.home, stranger, stranger)
+      const variables = [`PLANTS_CONFIG_DIR=${user.folder}`]
+      for (const [command, input] of changes) {
+        expect({ command, ...(await asHomeless(user, variables, command, input)) }).toMatchObject({ command, code: 0 })
+        if (command.startsWith('auth login')) expect(readFileSync(user.file, 'utf8')).toContain(token)
+      }
+      expect(user.saved).toEqual({ version: 1, stores: {}, tokens: {} })
+      expect(statSync(user.file).uid).toBe(stranger)
+    })
+
+    test('is told what to set where there is no place', async () => {
+      const user = new User()
+      chownSync(user.home, stranger, stranger)
+      const needing = changes.filter(([command]) => /set timeout|add|login/.test(command))
+      for (const [command, input] of needing.filter(([name]) => !name.includes('unset'))) {
+        expect({ command, ...(await asHomeless(user, ['-u', 'PLANTS_CONFIG_DIR'], command, input)) }).toEqual({
+          ...{ command, code: 2, out: '' },
+          err: expect.stringMatching(/^plants: .*\n {2}Set HOME.*PLANTS_CONFIG_DIR.*\n$/),
+        })
+      }
+      expect(readdirSync(user.home)).toEqual([])
+    })
   })
 })
 
