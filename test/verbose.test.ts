@@ -1,5 +1,7 @@
-import { spawnSync } from 'node:child_process'
-import { closeSync, constants, openSync, writeFileSync, writeSync } from 'node:fs'
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, constants, openSync, readFileSync, readSync, writeFileSync, writeSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -428,6 +430,51 @@ describe('a process', () => {
     expect(performance.now() - sent).toBeLessThan(5000)
   })
 
+  test.runIf(isLinux).each(['text', 'json'])(
+    'whose reader is slow tells every line whole and in order, and the error last, in %s (a full pipe, seen through /proc)',
+    async (output) => {
+      const long = { 'X-Long': 'x'.repeat(9000) }
+      const answers = [json(503, { error: 503, message: 'Busy' }, long), json(400, { error: 409, message: 'No ferns' }, long)]
+      const remote = await Hostile.listen({ posts: answers })
+      const { process: child, reader } = intoFullPipe([...fern, '--store', remote.url, '--output', output])
+      readSync(reader, Buffer.alloc(8192)) // room for some of the first answer
+      await expect.poll(() => remote.requests.length, { timeout: 10_000, interval: 5 }).toBe(2)
+      await expect.poll(quiet(child), { timeout: 10_000, interval: 20 }).toBe(true)
+      const lines = (await drain(reader, child)).trimEnd().split('\n')
+      expect((await child).exitCode).toBe(1)
+      const kinds =
+        output === 'json'
+          ? lines.map(kindOf)
+          : lines.flatMap((line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [])
+      const settings = ['settings', ...Array.from({ length: 6 }, () => 'setting'), 'token']
+      const exchange =
+        output === 'json' ? ['request', 'answer', 'end'] : ['> POST', expect.stringMatching(/^< \d/), `< x-long: ${long['X-Long']}`]
+      expect(kinds.filter((kind) => kind !== 'connection')).toEqual([
+        ...(output === 'json' ? settings : []),
+        ...[...exchange, output === 'json' ? 'warning' : 'plants: ', ...exchange, output === 'json' ? 409 : 'plants: '],
+      ])
+      if (output === 'text') expect(lines.filter((line) => !/^(\* |> |< |plants: | {2})/.test(line))).toEqual([])
+    },
+  )
+
+  const stalled: [string, (argv: string[]) => Promise<{ process: ChildProcess }>][] = [
+    ['a socket', intoFullSocket],
+    ['a pipe that somebody has made non-blocking', async (argv) => intoFullPipe(argv, unblock)],
+    ['a pipe', async (argv) => intoFullPipe(argv)],
+  ]
+
+  test.runIf(isLinux).each(stalled)(
+    'whose stderr is %s that nobody reads is ended by SIGINT while it waits for an answer',
+    async (_, begin) => {
+      const remote = await Hostile.listen({ posts: [() => undefined] })
+      const request = once(remote, 'request')
+      const { process: child } = await begin([...fern, '--store', remote.url])
+      await request
+      child.kill('SIGINT')
+      expect(await endOf(child)).toBeOneOf(['SIGINT', 130])
+    },
+  )
+
   test('on a real terminal the error comes last', async () => {
     const remote = await Hostile.listen({ posts: [json(400, { error: 409, message: 'No ferns' })] })
     for (let round = 0; round < rounds(10); round += 1) {
@@ -441,19 +488,66 @@ describe('a process', () => {
   })
 
   /** Starts the program with a stderr that is full and that nobody reads; it is killed after 20 s. */
-  function intoFullPipe(args: string[]) {
+  function intoFullPipe(args: string[], before = '') {
     const folder = temporaryFolder()
     const path = join(folder, 'pipe')
     spawnSync('mkfifo', [path])
     const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
     onTestFinished(() => closeSync(reader))
     fillUp(reader)
-    const script = 'exec 2> "$1"; shift; exec "$0" "$@"'
+    const script = `exec 2> "$1"; shift; ${before} exec "$0" "$@"`
     const child = execa('bash', ['-c', script, bin, path, ...args], {
       ...{ reject: false, stripFinalNewline: false, stdin: 'ignore', extendEnv: false, timeout: 20_000, killSignal: 'SIGKILL' },
       env: { PATH: process.env['PATH'], HOME: folder, ...env },
     })
+    return { process: child, reader }
+  }
+
+  /** Starts the program with such a stderr that is a socket. */
+  async function intoFullSocket(args: string[]): Promise<{ process: ChildProcess }> {
+    const path = socketPath()
+    const server = createServer({ pauseOnConnect: true }).listen(path)
+    await once(server, 'listening')
+    const socket = connect(path)
+    await once(socket, 'connect')
+    socket.on('error', () => undefined).write(Buffer.alloc(1_048_576)) // more than the system keeps
+    const folder = temporaryFolder()
+    const child = spawn(bin, args, {
+      ...{ stdio: ['ignore', 'ignore', socket], timeout: 20_000, killSignal: 'SIGKILL' },
+      env: { PATH: process.env['PATH'], HOME: folder, ...env },
+    })
+    onTestFinished(() => {
+      socket.destroy()
+      server.close()
+    })
     return { process: child }
+  }
+
+  /** Whether a process has done nothing since it was last looked at, three times in a row: it waits for somebody else. */
+  function quiet({ pid }: ChildProcess): () => boolean {
+    const switches: (string | undefined)[] = []
+    return () => {
+      switches.unshift(/^voluntary_ctxt_switches:\s(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+      return switches.length > 3 && new Set(switches.slice(0, 4)).size === 1
+    }
+  }
+
+  /** The exit code of a process, or the signal that has ended it. */
+  async function endOf(child: ChildProcess): Promise<unknown> {
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+    return child.signalCode ?? child.exitCode
+  }
+
+  /** What comes out of a pipe until a process has ended, read in small pieces; the zeros that have filled it are left out. */
+  async function drain(fd: number, child: ChildProcess): Promise<string> {
+    const chunks: Buffer[] = []
+    for (;;) {
+      const isOver = child.exitCode !== null || child.signalCode !== null
+      const chunk = readSome(fd)
+      if (chunk.length === 0 && isOver) return Buffer.concat(chunks).toString().replace(/^\0+/, '')
+      chunks.push(chunk)
+      await new Promise(setImmediate)
+    }
   }
 
   /** Runs a script in which "$plants" is the program. */
@@ -466,6 +560,25 @@ describe('a process', () => {
     return { code: exitCode, out: stdout, err: stderr }
   }
 })
+
+/** Makes stderr non-blocking for all who share it, as Node does, and leaves it so. */
+const unblock = '(node --eval "process.stderr; process.kill(process.pid, 9)"; true) > /dev/null;'
+
+function kindOf(line: string): unknown {
+  const { verbose, warning, error } = JSON.parse(line)
+  return verbose ?? (warning === undefined ? error : 'warning')
+}
+
+/** What a pipe holds, up to a thousand bytes. */
+function readSome(fd: number): Buffer {
+  const bytes = Buffer.alloc(1000)
+  try {
+    return bytes.subarray(0, readSync(fd, bytes))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'EAGAIN') return Buffer.alloc(0)
+    throw error
+  }
+}
 
 /** Writes into a pipe until it takes no more. */
 function fillUp(fd: number): void {
