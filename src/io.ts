@@ -89,8 +89,12 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     const { received } = signals
     if (received === undefined) return
     // A reader that stalls would hold the process for ever: it was told to go, so it goes. One that does not stall has half a second.
-    const leave = () => (stdout.isStuck || stderr.isStuck) && process.kill(process.pid, received)
-    setTimeout(leave, 500).unref()
+    const end = process.uptime() + 0.5
+    const timer = setInterval(() => {
+      const isStuck = stdout.isStuck || stderr.isStuck
+      if (!isStuck) clearInterval(timer)
+      else if (process.uptime() > end) process.kill(process.pid, received)
+    }, 10)
   }
   return { argv: process.argv.slice(2), io, end }
 }

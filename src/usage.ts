@@ -46,10 +46,13 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
   }
 }
 
-/** A guess that takes something away is made only for a word that begins like it. */
+/** Guesses that take something away, or loosen something, are made only for a word that begins like them. */
 function harmless(suggestion: string | undefined, typed: string): string | undefined {
-  const guess = /Did you mean (.*)\?/.exec(suggestion ?? '')?.[1] ?? ''
-  return /^(delete|remove|revoke|unset|logout)/.test(guess) && guess.slice(0, 3) !== typed.slice(0, 3) ? undefined : suggestion
+  const guesses = /Did you mean (?:one of )?(.*)\?/.exec(suggestion ?? '')?.[1]?.split(', ') ?? []
+  const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-http|--yes)/.test(guess)
+  const beginning = (word: string) => word.slice(0, word.startsWith('--') ? 4 : 3)
+  const kept = guesses.filter((guess) => !isRisky(guess) || beginning(guess) === beginning(typed))
+  return kept.length === 0 ? undefined : `Did you mean ${kept.length > 1 ? 'one of ' : ''}${kept.join(', ')}?`
 }
 
 /** What people type who know other programs; the first that there is at this place is suggested. */

@@ -12,8 +12,13 @@ import { isLoopback } from './loopback.js'
 export function proxyFor({ url, socketPath }: RemoteAddress, io: Io): string | undefined {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
-  if (text === '' || socketPath !== undefined || isLoopback(url.hostname) || isExcepted(url, variable('NO_PROXY', io))) return undefined
+  if (text === '' || socketPath !== undefined || isThisMachine(url.hostname) || isExcepted(url, variable('NO_PROXY', io))) return undefined
   return parseProxy(name, text)
+}
+
+/** Also by the names that are kept for it (RFC 6761, 6.3), with which plain HTTP is not trusted as far. */
+function isThisMachine(hostname: string): boolean {
+  return isLoopback(hostname) || /(^|\.)localhost\.?$/i.test(hostname)
 }
 
 /** The proxies that the environment names, without a password. Throws `malformed` for one that is no address. */

@@ -2,10 +2,11 @@ import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { warn } from '../output.js'
-import type { SavedSettings, SettingsFile } from '../settings/file.js'
+import type { SavedSettings } from '../settings/file.js'
+import { shownValue } from '../settings/origin.js'
 import type { Settings } from '../settings/preferences.js'
 import { namedStores } from '../settings/store-name.js'
-import { resolvePreferences, resolveSettings } from '../settings.js'
+import { resolveSettings } from '../settings.js'
 import { type Credential, findToken } from './credentials.js'
 
 /** Where the token of a store comes from. */
@@ -30,23 +31,26 @@ export async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus
 }
 
 /** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */
-export async function otherStatuses({ storeName, store, file }: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
+export async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
+  const { storeName, store, file } = settings
   const { saved } = file
   const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
-  const resolved = await Promise.all(names.map((name) => resolveOther(name, file, flags, io)))
+  const resolved = await Promise.all(names.map((name) => resolveOther(name, settings, flags, io)))
   const named = resolved.flatMap((other) => (other?.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
   const known = new Set([store.name, ...named.map(({ address }) => address)])
-  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.has(address) && /^(https?|unix):/.test(address))
+  const nameless = Object.entries(saved.tokens ?? {}).filter(
+    ([address]) => !known.has(address) && /^(https?|unix):/.test(address) && shownValue(address) === address,
+  )
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
 /** A store whose settings are wrong is told of, and hides nothing of the others. */
-async function resolveOther(name: string, file: SettingsFile, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
+async function resolveOther(name: string, settings: Settings, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
   try {
-    return await resolveSettings(flags, io, { other: name, file })
+    return await resolveSettings(flags, io, { other: name, file: settings.file })
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    await warn(io, error.message, await resolvePreferences(flags, io, { isChecking: true }))
+    await warn(io, error.message, settings)
     return undefined
   }
 }

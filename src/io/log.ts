@@ -9,14 +9,21 @@ export class Log {
   /** what of the lines before is still to be taken by the system */
   #rest: Uint8Array = new Uint8Array()
   #writing: Promise<void> | undefined
+  /** what the system said when it took no more */
+  #failure: Error | undefined
   #way: Way | undefined
 
   constructor(fd: number) {
     this.#fd = fd
   }
 
-  /** Whether a thread waits for a reader, which may never come, and would keep the process. */
+  /** Whether something waits for its reader, who may never come. */
   get isStuck(): boolean {
+    return this.#writing !== undefined
+  }
+
+  /** Whether a thread writes, with which nobody else may interfere. */
+  get isInThread(): boolean {
     return this.#writing !== undefined && this.#way?.isInThread === true
   }
 
@@ -27,11 +34,21 @@ export class Log {
     return this.#writing
   }
 
+  /** Writes a text of any length behind what is there, or the rest of one where nothing is; rejects with the system's error. */
+  async put(text: string | Uint8Array): Promise<void> {
+    this.#failure = undefined
+    if (typeof text === 'string') this.#lines += text
+    else this.#rest = text
+    this.#writing ??= this.#write()
+    await this.#writing
+    if (this.#failure !== undefined) throw this.#failure
+  }
+
   /** Hands over what no thread is writing, for whoever writes something that belongs behind it. */
   take(): Uint8Array {
-    const rest = this.isStuck ? new Uint8Array() : this.#rest
+    const rest = this.isInThread ? new Uint8Array() : this.#rest
     const taken = Buffer.concat([rest, Buffer.from(this.#lines)])
-    if (!this.isStuck) this.#rest = new Uint8Array()
+    if (!this.isInThread) this.#rest = new Uint8Array()
     this.#lines = ''
     return taken
   }
@@ -54,13 +71,19 @@ export class Log {
       const written = isInThread ? await writeInThread(fd, this.#rest) : writeSync(fd, this.#rest)
       this.#rest = this.#rest.subarray(written)
     } catch (error) {
-      const code = systemCode(error)
-      if (code === undefined) throw error
-      if (code === 'EAGAIN')
-        await new Promise((resolve) => setTimeout(resolve, 10).unref()) // which does not keep the process
-      else this.#rest = new Uint8Array() // nobody can be told that the log is gone
+      if (!(error instanceof Error) || systemCode(error) === undefined) throw error
+      if (systemCode(error) === 'EAGAIN') return pause()
+      this.#rest = new Uint8Array()
+      this.#failure = error // of a log, nobody can be told
     }
   }
+}
+
+/** It does not keep the process. */
+function pause(): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, 10).unref()
+  })
 }
 
 /** characters of a log that wait for their reader */

@@ -7,17 +7,15 @@ import { isTerminal } from './terminal.js'
 
 /**
  * Writes with plain system calls, because Node's own stream costs 2 ms to make, and for a file drops what a full disk did
- * not take. A reader that stalls stops the process in such a call, so signals are let through to end it. Only a pipe
- * that somebody made non-blocking goes through the stream, which waits for it.
+ * not take. A reader that stalls stops the process in such a call, which any signal ends; where signals are listened to,
+ * and where a pipe was made non-blocking, the log writes, which waits for nobody.
  */
 export class ProcessOutput implements Output {
-  #unwritten = 0
   readonly #fd: 1 | 2
   readonly #open: () => NodeJS.WriteStream
   readonly #signals: Signals
   readonly #log: Log
   #stream: NodeJS.WriteStream | undefined
-  #isSlow = false
 
   constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
     this.#fd = fd
@@ -32,7 +30,7 @@ export class ProcessOutput implements Output {
 
   /** Whether something waits for its reader, which may never come. */
   get isStuck(): boolean {
-    return this.#unwritten > 0 || this.#log.isStuck
+    return this.#log.isStuck
   }
 
   get columns(): number {
@@ -48,51 +46,42 @@ export class ProcessOutput implements Output {
   }
 
   async write(text: string): Promise<void> {
-    if (this.#log.isStuck && !(await this.#waitForLog())) return
+    if (this.#signals.received !== undefined) return this.#writeLeaving(text)
+    if (this.#signals.isListening || this.#log.isInThread) return this.#writeListening(text)
     const bytes = Buffer.concat([this.#log.take(), Buffer.from(text)])
-    let written = 0
-    if (!this.#isSlow) {
-      this.#signals.release()
-      written = writeNow(this.#fd, bytes)
-      this.#isSlow = written < bytes.length
-    }
-    if (this.#isSlow) await this.#writeLater(bytes.subarray(written))
+    const written = writeNow(this.#fd, bytes)
+    if (written < bytes.length) await this.#writeListening(bytes.subarray(written))
   }
 
   log(line: string): Promise<void> {
     return this.#log.add(line)
   }
 
-  /** What is on its way comes first. False when its reader stalls, and the program was told to go. */
-  async #waitForLog(): Promise<boolean> {
+  /** Writes so that a signal is heard meanwhile. To stop listening would not do: what has come by then, and was not heard yet, would be lost. */
+  async #writeListening(text: string | Uint8Array): Promise<void> {
     const signal = this.#signals.listen()
     const keepAlive = setInterval(() => undefined, 1000)
-    let leave: (() => void) | undefined
-    const told = new Promise<boolean>((resolve) => {
-      leave = () => setTimeout(() => resolve(false), 200).unref()
-      if (signal.aborted) leave()
-      signal.addEventListener('abort', leave, { once: true })
+    let leave = () => {}
+    const told = new Promise<never>((_, reject) => {
+      leave = () => reject(signal.reason)
+      signal.addEventListener('abort', leave)
     })
-    const isWritten = await Promise.race([told, this.#log.add('').then(() => true)])
-    if (leave) signal.removeEventListener('abort', leave)
-    clearInterval(keepAlive)
-    return isWritten
+    try {
+      await Promise.race([told, this.#log.put(text)])
+    } finally {
+      clearInterval(keepAlive)
+      signal.removeEventListener('abort', leave)
+    }
   }
 
-  #writeLater(bytes: Uint8Array): Promise<void> {
-    const signal = this.#signals.listen()
-    this.#unwritten += 1
-    return new Promise((resolve, reject) => {
-      const abort = () => reject(signal.reason)
-      if (signal.aborted) setImmediate(resolve) // why the program ends is told, but not waited for
-      signal.addEventListener('abort', abort)
-      this.stream().write(bytes, (error) => {
-        signal.removeEventListener('abort', abort)
-        this.#unwritten -= 1
-        if (error) reject(error)
-        else resolve()
-      })
+  /** Why the program ends is told, but a reader who stalls is not waited for: no second signal may come to end that. */
+  async #writeLeaving(text: string): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const patience = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, 200)
     })
+    await Promise.race([this.#log.add(text), patience])
+    clearTimeout(timer)
   }
 }
 

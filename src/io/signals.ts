@@ -5,21 +5,21 @@ export class Signals {
   received: NodeJS.Signals | undefined
   readonly #controller = new AbortController()
   readonly #kinds = { SIGINT: 'interrupted', SIGTERM: 'terminated' } as const
-  #isListening = false
+  isListening = false
   /** seconds since the start of the process, at the first signal */
   #at = 0
 
   listen(): AbortSignal {
-    if (!this.#isListening && this.received === undefined) {
-      this.#isListening = true
+    if (!this.isListening && this.received === undefined) {
+      this.isListening = true
       process.on('SIGINT', this.#receive).on('SIGTERM', this.#receive)
     }
     return this.#controller.signal
   }
 
-  release(): void {
-    if (!this.#isListening) return
-    this.#isListening = false
+  #release(): void {
+    if (!this.isListening) return
+    this.isListening = false
     process.off('SIGINT', this.#receive).off('SIGTERM', this.#receive)
   }
 
@@ -27,7 +27,7 @@ export class Signals {
     if (this.received !== undefined) {
       // `timeout` and a shell send one to the process and one to its group, and mean one.
       if (process.uptime() - this.#at < 0.1) return
-      this.release()
+      this.#release()
       process.kill(process.pid, name)
     } else if (name === 'SIGINT' || name === 'SIGTERM') {
       this.received = name
