@@ -49,7 +49,7 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
 /** Guesses that take something away, or loosen something, are made only for a word that begins like them. */
 function harmless(suggestion: string | undefined, typed: string): string | undefined {
   const guesses = /Did you mean (?:one of )?(.*)\?/.exec(suggestion ?? '')?.[1]?.split(', ') ?? []
-  const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-http|--yes)/.test(guess)
+  const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-http)/.test(guess)
   const beginning = (word: string) => word.slice(0, word.startsWith('--') ? 4 : 3)
   const kept = guesses.filter((guess) => !isRisky(guess) || beginning(guess) === beginning(typed))
   return kept.length === 0 ? undefined : `Did you mean ${kept.length > 1 ? 'one of ' : ''}${kept.join(', ')}?`

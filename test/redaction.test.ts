@@ -288,6 +288,7 @@ describe('a token that a service repeats is not shown', () => {
     ['percent-encoded but for "+" and "="', (text) => text.replaceAll('/', '%2F')],
     ['percent-encoded but for "/"', (text) => text.replaceAll('+', '%2b').replaceAll('=', '%3d')],
     ['percent-encoded twice in small letters', (text) => small(encodeURIComponent(small(encodeURIComponent(text))))],
+    ['with escapes of JSON', (text) => text.replaceAll('/', '\\/').replaceAll('+', '\\u002b')],
     ['with HTML character references', (text) => text.replaceAll('/', '&#x2F;').replaceAll('+', '&#43;')],
   ]
 
@@ -311,7 +312,7 @@ describe('a token that a service repeats is not shown', () => {
   })
 
   test.each(partly)('%s, in the address of a redirect, in a message and in a header', async (_, encode) => {
-    await repeats(encode(token), token)
+    for (const secret of escaped) await repeats(encode(secret), secret)
   })
 
   test('as the name of a header', async () => {
@@ -363,7 +364,7 @@ describe('a password in the address of a store is not shown', () => {
       await new User().everyWay(argv, { env: { PLANTS_STORE: address } })
     }
     const user = new User()
-    for (const line of ['stores add x ADDRESS', 'stores use ADDRESS', 'config set store ADDRESS']) {
+    for (const line of ['stores add x ADDRESS', 'stores use ADDRESS', 'stores remove ADDRESS', 'config set store ADDRESS']) {
       await user.everyWay(line.split(' ').map((word) => word.replace('ADDRESS', address)))
     }
   })

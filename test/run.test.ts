@@ -101,6 +101,11 @@ test.each([
   expect({ code, hint: err.split('\n')[1] }).toEqual({ code: 2, hint: `  ${hint}` })
 })
 
+test.each(['--no-allow-http', '--disallow-http'])('what widens trust is not suggested to who wrote its opposite: %s', async (flag) => {
+  const { code, err } = await plants(['list', flag])
+  expect({ code, err }).toEqual({ code: 2, err: expect.not.stringContaining('Did you mean --allow-http?') })
+})
+
 test('an error is one line of JSON when that was asked for, also before the flags were understood', async () => {
   expect(await plants(['crate', '--output', 'json'])).toEqual({
     code: 2,

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, openSync, readFileSync, readSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, readSync, writeFileSync, writeSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { execa } from 'execa'
@@ -473,6 +473,13 @@ describe('a process', () => {
       expect(await endOf(child)).toBeOneOf(['SIGINT', 130])
     },
   )
+
+  test.runIf(isLinux).each(stalled)('whose stderr is %s that nobody reads is ended by SIGINT while its error waits', async (_, begin) => {
+    const answer = json(400, { error: 409, message: 'No ferns' })
+    const remote = await Hostile.listen({ posts: [(socket) => void socket.write(answer, () => child.kill('SIGINT'))] })
+    const { process: child } = await begin([...fern, '--store', remote.url])
+    expect(await endOf(child)).toBeOneOf(['SIGINT', 130])
+  })
 
   test('on a real terminal the error comes last', async () => {
     const remote = await Hostile.listen({ posts: [json(400, { error: 409, message: 'No ferns' })] })

@@ -39,7 +39,7 @@ export async function otherStatuses(settings: Settings, flags: GlobalFlags, io: 
   const named = resolved.flatMap((other) => (other?.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
   const known = new Set([store.name, ...named.map(({ address }) => address)])
   const nameless = Object.entries(saved.tokens ?? {}).filter(
-    ([address]) => !known.has(address) && /^(https?|unix):/.test(address) && shownValue(address) === address,
+    ([address]) => !known.has(address) && /^(https?:\/\/|unix:\/)/.test(address) && shownValue(address) === address,
   )
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }

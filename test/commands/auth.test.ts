@@ -689,6 +689,24 @@ describe('status of all stores', () => {
     expect((await user.run(['auth', 'status'], { terminals: ['stdout', 'stderr'] })).out.trimEnd().split('\n')).toHaveLength(2)
   })
 
+  test('shows no token that stands in an address that a token was saved for', async () => {
+    const user = new User()
+    const entry = { token, savedAt: when }
+    user.save({ tokens: { ...tokens, 'https://me:s3cret@x.example': entry, 'https:s3cret': entry } })
+    for (const output of ['text', 'json']) expect((await user.run(['auth', 'status', '--output', output])).code).toBe(0)
+  })
+
+  test('of 2000 stores that are broken needs little memory', async () => {
+    const user = new User()
+    const many = Array.from({ length: 2000 }, (_, index) => [`store-${index}`, { address: `ftp://plants-${index}.example.com` }])
+    user.save({ stores: Object.fromEntries(many), tokens })
+    const env = { PLANTS_CONFIG_DIR: user.folder, NODE_OPTIONS: '--max-old-space-size=96' }
+    const { code, out, err } = await plants(['auth', 'status'], temporaryFolder(), { env })
+    expect({ code, lines: out.trimEnd().split('\n').length, told: err.match(/^plants: stores\./gm)?.length }).toEqual({
+      ...{ code: 0, lines: 2, told: 2000 },
+    })
+  })
+
   test('of 2000 stores needs little memory, and so does doctor', async () => {
     const user = new User()
     const address = (index: number) => `https://plants-${index}.example.com/v1`

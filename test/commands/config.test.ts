@@ -283,6 +283,7 @@ describe('a name that is no setting is refused:', () => {
     ['config show', 'Unknown command show', 'Did you mean get?'],
     ['config rm timeout', 'Unknown command rm', 'Did you mean unset?'],
     ['config remove timeout', 'Unknown command remove', 'Did you mean unset?'],
+    ['config reset timeout', 'Unknown command reset', 'Did you mean set?'],
     ['config onset timeout', 'Unknown command onset', 'See: plants config --help'],
   ])('plants %s', async (command, message, hint) => {
     expect(await gardener().run(command)).toEqual(refusal(message, hint))

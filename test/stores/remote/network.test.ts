@@ -463,6 +463,16 @@ test.each(['127.0.0.1', 'localhost', ...(hasIpv6 ? ['[::1]'] : [])])('a proxy is
   expect(proxy.passed).toEqual([])
 })
 
+test.each(['http://localhost.:1', 'http://plants.localhost:1', 'http://127.1:1'])(
+  'a proxy is not asked about this machine by another name: %s',
+  async (store) => {
+    const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted before anything was sent'))
+    const variables = { ...env, HTTP_PROXY: 'http://127.0.0.1:1' }
+    const { code, err } = await runPlants([...argv, store, '--allow-http', '-v'], { env: variables, signal })
+    expect({ code, isProxied: err.includes('{"verbose":"proxy"') }).toEqual({ code: 130, isProxied: false })
+  },
+)
+
 test('a proxy is not asked about a socket either', async () => {
   const proxy = await forwardProxy()
   const path = socketPath()
