@@ -56,13 +56,9 @@ async function warningOf(io: Io, text: string, { errors, colors }: Manner): Prom
   return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(visible(text))}\n`, io)
 }
 
-/** Tells what failed and what to do next; one line of JSON when that was asked for. Whoever interrupts it does not want to read it. */
+/** Tells what failed and what to do next; one line of JSON when that was asked for. Throws the reason of a signal that comes meanwhile. */
 export async function writeError(io: Io, error: PlantsError, manner: Manner): Promise<void> {
-  try {
-    await writeAside(io, await errorText(io, error, manner))
-  } catch (interruption) {
-    if (!(interruption instanceof PlantsError)) throw interruption
-  }
+  await writeAside(io, await errorText(io, error, manner))
 }
 
 async function errorText(io: Io, error: PlantsError, { errors, colors }: Manner): Promise<string> {

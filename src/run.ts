@@ -36,11 +36,21 @@ export async function run(argv: string[], io: Io): Promise<number> {
   } catch (error) {
     if (systemCode(error) === 'EPIPE') return 0
     const failure = error instanceof PlantsError ? error : defect(error)
+    return await tell(failure, argv, io)
+  }
+}
+
+/** Tells what failed, and gives its exit code, or that of a signal that comes while nobody reads it. */
+async function tell(failure: PlantsError, argv: string[], io: Io): Promise<number> {
+  try {
     await writeError(io, failure, {
       errors: await errorFormat(outputFlag(argv), io),
       colors: (stream) => mayColor(stream, { color: !argv.includes('--no-color') }, io),
     })
     return failure.exitCode
+  } catch (interruption) {
+    if (!(interruption instanceof PlantsError)) throw interruption
+    return interruption.exitCode
   }
 }
 

@@ -62,16 +62,25 @@ export class ProcessOutput implements Output {
     const signal = this.#signals.listen()
     const keepAlive = setInterval(() => undefined, 1000)
     let leave = () => {}
-    const told = new Promise<never>((_, reject) => {
-      leave = () => reject(signal.reason)
+    const told = new Promise<'told'>((resolve) => {
+      leave = () => resolve('told')
       signal.addEventListener('abort', leave)
     })
     try {
-      await Promise.race([told, this.#log.put(text)])
+      const writing = this.#log.put(text)
+      if ((await Promise.race([told, writing])) !== 'told') return
+      writing.catch(() => undefined) // what it says comes too late
+      if (!(await this.#isWritten())) throw signal.reason
     } finally {
       clearInterval(keepAlive)
       signal.removeEventListener('abort', leave)
     }
+  }
+
+  /** Whether all is written by now; what is not, and no thread is writing, is never written. */
+  async #isWritten(): Promise<boolean> {
+    if (this.#log.isInThread) await this.#writeLeaving('')
+    return this.#log.take().length === 0 && !this.#log.isInThread
   }
 
   /** Why the program ends is told, but a reader who stalls is not waited for: no second signal may come to end that. */
