@@ -198,7 +198,7 @@ describe('a saved token', () => {
       const impostor = await Hostile.listen({ posts: [created], tls: certificate({ names }) })
       const proxy = await tunnelTo(impostor)
       const store = way === 'through a proxy' ? 'https://plants.example.com' : impostor.url
-      const flags = ['--timeout', '100ms', ...(way === 'with --ca-cert' ? ['--ca-cert', certificate({ names }).path] : [])]
+      const flags = ['--timeout', '2s', ...(way === 'with --ca-cert' ? ['--ca-cert', certificate({ names }).path] : [])]
       const folder = temporaryFolder()
       const run = (argv: string[], input: string, more: Record<string, string> = {}) => {
         const through = way === 'through a proxy' ? { HTTPS_PROXY: proxy.url } : {}
