@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { type Answer, Hostile, http, json } from './helpers/hostile.js'
-import { plants } from './helpers/process.js'
-import { type Result, runPlants, type World } from './helpers/run.js'
-import { temporaryFolder } from './helpers/temporary.js'
+import { type Answer, Hostile, http, json } from '../helpers/hostile.js'
+import { plants } from '../helpers/process.js'
+import { type Result, runPlants, type World } from '../helpers/run.js'
+import { temporaryFolder } from '../helpers/temporary.js'
 
 // Whatever runs here, runPlants itself fails when a token is shown: each holds "s3cret", at its beginning and at its end.
 
