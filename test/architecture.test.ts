@@ -10,7 +10,7 @@ const doors: Record<string, string[]> = {
   '@inquirer/prompts': ['src/prompts.ts'],
   '@photostructure/sqlite': ['src/stores/sqlite/driver.ts'],
   chalk: ['src/output.ts'],
-  conf: ['src/settings/change.ts'],
+  conf: ['src/settings/replace.ts'],
   'env-paths': ['src/io.ts'],
   execa: ['src/access/token-command.ts'],
   leven: ['src/nearest.ts'],

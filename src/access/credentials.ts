@@ -1,5 +1,6 @@
 import { PlantsError } from '../errors.js'
 import type { Io } from '../io.js'
+import { changeSettings } from '../settings/change.js'
 import type { Settings } from '../settings/preferences.js'
 import type { RemoteAddress } from '../stores/store.js'
 import { checkToken } from './token.js'
@@ -46,18 +47,16 @@ export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError
 
 /** @returns when it was saved */
 export async function saveToken({ name }: RemoteAddress, token: string, settings: Settings, io: Io): Promise<string> {
-  const { changeSettings } = await import('../settings/change.js')
   const savedAt = new Date(io.time()).toISOString()
   const change = { [name]: { token, savedAt } }
-  await changeSettings(io, settings.patience, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
+  await changeSettings(io, settings, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
   return savedAt
 }
 
 /** @returns false when there was none */
 export async function removeToken({ name }: RemoteAddress, settings: Settings, io: Io): Promise<boolean> {
   if (!Object.hasOwn(settings.file.saved.tokens ?? {}, name)) return false
-  const { changeSettings } = await import('../settings/change.js')
-  await changeSettings(io, settings.patience, ({ tokens = {}, ...saved }) => {
+  await changeSettings(io, settings, ({ tokens = {}, ...saved }) => {
     const { [name]: _, ...others } = tokens
     return { ...saved, tokens: others }
   })

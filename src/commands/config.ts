@@ -5,7 +5,7 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { nearest } from '../nearest.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
-import type { How } from '../settings/change.js'
+import { changeSettings } from '../settings/change.js'
 import { type SavedSettings, type SavedStore, settingsPath } from '../settings/file.js'
 import { type Origin, shownValue } from '../settings/origin.js'
 import type { Preferences } from '../settings/preferences.js'
@@ -81,7 +81,7 @@ async function set(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   const settings = await resolvePreferences(flags, io, { isMending: true })
   const key = await parseKey(name, settings)
   const value = await check(key, name, text, settings, io)
-  await change(io, settings, async (saved) => {
+  await changeSettings(io, settings, async (saved) => {
     const isGone = name === 'store' && typeof value === 'string' && isStoreName(value) && !Object.hasOwn(saved.stores ?? {}, value)
     if (isGone) throw await unknownStore(value, saved)
     return withValue(key, value, saved)
@@ -110,8 +110,8 @@ async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
       hint: `Forget the store: plants stores remove ${key.store}`,
     })
   }
-  const { before, after } = await change(io, settings, (saved) => withValue(key, undefined, saved))
-  const removed = JSON.stringify(before) !== JSON.stringify(after)
+  const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))
+  const removed = before !== after
   await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)
 }
 
@@ -237,10 +237,4 @@ function withField<Fields extends object>(fields: Fields, name: string, value: s
   const changed = { ...fields, [name]: value }
   if (value === undefined) Reflect.deleteProperty(changed, name)
   return changed
-}
-
-/** conf, which writes the file, is loaded only to write. */
-async function change(io: Io, { patience }: Preferences, how: How) {
-  const { changeSettings } = await import('../settings/change.js')
-  return changeSettings(io, patience, how)
 }

@@ -4,7 +4,7 @@ import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
-import type { How } from '../settings/change.js'
+import { changeSettings } from '../settings/change.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
 import type { Preferences, Settings } from '../settings/preferences.js'
@@ -57,7 +57,7 @@ async function add(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   const address = await parseAddress(text, 'The address', placesOf(io))
   const store = savedStore(address, flags, io)
   // --timeout belongs to the store here, and says nothing about others who change the settings.
-  await change(io, { patience: usualPatience }, (saved) => {
+  await changeSettings(io, { patience: usualPatience }, (saved) => {
     if (Object.hasOwn(saved.stores ?? {}, name)) throw nameTaken(name, saved)
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
@@ -135,7 +135,7 @@ async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<stri
 async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   const chosen = await resolveSettings(flags, io, { other: store })
-  await change(io, settings, ({ store: _, ...saved }) => {
+  await changeSettings(io, settings, ({ store: _, ...saved }) => {
     if (store === 'local') return saved
     if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
     if (Object.hasOwn(saved.stores ?? {}, store)) return { ...saved, store }
@@ -157,7 +157,7 @@ async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   if (name === 'local')
     throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })
   let address = ''
-  const { before, after } = await change(io, settings, async (saved) => {
+  const { before, after } = await changeSettings(io, settings, async (saved) => {
     const addresses = await addressesOf(saved, io)
     const own = addresses.get(name)
     if (own === undefined) throw await unknownStore(name, saved)
@@ -194,10 +194,4 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
   if (isShared || kept.tokens === undefined) return kept
   const { [address]: token, ...tokens } = kept.tokens
   return { ...kept, tokens }
-}
-
-/** conf, which writes the file, is loaded only to write. */
-async function change(io: Io, { patience }: Pick<Preferences, 'patience'>, how: How) {
-  const { changeSettings } = await import('../settings/change.js')
-  return changeSettings(io, patience, how)
 }

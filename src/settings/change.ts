@@ -1,62 +1,38 @@
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  realpathSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
-import Conf from 'conf'
-import { PlantsError, shellWord, systemCode } from '../errors.js'
-import { giveToOwner, holdLock } from '../file-lock.js'
+import { PlantsError } from '../errors.js'
 import type { Io } from '../io.js'
-import { longestFile, readSettings, type SavedSettings, settingsPath } from './file.js'
+import { readSettings, type SavedSettings } from './file.js'
+
+/** What was saved, and what is now: the very same object where nothing has changed. */
+interface Change {
+  before: SavedSettings
+  after: SavedSettings
+}
 
 /**
- * Changes the settings file, for its owner alone. It is replaced as a whole, while a lock keeps all others from doing the
- * same: whoever reads it meanwhile, or is killed in the middle, leaves or finds the old one or the new one.
+ * Changes what is saved. Where that changes nothing, nothing is written, and nothing need be writable.
  *
- * @param patience milliseconds that others may take before
+ * @param patience milliseconds that others may take who are changing it
  * @param change gets what is saved at that moment, and gives what is to be; what it throws leaves the file as it is
  * @throws {PlantsError} `unwritable` when the file cannot be replaced, `malformed` when it is broken, `unavailable` when others took too long
  */
-export async function changeSettings(io: Io, patience: number, change: How): Promise<Change> {
-  const { saved: now } = await readSettings(io)
-  const then = await change(now)
-  if (isEqual(now, then)) return { before: now, after: then }
-  const path = await settingsPath(io)
-  try {
-    makeFolder(dirname(path))
-    const target = targetOf(path)
-    return await holdLock(`${target}.lock`, { timeout: patience, clock: io }, async () => {
-      const { saved: before } = await readSettings(io)
-      const after = await change(before)
-      if (!isEqual(before, after)) replace(target, after)
-      return { before, after }
-    })
-  } catch (error) {
-    if (error instanceof PlantsError && (error.kind === 'interrupted' || error.kind === 'terminated')) {
-      throw new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
-    }
-    const code = systemCode(error)
-    if (code === undefined) throw error
-    throw new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reasons[code] ?? `the system says ${code}`}`, {
-      hint:
-        code === readOnly
-          ? `Make the file writable: chmod u+w ${shellWord(path)}`
-          : 'Choose another folder with PLANTS_CONFIG_DIR, or use flags and variables instead',
-      cause: error,
-    })
+export async function changeSettings(
+  io: Io,
+  { patience }: { patience: number },
+  change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
+): Promise<Change> {
+  const outcome = async (): Promise<Change> => {
+    const { saved: before } = await readSettings(io)
+    const after = await change(before)
+    return { before, after: isEqual(before, after) ? before : after }
   }
+  const planned = await outcome()
+  if (planned.after === planned.before) return planned
+  const { whileLocked } = await import('./replace.js') // with conf, which is loaded only to write
+  return whileLocked(io, patience, async (replace) => {
+    const made = await outcome()
+    if (made.after !== made.before) replace(made.after)
+    return made
+  })
 }
 
 function isEqual(before: SavedSettings, after: SavedSettings): boolean {
@@ -69,112 +45,4 @@ function isEqual(before: SavedSettings, after: SavedSettings): boolean {
       cause: error,
     })
   }
-}
-
-/** What is to be saved, from what is saved. */
-export type How = (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>
-
-interface Change {
-  before: SavedSettings
-  after: SavedSettings
-}
-
-const reasons: Record<string, string> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the disk is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'no space left for this user',
-  ENOENT: 'their folder is gone, or the one that a link leads to',
-  ENOTDIR: 'what should be their folder is none',
-  ELOOP: 'their links lead in a circle',
-  EBUSY: 'the file is mounted by itself',
-  EREADONLY: 'the file is read-only',
-}
-
-/** What we say of a file that lacks its owner's right to write: to replace it would take no such right. */
-const readOnly = 'EREADONLY'
-
-function makeFolder(folder: string): void {
-  if (existsSync(folder)) return
-  makeFolder(dirname(folder))
-  try {
-    mkdirSync(folder, 0o700)
-    openToOwner(folder)
-    give(folder, constants.O_DIRECTORY ?? 0)
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
-  }
-}
-
-/** Whatever the umask has taken away; else there is nothing to change. */
-function openToOwner(folder: string): void {
-  if ((statSync(folder).mode & 0o700) !== 0o700) chmodSync(folder, 0o700)
-}
-
-/** Gives what root has made, for a user with `sudo`, to whoever owns its place: never by way of a link, which that user could put there. */
-function give(path: string, kind: number, owner = statSync(dirname(path))): void {
-  if (process.platform === 'win32') return
-  const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | kind)
-  try {
-    giveToOwner(fd, owner)
-  } finally {
-    closeSync(fd)
-  }
-}
-
-/** conf writes into a folder that nobody else can enter, or has made before; its file then takes the place of the old one. */
-function replace(target: string, settings: SavedSettings): void {
-  const old = statSync(target, { throwIfNoEntry: false })
-  if (old && (old.mode & 0o200) === 0) throw Object.assign(new Error('read-only'), { code: readOnly })
-  removeLeftovers(target)
-  const folder = mkdtempSync(join(dirname(target), prefixFor(target)))
-  try {
-    openToOwner(folder)
-    const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
-    conf.store = { ...settings }
-    if (statSync(conf.path).size > longestFile) {
-      throw new PlantsError('malformed', `The settings in ${target} would be larger than 1 MiB`, {
-        hint: 'Remove something from them first',
-      })
-    }
-    give(conf.path, 0, old ?? statSync(dirname(target)))
-    renameSync(conf.path, target)
-  } finally {
-    removeFolder(folder)
-  }
-}
-
-/** What stays is the next writer's to remove: it changes nothing about what was written. */
-function removeFolder(folder: string): void {
-  try {
-    rmSync(folder, { recursive: true, force: true })
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-  }
-}
-
-/** The file that a link leads to, which may not be there yet: people keep such files elsewhere, under version control. */
-function targetOf(path: string, links = 0): string {
-  const folder = realpathSync(dirname(path))
-  const place = join(folder, basename(path))
-  if (lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return place
-  if (links === mostLinks) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
-  return targetOf(resolve(folder, readlinkSync(place)), links + 1)
-}
-
-/** How many the system follows. */
-const mostLinks = 40
-
-/** What a process has left that was killed: with the lock held, nobody else is writing. */
-function removeLeftovers(target: string): void {
-  const left = readdirSync(dirname(target), { withFileTypes: true }).filter(
-    (entry) => entry.isDirectory() && entry.name.startsWith(prefixFor(target)) && /-\w{6}$/.test(entry.name),
-  )
-  for (const { name } of left) removeFolder(join(dirname(target), name))
-}
-
-/** What the names of our folders beside a file begin with, and those of nobody else. */
-function prefixFor(target: string): string {
-  return `.${basename(target)}.plants-`
 }
