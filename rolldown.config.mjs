@@ -1,6 +1,6 @@
 // What a `create` needs is one file, because each file more costs a start 0.4 ms. What only some runs need stays apart.
 const eager =
-  /\/src\/(?!stores\/(sqlite|remote)|service|commands\/(serve|tokens|openapi|auth|stores|config|doctor)|access\/(certificates|proxy|token-command|token-status)|output\/(table|trace)|prompts|help-environment|file-lock|nearest|doctor|settings\/(replace|saved-value|schema))|\/package\.json$|\/node_modules\/(commander|zod)\//
+  /\/src\/(?!stores\/(sqlite|remote)|service|commands\/(serve|tokens|openapi|auth|stores|config|doctor)|access\/(certificates|proxy|token-command|token-status)|output\/(table|trace)|prompts|help-environment|file-lock|nearest|doctor|settings\/(key|replace|saved-value|schema))|\/package\.json$|\/node_modules\/(commander|zod)\//
 
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own
 // (2 ms), and conf asks for a place for settings that it is given anyway (and fails where a user has no home).

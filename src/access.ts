@@ -40,7 +40,7 @@ const tokenHints: Record<Credential['source'], (settings: Settings) => string> =
 }
 
 /** Where a token came from, in words. */
-export function placeOf({ source }: Pick<Credential, 'source'>, { storeName, file }: Settings): string {
+function placeOf({ source }: Pick<Credential, 'source'>, { storeName, file }: Settings): string {
   return { variable: 'PLANTS_TOKEN', command: `the token command of ${storeName}`, file: file.path ?? '' }[source]
 }
 

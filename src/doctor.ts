@@ -29,7 +29,7 @@ export async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Findin
   const file = await attempt('settings', () => readSettings(io))
   yield 'finding' in file ? file.finding : await settings(file.value, flags, io)
   if ('value' in file) yield* stores(file.value, flags, io)
-  yield proxy(io)
+  yield await proxy(io)
   yield terminal(io)
 }
 
@@ -44,21 +44,16 @@ async function sqlite(): Promise<Finding> {
   return 'finding' in found ? found.finding : ok('sqlite', `SQLite ${found.value.version} through ${found.value.driver}`)
 }
 
-async function settings({ path, saved, complaints }: SettingsFile, flags: GlobalFlags, io: Io): Promise<Finding> {
-  const { origins } = await resolvePreferences(flags, io, { isChecking: true })
+async function settings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<Finding> {
+  const { path, saved, complaints } = file
+  const { origins } = await resolvePreferences(flags, io, { isChecking: true, file })
   const wrong = origins.map(failureOf).find(Boolean)
   if (wrong) return failed('settings', wrong.message, wrong.hint)
   const counts = `${namedStores(saved).length} stores, ${Object.keys(saved.tokens ?? {}).length} tokens`
   if (complaints.length === 0) return ok('settings', `${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
-  return { check: 'settings', state: 'warning', message: complaints.map(beforeHint).join('; '), hint: complaints.map(hintIn).join('; ') }
-}
-
-function beforeHint(complaint: string): string {
-  return complaint.replace(/\. Mend it with: .*/s, '')
-}
-
-function hintIn(complaint: string): string {
-  return complaint.replace(/.*\. (?=Mend it with: )/s, '')
+  const message = complaints.map(({ what }) => what).join('; ')
+  const hint = complaints.map(({ command }) => `Mend it with: ${command}`).join('; ')
+  return { check: 'settings', state: 'warning', message, hint }
 }
 
 /** The store of this run, then all others that are saved. All are looked at meanwhile: some may not answer for long. */
@@ -128,14 +123,9 @@ async function examineRemote(check: string, address: RemoteAddress, of: Settings
   return failed(check, verdict.state === 'refused' ? `${address.name} does not accept the token: ${message}` : message, hint)
 }
 
-function proxy(io: Io): Finding {
-  try {
-    const found = proxyVariables(io)
-    return ok('proxy', found.length === 0 ? 'none' : found.join(', '))
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    return failed('proxy', error.message, error.hint)
-  }
+async function proxy(io: Io): Promise<Finding> {
+  const found = await attempt('proxy', () => proxyVariables(io))
+  return 'finding' in found ? found.finding : ok('proxy', found.value.join(', ') || 'none')
 }
 
 function terminal({ stdin, stdout, stderr, env }: Io): Finding {

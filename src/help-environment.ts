@@ -1,12 +1,12 @@
 import { textTable } from './output/table.js'
+import { styleFor } from './output.js'
 import { flagOf, presetOf, type SettingName, settingNames, settingOf } from './settings/table.js'
 
 /** Where values come from, in words; the README has the same. */
-export const precedence =
-  'The first that is there counts: flag, variable, what is saved with the store, what is saved for all stores, default.'
+const precedence = 'The first that is there counts: flag, variable, what is saved with the store, what is saved for all stores, default.'
 
 /** Variables that are no settings. */
-export const otherVariables: [name: string, meaning: string][] = [
+const otherVariables: [name: string, meaning: string][] = [
   ['PLANTS_TOKEN', 'the token for the store of this run; wins over a token command and a saved token'],
   ['PLANTS_SERVE_TOKEN', 'the token that plants serve accepts, instead of those of the store'],
   ['PLANTS_DATA_DIR', 'the folder of the store local'],
@@ -17,7 +17,8 @@ export const otherVariables: [name: string, meaning: string][] = [
 ]
 
 /** The page `plants help environment`: every setting and every variable. */
-export function environment(): string {
+export async function environment(): Promise<string> {
+  const plain = await styleFor(false)
   const rows = settingNames.map((name) => [
     name,
     flagOf(name) ?? '-',
@@ -31,10 +32,8 @@ export function environment(): string {
 }
 
 /** What `plants config set` calls a setting, for each place where it can be saved. */
-export function placeOf(name: SettingName): string {
+function placeOf(name: SettingName): string {
   return settingOf(name)
     .scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
     .join(', ')
 }
-
-const plain = { strong: String, bad: String, faint: String }

@@ -89,11 +89,11 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     const { received } = signals
     if (received === undefined) return
     // A reader that stalls would hold the process for ever: it was told to go, so it goes. One that does not stall has half a second.
-    const end = process.uptime() + 0.5
+    const deadline = process.uptime() + 0.5
     const timer = setInterval(() => {
       const isStuck = stdout.isStuck || stderr.isStuck
       if (!isStuck) clearInterval(timer)
-      else if (process.uptime() > end) process.kill(process.pid, received)
+      else if (process.uptime() > deadline) process.kill(process.pid, received)
     }, 10)
   }
   return { argv: process.argv.slice(2), io, end }

@@ -87,7 +87,7 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
 
 async function showTopic(io: Io): Promise<void> {
   const { environment } = await import('./help-environment.js')
-  await writeAnswer(io, environment(), 'Run it again')
+  await writeAnswer(io, await environment(), 'Run it again')
 }
 
 /** Why commander stopped, before the command did anything. */
@@ -132,8 +132,8 @@ function buildProgram(io: Io, show: (text: string) => void): Command {
     .description('Create plants in a store, here or behind HTTP, and read what is there.')
     .version(version, '-V, --version', 'show the version')
   for (const name of settingNames) {
-    const { flag, meaning } = settingOf(name)
-    if (flag !== undefined) program.option(flag, `${meaning}${flag.includes('<') ? `; by default ${presetOf(name)}` : ''}`)
+    const { flag, meaning, isSwitch } = settingOf(name)
+    if (flag !== undefined) program.option(flag, isSwitch ? meaning : `${meaning}; by default ${presetOf(name)}`)
   }
   return program
     .option('-v, --verbose', 'tell on stderr what is done: settings and where from, requests and answers')

@@ -2,7 +2,7 @@ import { PlantsError, shellWord } from './errors.js'
 import { type GlobalFlags, parseText } from './flags.js'
 import type { Io, Output } from './io.js'
 import { warn } from './output.js'
-import { readSettings, type SettingsFile } from './settings/file.js'
+import { readSettings, type SettingsFile, savedStore } from './settings/file.js'
 import { failureOf, findOrigin, type Origin, parsed, presetOrigin } from './settings/origin.js'
 import type { Preferences, Settings } from './settings/preferences.js'
 import { isStoreName, namedStore, resolveStore } from './settings/store-name.js'
@@ -66,11 +66,11 @@ export async function resolveSettings(
 export async function resolvePreferences(
   flags: GlobalFlags,
   io: Io,
-  { isMending = false, isChecking = false }: Looking = {},
+  { isMending = false, isChecking = false, file: known }: Looking = {},
 ): Promise<Preferences> {
-  const file = await readSettings(io)
+  const file = known ?? (await readSettings(io))
   const { value = '' } = findOrigin('store', { flags, io, file })
-  const storeName = isStoreName(value) && Object.hasOwn(file.saved.stores ?? {}, value) ? value : undefined
+  const storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
   const origins = settingNames.map((name) => findOrigin(name, { flags, io, file, storeName }))
   const usable = usableOrigins(origins, { isMending, isChecking })
   const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
@@ -110,7 +110,7 @@ function preferencesFrom(origins: Origin[], flags: GlobalFlags, file: SettingsFi
 }
 
 async function tell(preferences: Preferences, io: Io): Promise<void> {
-  for (const complaint of preferences.file.complaints) await warn(io, complaint, preferences)
+  for (const { what, command } of preferences.file.complaints) await warn(io, `${what}. Mend it with: ${command}`, preferences)
   if (preferences.isVerbose) (await import('./output/trace.js')).traceSettings(preferences, io)
 }
 

@@ -1,6 +1,7 @@
 import { PlantsError } from '../errors.js'
 import type { Io } from '../io.js'
 import { changeSettings } from '../settings/change.js'
+import { savedToken } from '../settings/file.js'
 import type { Settings } from '../settings/preferences.js'
 import type { RemoteAddress } from '../stores/store.js'
 import { checkToken } from './token.js'
@@ -28,15 +29,19 @@ export async function findToken(store: RemoteAddress, settings: Settings, io: Io
 }
 
 async function search({ name }: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
-  const given = settings.isOfRun ? io.env['PLANTS_TOKEN']?.trim() : undefined
+  const given = settings.isOfRun ? tokenVariable(io) : undefined
   if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
   if (settings.tokenCommand !== undefined) {
     const { runTokenCommand } = await import('./token-command.js')
     return { ...(await runTokenCommand(settings.tokenCommand, settings, io)), source: 'command' }
   }
-  const { tokens = {} } = settings.file.saved
-  const saved = Object.hasOwn(tokens, name) ? tokens[name] : undefined
+  const saved = savedToken(settings.file.saved, name)
   return saved && { token: checkToken(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
+}
+
+/** What PLANTS_TOKEN holds; a blank one counts as none. */
+export function tokenVariable({ env }: Io): string | undefined {
+  return env['PLANTS_TOKEN']?.trim() || undefined
 }
 
 /** The error where a store needs a token and there is none. */
@@ -55,7 +60,7 @@ export async function saveToken({ name }: RemoteAddress, token: string, settings
 
 /** @returns false when there was none */
 export async function removeToken({ name }: RemoteAddress, settings: Settings, io: Io): Promise<boolean> {
-  if (!Object.hasOwn(settings.file.saved.tokens ?? {}, name)) return false
+  if (savedToken(settings.file.saved, name) === undefined) return false
   await changeSettings(io, settings, ({ tokens = {}, ...saved }) => {
     const { [name]: _, ...others } = tokens
     return { ...saved, tokens: others }

@@ -2,7 +2,7 @@ import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { warn } from '../output.js'
-import type { SavedSettings } from '../settings/file.js'
+import { savedToken } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
 import type { Settings } from '../settings/preferences.js'
 import { namedStores } from '../settings/store-name.js'
@@ -36,7 +36,7 @@ export async function otherStatuses(settings: Settings, flags: GlobalFlags, io: 
   const { saved } = file
   const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
   const resolved = await Promise.all(names.map((name) => resolveOther(name, settings, flags, io)))
-  const named = resolved.flatMap((other) => (other?.store.kind === 'remote' ? [savedStatus(other, saved)] : []))
+  const named = resolved.flatMap((other) => (other?.store.kind === 'remote' ? [savedStatus(other)] : []))
   const known = new Set([store.name, ...named.map(({ address }) => address)])
   const nameless = Object.entries(saved.tokens ?? {}).filter(
     ([address]) => !known.has(address) && /^(https?:\/\/|unix:\/)/.test(address) && shownValue(address) === address,
@@ -55,10 +55,9 @@ async function resolveOther(name: string, settings: Settings, flags: GlobalFlags
   }
 }
 
-function savedStatus(settings: Settings, { tokens = {} }: SavedSettings): TokenStatus {
-  const { name } = settings.store
+function savedStatus(settings: Settings): TokenStatus {
   if (settings.tokenCommand !== undefined) return { ...namesOf(settings), source: 'command' }
-  const saved = Object.hasOwn(tokens, name) ? tokens[name] : undefined
+  const saved = savedToken(settings.file.saved, settings.store.name)
   return { ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }
 }
 

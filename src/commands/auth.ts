@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { findToken, noToken, removeToken, saveToken } from '../access/credentials.js'
-import { checkToken } from '../access/token.js'
+import { findToken, noToken, removeToken, saveToken, tokenVariable } from '../access/credentials.js'
+import { checkToken, failureOf } from '../access/token.js'
 import { namesOf, otherStatuses, ownStatus, type TokenStatus } from '../access/token-status.js'
 import { accessTo, refuseOpen } from '../access.js'
 import { PlantsError, systemCode } from '../errors.js'
@@ -66,7 +66,7 @@ async function login(flags: LoginFlags, io: Io): Promise<void> {
   const savedAt = await saveToken(store, token, settings, io)
   const checked = verdict.state === 'accepted'
   if (!checked) await warn(io, `The token is saved, but could not be checked: ${verdict.error.message}`, settings)
-  if (io.env['PLANTS_TOKEN']?.trim()) await warn(io, 'PLANTS_TOKEN is still set, and wins over it', settings)
+  if (tokenVariable(io)) await warn(io, 'PLANTS_TOKEN is still set, and wins over it', settings)
   const text = `Saved the token for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
   await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
 }
@@ -79,7 +79,7 @@ function refusedToken({ message, status, requestId, error }: PlantsError, { name
 async function logout(flags: GlobalFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
   const removed = await removeToken(store, settings, io)
-  if (io.env['PLANTS_TOKEN']?.trim()) await warn(io, 'PLANTS_TOKEN is still set', settings)
+  if (tokenVariable(io)) await warn(io, 'PLANTS_TOKEN is still set', settings)
   if (settings.tokenCommand !== undefined) await warn(io, `${settings.storeName} still has its token command`, settings)
   const text = `${removed ? 'Removed the token' : 'There was no saved token'} for ${calledBy(settings)}`
   await writeResult(io, settings, { ...namesOf(settings), removed }, text)
@@ -147,13 +147,8 @@ async function readStdin(io: Io): Promise<string> {
 }
 
 function complaintOf(text: string): string | undefined {
-  try {
-    checkToken(text, 'A token')
-    return undefined
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    return error.message
-  }
+  const why = failureOf(text)
+  return why && `A token ${why}`
 }
 
 async function resolveRemote(flags: GlobalFlags, io: Io): Promise<{ settings: Settings; store: RemoteAddress }> {

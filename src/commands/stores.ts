@@ -5,7 +5,7 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
 import { changeSettings } from '../settings/change.js'
-import type { SavedSettings, SavedStore } from '../settings/file.js'
+import { type SavedSettings, type SavedStore, savedStore, savedToken } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
 import type { Preferences, Settings } from '../settings/preferences.js'
 import { savedValue } from '../settings/saved-value.js'
@@ -55,10 +55,11 @@ async function add(name: string, text: string, flags: GlobalFlags, io: Io): Prom
   const settings = await resolvePreferences(flags, io)
   checkName(name)
   const address = await parseAddress(text, 'The address', placesOf(io))
-  const store = savedStore(address, flags, io)
+  const store = storeFrom(address, flags, io)
   // --timeout belongs to the store here, and says nothing about others who change the settings.
   await changeSettings(io, { patience: usualPatience }, (saved) => {
-    if (Object.hasOwn(saved.stores ?? {}, name)) throw nameTaken(name, saved)
+    const other = savedStore(saved, name)
+    if (other) throw nameTaken(name, other)
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
   const { isOpenToAll } = await import('../access.js')
@@ -78,13 +79,13 @@ function checkName(name: string): void {
   })
 }
 
-function nameTaken(name: string, { stores = {} }: SavedSettings): PlantsError {
+function nameTaken(name: string, { address }: SavedStore): PlantsError {
   const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
-  return new PlantsError('malformed', `There is a store ${name} already, ${shownValue(stores[name]?.address)}`, { hint })
+  return new PlantsError('malformed', `There is a store ${name} already, ${shownValue(address)}`, { hint })
 }
 
 /** What is kept of a store: its address, and every setting that was given and belongs to one. */
-function savedStore(address: Address, flags: GlobalFlags, io: Io): SavedStore {
+function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
   const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
     const text = flagValue(name, flags)
     if (text === undefined) return []
@@ -138,7 +139,7 @@ async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
   await changeSettings(io, settings, ({ store: _, ...saved }) => {
     if (store === 'local') return saved
     if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
-    if (Object.hasOwn(saved.stores ?? {}, store)) return { ...saved, store }
+    if (savedStore(saved, store)) return { ...saved, store }
     throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
   })
   const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
@@ -148,7 +149,7 @@ async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
 }
 
 function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
-  const saved = storeName === undefined ? undefined : file.saved.stores?.[storeName]
+  const saved = storeName === undefined ? undefined : savedStore(file.saved, storeName)
   return saved === undefined ? { name, address: store.name } : fieldsOf(name, saved)
 }
 
@@ -164,7 +165,7 @@ async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
     address = own
     return without(name, addresses, saved)
   })
-  const tokenRemoved = Object.hasOwn(before.tokens ?? {}, address) && !Object.hasOwn(after.tokens ?? {}, address)
+  const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
   const rest = before.store === name ? '. Commands use the store local again' : ''
   const shown = shownValue(address)
   const text = `Forgot ${readable(name)}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(shown)}${rest}`

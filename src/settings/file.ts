@@ -10,12 +10,28 @@ import { type Scope, type SettingName, settingOf, settingsIn } from './table.js'
 export interface SavedSettings extends SavedValues {
   version: 1
   stores?: Record<string, SavedStore>
-  tokens?: Record<string, { token: string; savedAt: string }>
+  tokens?: Record<string, SavedToken>
 }
 
 /** A store that has a name, and what belongs to it. */
 export interface SavedStore extends SavedValues {
   address: string
+}
+
+/** The store that was saved under a name, which may also be one that every object has. */
+export function savedStore({ stores = {} }: SavedSettings, name: string): SavedStore | undefined {
+  return Object.hasOwn(stores, name) ? stores[name] : undefined
+}
+
+/** The token that was saved for exactly this address. */
+export function savedToken({ tokens = {} }: SavedSettings, address: string): SavedToken | undefined {
+  return Object.hasOwn(tokens, address) ? tokens[address] : undefined
+}
+
+/** `savedAt` is in ISO 8601. */
+interface SavedToken {
+  token: string
+  savedAt: string
 }
 
 type SavedValues = { [name in SettingName]?: string | boolean }
@@ -26,7 +42,13 @@ export interface SettingsFile {
   path: string | undefined
   saved: SavedSettings
   /** what a person should mend, although it hinders nothing */
-  complaints: string[]
+  complaints: Complaint[]
+}
+
+interface Complaint {
+  what: string
+  /** the command that mends it */
+  command: string
 }
 
 /** The absolute path of the settings file, whether it is there or not. */
@@ -168,12 +190,18 @@ function broken(path: string, why: string, hint = 'Mend the file, or move it awa
 }
 
 /** Who else could read the tokens, or put a command of their own in place. */
-function complaintsAbout(path: string, stats: Stats): string[] {
+function complaintsAbout(path: string, { mode }: Stats): Complaint[] {
   if (process.platform === 'win32') return []
-  const modeOf = ({ mode }: Stats) => (mode & 0o777).toString(8)
   const folder = dirname(path)
-  const folderStats = statSync(folder)
-  const file = `The settings in ${path} are open to others (mode ${modeOf(stats)}). Mend it with: chmod 600 ${shellWord(path)}`
-  const place = `Others can replace the settings in ${folder} (mode ${modeOf(folderStats)}). Mend it with: chmod 700 ${shellWord(folder)}`
-  return [(stats.mode & 0o077) !== 0 ? file : [], (folderStats.mode & 0o022) !== 0 && (folderStats.mode & 0o1000) === 0 ? place : []].flat()
+  const folderMode = statSync(folder).mode
+  const inWords = (bits: number) => `mode ${(bits & 0o777).toString(8)}`
+  const complaints: Complaint[] = []
+  if ((mode & 0o077) !== 0) {
+    complaints.push({ what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` })
+  }
+  if ((folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0) {
+    const what = `Others can replace the settings in ${folder} (${inWords(folderMode)})`
+    complaints.push({ what, command: `chmod 700 ${shellWord(folder)}` })
+  }
+  return complaints
 }

@@ -1,7 +1,7 @@
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
-import type { SettingsFile } from './file.js'
+import { type SettingsFile, savedStore } from './file.js'
 import { flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 
 /** A value that a setting has. */
@@ -39,7 +39,7 @@ export function findOrigin(name: SettingName, { flags, io, file: { saved, path }
   if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
   const inVariable = isAsked && variable !== undefined ? io.env[variable] : undefined
   if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
-  const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(saved.stores?.[storeName]?.[name]) : undefined
+  const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(savedStore(saved, storeName)?.[name]) : undefined
   const key = `stores.${storeName}.${name}`
   if (ofStore !== undefined) return { name, value: ofStore, source: 'store', place: `${key} in ${path}`, key }
   const ofUser = scopes.includes('user') ? textOf(saved[name]) : undefined

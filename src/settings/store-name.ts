@@ -3,7 +3,7 @@ import type { Io } from '../io.js'
 import { shorten } from '../plant.js'
 import { parseAddress } from '../stores/open.js'
 import type { Address } from '../stores/store.js'
-import type { SavedSettings, SavedStore, SettingsFile } from './file.js'
+import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
 import { type Origin, shownValue } from './origin.js'
 
 /**
@@ -18,7 +18,7 @@ export async function resolveStore(
 ): Promise<{ store: Address; storeName: string | undefined }> {
   const { value = 'local', place } = origin
   if (!isStoreName(value)) return { store: await parseAddress(value, place, placesOf(io)), storeName: undefined }
-  const known = Object.hasOwn(saved.stores ?? {}, value) ? saved.stores?.[value] : undefined
+  const known = savedStore(saved, value)
   if (!known) throw await unknownStore(value, saved, origin)
   return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, placesOf(io)), storeName: value }
 }
@@ -50,13 +50,8 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
 export async function unknownStore(name: string, saved: SavedSettings, origin?: Origin): Promise<PlantsError> {
   const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
   const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
-  return new PlantsError('malformed', message, {
-    hint: await hintFor(
-      name,
-      namedStores(saved).map(([known]) => known),
-      origin,
-    ),
-  })
+  const names = namedStores(saved).map(([known]) => known)
+  return new PlantsError('malformed', message, { hint: await hintFor(name, names, origin) })
 }
 
 async function hintFor(name: string, names: string[], origin: Origin | undefined): Promise<string> {

@@ -1,0 +1,101 @@
+import { PlantsError } from '../errors.js'
+import type { Io } from '../io.js'
+import { nearest } from '../nearest.js'
+import { parseAddress } from '../stores/open.js'
+import { type SavedSettings, type SavedStore, savedStore } from './file.js'
+import { savedValue } from './saved-value.js'
+import { isStoreName, placesOf, unknownStore } from './store-name.js'
+import { type SettingName, settingNames, settingOf, settingsIn } from './table.js'
+
+/** A setting as people name it: of the user, or of a store. */
+export interface Key {
+  /** the name of the store, for a setting of one */
+  store: string | undefined
+  setting: SettingName | 'address'
+}
+
+/** @throws {PlantsError} `malformed` for what is no setting, or not where it was looked for */
+export async function parseKey(name: string, saved: SavedSettings): Promise<Key> {
+  const [, store, ofStore] = /^stores\.([^.]*)\.?(.*)$/s.exec(name) ?? []
+  const setting = ofStore ?? name
+  const scope = store === undefined ? 'user' : 'store'
+  const allowed = settingsIn(scope)
+  const names = store === undefined ? allowed : ['address' as const, ...allowed]
+  const found = names.find((candidate) => candidate === setting)
+  if (store === 'local')
+    throw new PlantsError('malformed', 'The store local has no settings of its own', {
+      hint: 'See what holds for it: plants config list',
+    })
+  if (found === undefined) throw unknownSetting(name, setting, store, names)
+  if (store !== undefined && !savedStore(saved, store)) throw await unknownStore(store, saved)
+  return { store, setting: found }
+}
+
+function unknownSetting(name: string, setting: string, store: string | undefined, names: string[]): PlantsError {
+  const isOfStores = store === undefined && settingNames.some((candidate) => candidate === setting)
+  if (isOfStores) {
+    const hint = `For example: plants config set stores.NAME.${setting} VALUE`
+    return new PlantsError('malformed', `${setting} is saved with a store, not for all`, { hint })
+  }
+  const guess = nearest(setting, names)
+  const place = store === undefined ? '' : `stores.${store}.`
+  const hint = guess ? `Did you mean ${place}${guess}?` : `There are: ${names.map((known) => place + known).join(', ')}`
+  return new PlantsError('malformed', `There is no setting ${JSON.stringify(name)}`, { hint })
+}
+
+/**
+ * The value as it is saved.
+ *
+ * @param name what people call the setting, for the message of the error
+ * @throws {PlantsError} `malformed` for one that the setting cannot have
+ */
+export async function checkedValue(
+  { store, setting }: Key,
+  name: string,
+  text: string,
+  saved: SavedSettings,
+  io: Io,
+): Promise<string | boolean> {
+  if (setting === 'address') return checkNewAddress(store ?? '', name, text, saved, io)
+  if (store !== undefined && settingOf(setting).isForServices) await checkRemote(store, setting, saved, io)
+  const value = savedValue(setting, name, text, io)
+  return setting === 'store' && !isStoreName(text) ? checkAddress(name, text, io) : value
+}
+
+/** The settings of a store that only a service can use. */
+export function heldForServices(store: SavedStore | undefined): SettingName[] {
+  return settingsIn('store').filter((name) => settingOf(name).isForServices && store?.[name] !== undefined)
+}
+
+/** A store that becomes a file must not keep what only a service can use. */
+async function checkNewAddress(store: string, name: string, text: string, saved: SavedSettings, io: Io): Promise<string> {
+  const { kind } = await parseAddress(text, name, placesOf(io))
+  const [left] = kind === 'file' ? heldForServices(savedStore(saved, store)) : []
+  if (left === undefined) return checkAddress(name, text, io)
+  const hint = `Forget it first: plants config unset stores.${store}.${left}`
+  throw new PlantsError('malformed', `${store} has a ${left}, which is for stores behind HTTP, and ${text} is a file`, { hint })
+}
+
+async function checkAddress(name: string, text: string, io: Io): Promise<string> {
+  return text === 'local' ? text : (await parseAddress(text, name, placesOf(io))).name
+}
+
+async function checkRemote(store: string, setting: string, saved: SavedSettings, io: Io): Promise<void> {
+  const address = await parseAddress(savedStore(saved, store)?.address ?? '', `stores.${store}.address`, placesOf(io))
+  if (address.kind === 'remote') return
+  throw new PlantsError('malformed', `${setting} is for stores behind HTTP, and ${store} is a file`, { hint: 'Set it for another store' })
+}
+
+/** The settings with a value, or without it. Nothing else of them changes. */
+export function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
+  if (store === undefined) return withField(saved, setting, value)
+  const old = savedStore(saved, store)
+  if (!old) throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
+  return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
+}
+
+function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
+  const changed = { ...fields, [name]: value }
+  if (value === undefined) Reflect.deleteProperty(changed, name)
+  return changed
+}
