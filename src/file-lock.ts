@@ -1,33 +1,24 @@
 import { closeSync, fchmodSync, fchownSync, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { PlantsError, systemCode } from './errors.js'
 import { connect, type Database } from './stores/sqlite/driver.js'
-import { isBusy, isSqliteError } from './stores/sqlite/failure.js'
-import { pause } from './stores/sqlite/lock.js'
-import type { Clock } from './stores/store.js'
+import { isSqliteError } from './stores/sqlite/failure.js'
+import { uriOf } from './stores/sqlite/file.js'
+import { type Waiting, whenFree } from './stores/sqlite/lock.js'
 
 /**
  * Runs an action while this process alone holds a lock. It is SQLite's lock on an empty file: the system takes it back from a
  * process that dies, so nobody ever has to guess whether a lock is stale.
  *
  * @param path the file, which is made when it is not there, and stays
- * @param timeout milliseconds that others may hold it
+ * @param waiting how long others may hold it
  * @throws {PlantsError} `unavailable` when they took longer, `unwritable` for a file that is no lock; what the action throws, and the system's errors
  */
-export async function holdLock<T>(
-  path: string,
-  { timeout, clock }: { timeout: number; clock: Clock },
-  action: () => Promise<T>,
-): Promise<T> {
+export async function holdLock<T>(path: string, waiting: Waiting, action: () => Promise<T>): Promise<T> {
   makeLock(path)
   const db = open(path)
   try {
-    const start = clock.now()
-    for (let tries = 0; !take(db, path); tries += 1) {
-      if (clock.now() - start >= timeout) throw inUse(path, timeout)
-      await pause(tries, clock)
-    }
+    await take(db, path, waiting)
     return await action()
   } finally {
     db.close()
@@ -55,21 +46,18 @@ export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number
 
 function open(path: string): Database {
   try {
-    const uri = pathToFileURL(path)
-    uri.search = 'mode=rw' // it is there, and SQLite would make one that others can read
-    return connect(uri.href, { readOnly: false })
+    return connect(uriOf(path, 'mode=rw'), { readOnly: false }) // it is there, and SQLite would make one that others can read
   } catch (error) {
     throw unusable(error, path)
   }
 }
 
-/** False while another process holds it. */
-function take(db: Database, path: string): boolean {
+async function take(db: Database, path: string, waiting: Waiting): Promise<void> {
+  // Nothing is written, so nothing could have to be taken back.
+  const begin = () => db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
   try {
-    db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE') // nothing is written, so nothing could have to be taken back
-    return true
+    await whenFree(begin, waiting, () => inUse(path, waiting.timeout))
   } catch (error) {
-    if (isBusy(error)) return false
     throw unusable(error, path)
   }
 }

@@ -51,14 +51,8 @@ export const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"sh
  */
 export function readTextFile(path: string, hint: string): string {
   try {
-    const parts: Uint8Array[] = []
-    let length = 0
-    for (const chunk of chunksOf(path)) {
-      length += chunk.length
-      if (length > longestText) throw new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint })
-      parts.push(chunk)
-    }
-    return Buffer.concat(parts).toString()
+    const counted = upTo(longestText, () => new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint }))
+    return Buffer.concat(Array.from(chunksOf(path), counted)).toString()
   } catch (error) {
     const code = systemCode(error)
     if (code === undefined) throw error
@@ -87,14 +81,20 @@ const unreadable: Record<string, string> = {
 }
 
 async function collect(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, source: string): Promise<Uint8Array> {
+  const counted = upTo(bodyLimit, () => tooLarge(source))
   const parts: Uint8Array[] = []
-  let length = 0
-  for await (const chunk of chunks) {
-    length += chunk.length
-    if (length > bodyLimit) throw tooLarge(source)
-    parts.push(chunk)
-  }
+  for await (const chunk of chunks) parts.push(counted(chunk))
   return Buffer.concat(parts)
+}
+
+/** Gives chunks back as they come, as long as all of them together have at most so many bytes. */
+function upTo(limit: number, tooLong: () => PlantsError): (chunk: Uint8Array) => Uint8Array {
+  let length = 0
+  return (chunk) => {
+    length += chunk.length
+    if (length > limit) throw tooLong()
+    return chunk
+  }
 }
 
 function* chunksOf(path: string): Iterable<Uint8Array> {

@@ -4,7 +4,7 @@ import { PlantsError, shellWord } from '../errors.js'
 import { toWireJson } from '../json.js'
 import type { NewPlant, Plant } from '../plant.js'
 import { judge, type Verdict } from './remote/answer.js'
-import { Connection, NoAnswer } from './remote/exchange.js'
+import { Connection, NoAnswer, requestToCreate } from './remote/exchange.js'
 import { unanswered, unreached } from './remote/failure.js'
 import { honoursKeys } from './remote/keys.js'
 import type { Access, CreateOptions, OpenOptions, PlantStore, RemoteAddress } from './store.js'
@@ -70,7 +70,8 @@ export class RemoteStore implements PlantStore {
     const { clock } = this.#options
     try {
       const left = task.end - clock.now()
-      const answer = await within(left, task.signals, (signal) => this.#connection.send(this.#request(task), signal))
+      const request = requestToCreate(this.#access, toWireJson(task.plant), task.key)
+      const answer = await within(left, task.signals, (signal) => this.#connection.send(request, signal))
       return judge(answer, this.#address.name, this.#access.tokenHint)
     } catch (error) {
       if (!(error instanceof NoAnswer)) throw error
@@ -81,21 +82,6 @@ export class RemoteStore implements PlantStore {
       return isSent
         ? { error: unanswered(this.#address, cause), isOpen: true }
         : { error: (isTimeout(cause) && task.before) || unreached(this.#address, this.#access, cause), comeAgain: undefined }
-    }
-  }
-
-  #request({ plant, key }: Task) {
-    return {
-      method: 'POST' as const,
-      path: '/plants',
-      headers: {
-        accept: 'application/json',
-        authorization: `Bearer ${this.#access.token}`,
-        'content-type': 'application/json',
-        'idempotency-key': key,
-        'user-agent': this.#access.userAgent,
-      },
-      body: toWireJson(plant),
     }
   }
 

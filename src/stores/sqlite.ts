@@ -3,7 +3,7 @@ import { type NewPlant, type Plant, plantOf } from '../plant.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
 import { fileHasContent, identityOf, isFrozen, makeFile, openToRead, openToWrite, realPathOf, secure, stampOf } from './sqlite/file.js'
-import { whenFree } from './sqlite/lock.js'
+import { lockedError, whenFree } from './sqlite/lock.js'
 import { identify, migrate } from './sqlite/schema.js'
 import { SqliteTokens } from './sqlite/tokens.js'
 import { Writer } from './sqlite/writer.js'
@@ -160,7 +160,7 @@ export class SqliteStore implements ReadableStore {
 
   async #read<T>(read: () => T): Promise<T> {
     try {
-      const result = await whenFree(read, this.#path, this.#options)
+      const result = await whenFree(read, this.#options, () => lockedError(this.#path, this.#options.timeout))
       this.#checkStamp()
       return result
     } catch (error) {

@@ -2,7 +2,7 @@ import { PlantsError } from '../../errors.js'
 import type { Access, OpenOptions, RemoteAddress, TokenVerdict } from '../store.js'
 import { within } from '../wait.js'
 import { judge } from './answer.js'
-import { Connection, NoAnswer } from './exchange.js'
+import { Connection, NoAnswer, requestToCreate } from './exchange.js'
 import { unanswered, unreached } from './failure.js'
 
 /**
@@ -13,15 +13,8 @@ import { unanswered, unreached } from './failure.js'
  */
 export async function checkToken(address: RemoteAddress, access: Access, { timeout, clock }: OpenOptions): Promise<TokenVerdict> {
   const connection = await Connection.open(address, access)
-  const headers = {
-    accept: 'application/json',
-    authorization: `Bearer ${access.token}`,
-    'content-type': 'application/json',
-    'user-agent': access.userAgent,
-  }
-  const request = { method: 'POST' as const, path: '/plants', headers, body: '{}' }
   try {
-    const answer = await within(timeout, [clock.signal], (signal) => connection.send(request, signal))
+    const answer = await within(timeout, [clock.signal], (signal) => connection.send(requestToCreate(access, '{}'), signal))
     const verdict = judge(answer, address.name, access.tokenHint)
     if ('plant' in verdict) return unknown(new PlantsError('unusable', `${address.name} answered 200 to an empty object`, { status: 200 }))
     const { error } = verdict

@@ -32,6 +32,16 @@ export interface Request {
   body?: string
 }
 
+/** The request of a create: the specification's one operation. */
+export function requestToCreate({ token, userAgent }: Access, body: string, idempotencyKey?: string): Request {
+  const headers = {
+    ...{ accept: 'application/json', authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
+    'user-agent': userAgent,
+  }
+  return { method: 'POST', path: '/plants', headers, body }
+}
+
 /** Connections to one service. */
 export class Connection {
   readonly #address: RemoteAddress

@@ -13,14 +13,15 @@ export function proxyAgent(
   sockets: Sockets,
 ): Dispatcher {
   BaseDispatcher.prototype.connect = connect // undici/index.js does this, and loads four fifths that are not needed
-  const watched = (origin: URL, options: object) => {
+  const watched = (origin: URL | string, options: object) => {
     const { connect: connectTo } = options as { connect: Connect } // which ProxyAgent has made
     return new Pool(origin, { connect: sockets.watch(connectTo) })
   }
-  const isTunnel = isSecure || proxy.startsWith('https:')
-  const factory = (origin: URL | string, options: object) => {
-    const { connect: connectTo } = options as { connect: Connect & Tunnel } // of ProxyAgent: one or the other
-    return new Pool(origin, { connect: isTunnel ? sockets.watchTunnel(connectTo) : sockets.watch(connectTo) })
+  const tunnelled = (origin: URL | string, options: object) => {
+    const { connect: connectTo } = options as { connect: Tunnel } // as above
+    return new Pool(origin, { connect: sockets.watchTunnel(connectTo) })
   }
-  return new ProxyAgent({ uri: proxy, requestTls: tls, proxyTls: tls, proxyTunnel: isTunnel, clientFactory: watched, factory })
+  const proxyTunnel = isSecure || proxy.startsWith('https:')
+  const factory = proxyTunnel ? tunnelled : watched
+  return new ProxyAgent({ uri: proxy, requestTls: tls, proxyTls: tls, proxyTunnel, clientFactory: watched, factory })
 }

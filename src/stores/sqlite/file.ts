@@ -103,7 +103,8 @@ export function stampOf(path: string): string {
   return stamps.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
 }
 
-function uriOf(path: string, query: string): string {
+/** The `file:` URI of a path, with a query as https://sqlite.org/uri.html has them. */
+export function uriOf(path: string, query: string): string {
   const uri = pathToFileURL(path)
   uri.search = query
   return uri.href

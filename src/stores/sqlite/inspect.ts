@@ -2,8 +2,8 @@ import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { FileAddress, FileReport, OpenOptions } from '../store.js'
 import { allows, explainFailure, isWritable } from './failure.js'
-import { fileHasContent, openToPeek, realPathOf } from './file.js'
-import { whenFree } from './lock.js'
+import { openToPeek, realPathOf } from './file.js'
+import { lockedError, whenFree } from './lock.js'
 import { identify } from './schema.js'
 
 /** Looks at a store and at its place, and changes nothing. Throws what opening it to read throws. */
@@ -11,7 +11,8 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
   const path = realPathOf(address.path)
   try {
     if (!address.isDefault) statSync(dirname(path)) // only the folder of the program's own place is made when it is not there
-    const isEmpty = statSync(path, { throwIfNoEntry: false })?.isFile() !== false && !fileHasContent(path)
+    const stats = statSync(path, { throwIfNoEntry: false })
+    const isEmpty = stats === undefined || (stats.isFile() && stats.size === 0)
     const exists = !isEmpty && (await holdsStore(path, options))
     const place = existing(path)
     const { bavail, bsize, type } = statfsSync(place, { bigint: true })
@@ -29,7 +30,13 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
 async function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
   const db = openToPeek(path)
   try {
-    return (await whenFree(() => identify(db, path), path, options)) > 0
+    return (
+      (await whenFree(
+        () => identify(db, path),
+        options,
+        () => lockedError(path, options.timeout),
+      )) > 0
+    )
   } finally {
     db.close()
   }

@@ -10,8 +10,18 @@ export function pause(tries: number, { random, signal }: Clock): Promise<void> {
   return wait(1 + random() * Math.min(2 ** tries, 50), [signal])
 }
 
-/** Calls again while SQLite is busy, until the time is over. */
-export async function whenFree<T>(call: () => T, path: string, { timeout, clock }: { timeout: number; clock: Clock }): Promise<T> {
+/** milliseconds that others may take, and what tells them */
+export interface Waiting {
+  timeout: number
+  clock: Clock
+}
+
+/**
+ * Calls again while SQLite is busy, until the time is over.
+ *
+ * @param tooLate the error to throw then
+ */
+export async function whenFree<T>(call: () => T, { timeout, clock }: Waiting, tooLate: () => PlantsError): Promise<T> {
   const start = clock.now()
   for (let tries = 0; ; tries += 1) {
     try {
@@ -19,7 +29,7 @@ export async function whenFree<T>(call: () => T, path: string, { timeout, clock 
     } catch (error) {
       if (!isBusy(error)) throw error
     }
-    if (clock.now() - start >= timeout) throw lockedError(path, timeout)
+    if (clock.now() - start >= timeout) throw tooLate()
     await pause(tries, clock)
   }
 }
