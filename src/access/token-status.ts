@@ -5,7 +5,7 @@ import { warn } from '../output.js'
 import { savedToken } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
 import type { Settings } from '../settings/preferences.js'
-import { namedStores } from '../settings/store-name.js'
+import { isServiceAddress, namedStores } from '../settings/store-name.js'
 import { resolveSettings } from '../settings.js'
 import { type Credential, findToken } from './credentials.js'
 
@@ -39,7 +39,7 @@ export async function otherStatuses(settings: Settings, flags: GlobalFlags, io: 
   const named = resolved.flatMap((other) => (other?.store.kind === 'remote' ? [savedStatus(other)] : []))
   const known = new Set([store.name, ...named.map(({ address }) => address)])
   const nameless = Object.entries(saved.tokens ?? {}).filter(
-    ([address]) => !known.has(address) && /^(https?:\/\/|unix:\/)/.test(address) && shownValue(address) === address,
+    ([address]) => !known.has(address) && isServiceAddress(address) && shownValue(address) === address,
   )
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }

@@ -10,7 +10,7 @@ import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, warn, writeAnswer, writeResult } from '../output.js'
 import type { Settings } from '../settings/preferences.js'
-import { namedStores } from '../settings/store-name.js'
+import { isServiceAddress, namedStores } from '../settings/store-name.js'
 import { resolveSettings } from '../settings.js'
 import { checkToken as checkTokenAt } from '../stores/open.js'
 import type { RemoteAddress } from '../stores/store.js'
@@ -158,7 +158,7 @@ async function resolveRemote(flags: GlobalFlags, io: Io): Promise<{ settings: Se
 }
 
 function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
-  const names = namedStores(saved).flatMap(([name, { address }]) => (/^(https?|unix):/.test(address) ? name : []))
+  const names = namedStores(saved).flatMap(([name, { address }]) => (isServiceAddress(address) ? name : []))
   const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
   const hint = names.length === 0 ? 'Name the service: --store https://plants.example.com' : `Name the store: --store ${names[0]}${others}`
   return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })

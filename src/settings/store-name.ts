@@ -41,6 +41,11 @@ export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
+/** Whether a text is written as the address of a service is kept: only then it may be shown where a token could stand in its place. */
+export function isServiceAddress(text: string): boolean {
+  return /^(https?:\/\/|unix:\/)/.test(text)
+}
+
 /** The saved stores. What a hand has written under another kind of word is no store: nothing could call it. */
 export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
