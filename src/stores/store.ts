@@ -1,5 +1,6 @@
 import { PlantsError } from '../errors.js'
 import type { NewPlant, Plant } from '../plant.js'
+import type { PlantRows } from '../plant-rows.js'
 
 /** Where plants live. A plant that `create` has answered is on disk. */
 export interface PlantStore {
@@ -40,6 +41,71 @@ export interface ListQuery {
   limit?: number | undefined
   /** only plants with exactly this tag */
   tag?: string | undefined
+}
+
+/** A store that takes many plants at once. */
+export interface BulkStore extends PlantStore {
+  /**
+   * Creates the rows of a batch that are pending, and notes how each went. Resolves when none is pending, or when `stop` has
+   * aborted and what was in flight is settled; the rest stays pending, and was not stored.
+   *
+   * @throws {PlantsError} when the store cannot go on. What is pending then was not stored.
+   */
+  createMany(batch: Batch, options: CreateManyOptions): Promise<void>
+}
+
+/** Rows on their way into a store. */
+export interface Batch {
+  rows: PlantRows
+  /** an `Outcome` for each row */
+  outcomes: Uint8Array
+  /** why a row was refused, or what happened to it, where its outcome alone does not say it */
+  refusals: Map<number, PlantsError>
+}
+
+/** How the creation of a row went. */
+export const Outcome = {
+  pending: 0,
+  created: 1,
+  /** a plant with its id is there, and that counts as done */
+  skipped: 2,
+  /** another plant has its id */
+  taken: 3,
+  /** for the reason in the batch's `refusals` */
+  refused: 4,
+  /** it was sent, and whether it was stored cannot be found out; what happened is in the batch's `refusals` */
+  unknown: 5,
+} as const
+
+export const existsPolicies = ['error', 'skip', 'same'] as const
+
+export interface CreateManyOptions {
+  /** what a row counts as whose id is taken: refused, done, or done only when name and tag are equal */
+  ifExists: (typeof existsPolicies)[number]
+  /** nothing more is begun after a row was refused; rows are then taken in their order */
+  stopsAtRefusal: boolean
+  /** what is written together with the plants of a commit, by a store that has commits; `outcomes` holds them already when it is asked for */
+  checkpoint: (() => Checkpoint) | undefined
+  /** the Idempotency-Key of a row, for a service */
+  keyOf(row: number): string
+  /** Is called before a row is first sent to a service that keeps no keys; nothing is sent until it resolves. */
+  beforeSend(row: number): Promise<void>
+  /** told after rows were settled */
+  onProgress(): void
+  /** no more rows are begun once it aborts */
+  stop: AbortSignal
+}
+
+/** Where an import is, and whose position that is. */
+export interface Checkpoint {
+  id: string
+  state: string
+}
+
+/** A store that keeps the positions of imports beside the plants that they have created. */
+export interface CheckpointStore extends BulkStore {
+  findCheckpoint(id: string): Promise<string | undefined>
+  removeCheckpoint(id: string): Promise<void>
 }
 
 /** Where plants are kept: in a file here, or behind a service. */

@@ -1,0 +1,70 @@
+import type { PlantsError } from '../errors.js'
+import type { NewPlant } from '../plant.js'
+import { PlantRows } from '../plant-rows.js'
+import type { Batch } from '../stores/store.js'
+
+/** What was read of an input in one go: its plants, and the records that are none. */
+export class Portion implements Batch {
+  readonly bytes: Buffer
+  readonly rows: PlantRows
+  outcomes = new Uint8Array()
+  readonly refusals = new Map<number, PlantsError>()
+  /** in the order of the input */
+  readonly problems: Problem[] = []
+  /** how many plants have a field that no NewPlant has */
+  readonly otherFields = new Map<string, number>()
+  /** where in `bytes` the record of each row begins and ends, and its line in the input */
+  recordStart = new Uint32Array(firstCapacity)
+  recordEnd = new Uint32Array(firstCapacity)
+  recordLine = new Float64Array(firstCapacity)
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+    this.rows = new PlantRows(bytes)
+  }
+
+  addPlant(plant: NewPlant, place: Place): void {
+    this.rows.add(plant)
+    this.placeLast(place.start, place.end, place.line)
+  }
+
+  /** Notes where the row stands that was added last. */
+  placeLast(start: number, end: number, line: number): void {
+    const row = this.rows.length - 1
+    if (row >= this.recordStart.length) this.#grow()
+    this.recordStart[row] = start
+    this.recordEnd[row] = end
+    this.recordLine[row] = line
+  }
+
+  addProblem(error: PlantsError | undefined, place: Place): void {
+    this.problems.push({ ...place, row: this.rows.length, error })
+  }
+
+  #grow(): void {
+    const capacity = 2 * this.recordStart.length
+    const [start, end, line] = [new Uint32Array(capacity), new Uint32Array(capacity), new Float64Array(capacity)]
+    start.set(this.recordStart)
+    end.set(this.recordEnd)
+    line.set(this.recordLine)
+    this.recordStart = start
+    this.recordEnd = end
+    this.recordLine = line
+  }
+}
+
+/** Where a record stands: a range of a portion's bytes, exactly as it came, with the line break behind it if it has one; and the line of its first byte, from 1. */
+export interface Place {
+  start: number
+  end: number
+  line: number
+}
+
+/** A record that is no NewPlant; without an error, it is the rest of the one before, which was too long to be kept. */
+export interface Problem extends Place {
+  /** how many rows stand before it */
+  row: number
+  error: PlantsError | undefined
+}
+
+const firstCapacity = 1024
