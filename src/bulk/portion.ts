@@ -7,6 +7,7 @@ import type { Batch } from '../stores/store.js'
 export class Portion implements Batch {
   readonly bytes: Buffer
   readonly rows: PlantRows
+  order: Uint32Array | undefined
   outcomes = new Uint8Array()
   readonly refusals = new Map<number, PlantsError>()
   /** in the order of the input */

@@ -1,5 +1,6 @@
 import { PlantsError } from '../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
+import { BulkInsert } from './sqlite/bulk.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
 import { fileHasContent, identityOf, isFrozen, makeFile, openToRead, openToWrite, realPathOf, secure, stampOf } from './sqlite/file.js'
@@ -8,18 +9,23 @@ import { identify, migrate } from './sqlite/schema.js'
 import { SqliteTokens } from './sqlite/tokens.js'
 import { Writer } from './sqlite/writer.js'
 import {
+  type Batch,
+  type Checkpoint,
+  type CheckpointStore,
+  type CreateManyOptions,
   type CreateOptions,
   type FileAddress,
   idTaken,
   keyTaken,
   type ListQuery,
   type OpenOptions,
+  Outcome,
   type ReadableStore,
   type TokenStore,
 } from './store.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
-export class SqliteStore implements ReadableStore {
+export class SqliteStore implements ReadableStore, CheckpointStore {
   readonly tokens: TokenStore
   readonly #db: Database
   readonly #path: string
@@ -101,6 +107,50 @@ export class SqliteStore implements ReadableStore {
       if (!plant || (only && !isSame(plant, only))) return undefined
       this.#prepare('DELETE FROM plants WHERE id = ?').run(id)
       return plant
+    })
+  }
+
+  async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
+    const insert = await this.#prepareForMany()
+    for (let from = firstPending(batch); from < batch.rows.length && !options.stop.aborted; ) {
+      const begun = from
+      from = await this.#writer
+        .write(() => {
+          const end = insert.run(batch, begun, options)
+          this.#keep(options.checkpoint?.())
+          return end
+        })
+        .catch((error: unknown) => {
+          reset(batch, begun)
+          throw error
+        })
+      options.onProgress()
+    }
+  }
+
+  /** Room in memory and in the log, so that pages that many rows go to are written once. */
+  async #prepareForMany(): Promise<BulkInsert> {
+    const { clock } = this.#options
+    await this.#read(() => this.#db.exec('PRAGMA cache_size=-16384; PRAGMA wal_autocheckpoint=4000'))
+    return new BulkInsert({ db: this.#db, prepare: (sql) => this.#prepare(sql), now: () => clock.now() })
+  }
+
+  #keep(checkpoint: Checkpoint | undefined): void {
+    if (!checkpoint) return
+    const upsert = 'INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT (id) DO UPDATE SET state = excluded.state'
+    this.#prepare(upsert).run(checkpoint.id, checkpoint.state)
+  }
+
+  findCheckpoint(id: string): Promise<string | undefined> {
+    return this.#read(() => {
+      const row = this.#prepare('SELECT state FROM imports WHERE id = ?').get(id)
+      return row && (row as { state: string }).state // of a STRICT table
+    })
+  }
+
+  removeCheckpoint(id: string): Promise<void> {
+    return this.#writer.write(() => {
+      this.#prepare('DELETE FROM imports WHERE id = ?').run(id)
     })
   }
 
@@ -195,4 +245,16 @@ function toPlant(row: unknown): NewPlant {
 
 function isSame(one: NewPlant, other: NewPlant): boolean {
   return one.id === other.id && one.name === other.name && one.tag === other.tag
+}
+
+/** Where a batch that was begun before goes on: its rows were taken in its order. */
+function firstPending({ rows, order, outcomes }: Batch): number {
+  let rank = 0
+  while (rank < rows.length && outcomes[order?.[rank] ?? rank] !== Outcome.pending) rank += 1
+  return rank
+}
+
+/** Forgets what was noted of rows whose transaction was undone. */
+function reset({ rows, order, outcomes }: Batch, from: number): void {
+  for (let rank = from; rank < rows.length; rank += 1) outcomes[order?.[rank] ?? rank] = Outcome.pending
 }

@@ -57,6 +57,8 @@ export interface BulkStore extends PlantStore {
 /** Rows on their way into a store. */
 export interface Batch {
   rows: PlantRows
+  /** the order in which to take the rows; as they stand without one */
+  order: Uint32Array | undefined
   /** an `Outcome` for each row */
   outcomes: Uint8Array
   /** why a row was refused, or what happened to it, where its outcome alone does not say it */

@@ -76,14 +76,17 @@ const tokens = `CREATE TABLE tokens (
   revoked_at INTEGER
 ) STRICT`
 
+/** Where imports are that were begun. The position of each is written together with the plants up to it. */
+const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
+
 /**
  * The steps from an empty file to the newest schema. The version of a file counts the steps it has taken; a step that has
  * been released is never changed, only followed by another.
  */
-const migrations: readonly string[] = [`${table}; ${keys}`, tokens]
+const migrations: readonly string[] = [`${table}; ${keys}`, tokens, imports]
 
 /** What the newest schema reads like in `sqlite_schema`. A trigger or a view more, and nothing that is stored could be relied on. */
-const schemaText = `${table};${keys};${tokens}`
+const schemaText = `${table};${keys};${tokens};${imports}`
 
 /** The version of the newest schema. */
 export const schemaVersion = migrations.length

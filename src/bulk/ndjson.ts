@@ -1,0 +1,149 @@
+import { isUtf8 } from 'node:buffer'
+import { PlantsError } from '../errors.js'
+import { bodyLimit } from '../input.js'
+import { parseJson } from '../json.js'
+import { noTag } from '../plant-rows.js'
+import type { Format, FormatState } from './format.js'
+import { readId } from './id-bytes.js'
+import type { Intake } from './intake.js'
+import type { Place, Portion } from './portion.js'
+
+/**
+ * One JSON object a line (https://github.com/ndjson/ndjson-spec); blank lines count for nothing. A line as programs write it is
+ * read where it stands; any other goes through `parseJson` and the schema, which say the same of both.
+ */
+export class Ndjson implements Format {
+  readonly #intake: Intake
+  #line = 1
+  /** inside a line that is too long to be kept */
+  #isSkipping = false
+
+  constructor(intake: Intake) {
+    this.#intake = intake
+  }
+
+  read(portion: Portion, { start, end }: { start: number; end: number }, isLast: boolean): number {
+    const { bytes } = portion
+    const limit = isLast ? end : bytes.subarray(0, end).lastIndexOf(lineFeed) + 1
+    const isPlain = this.#intake.isPlain && isUtf8(bytes.subarray(start, Math.max(start, limit)))
+    let at = this.#isSkipping ? this.#skip(portion, start, end) : start
+    while (at < limit) {
+      const next = isPlain ? readUsual(portion, at, this.#line) : unusual
+      at = next === unusual ? this.#readAny(portion, at, end) : next
+      this.#line += 1
+    }
+    return end - at > bodyLimit ? this.#skip(portion, at, end, tooLarge()) : at
+  }
+
+  save(): FormatState {
+    return { line: this.#line, isSkipping: this.#isSkipping }
+  }
+
+  restore({ line, isSkipping }: FormatState): void {
+    this.#line = Number(line)
+    this.#isSkipping = isSkipping === true
+  }
+
+  /** Reads a line that is whole, whatever stands in it, and gives where the next one begins. */
+  #readAny(portion: Portion, start: number, limit: number): number {
+    const { bytes } = portion
+    const found = bytes.subarray(0, limit).indexOf(lineFeed, start)
+    const next = found < 0 ? limit : found + 1
+    const place = { start, end: next, line: this.#line }
+    const text = bytes.subarray(start, found < 0 ? limit : found)
+    if (text.length > bodyLimit) portion.addProblem(tooLarge(), place)
+    else if (!isUtf8(text)) portion.addProblem(new PlantsError('malformed', 'Not UTF-8'), place)
+    else this.#take(text.toString(), place, portion)
+    return next
+  }
+
+  #take(text: string, place: Place, portion: Portion): void {
+    if (/^[ \t\r]*$/.test(text)) return
+    try {
+      this.#intake.take(parseJson(text), place, portion)
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+      portion.addProblem(new PlantsError('malformed', `Not JSON: ${error.message.replace('line 1, ', '')}`), place)
+    }
+  }
+
+  /** Leaves out a line, or the rest of one, up to its end if that is there. */
+  #skip(portion: Portion, start: number, end: number, error?: PlantsError): number {
+    const found = portion.bytes.subarray(0, end).indexOf(lineFeed, start)
+    const next = found < 0 ? end : found + 1
+    if (next > start) portion.addProblem(error, { start, end: next, line: this.#line })
+    this.#isSkipping = found < 0
+    if (found >= 0) this.#line += 1
+    return next
+  }
+}
+
+/** The error for a record that is longer than a create may be. */
+export function tooLarge(): PlantsError {
+  return new PlantsError('tooLarge', `The record is larger than 1 MiB (${bodyLimit} bytes)`)
+}
+
+/** Reads `{"id":1,"name":"Fern","tag":"shade"}` and its line break; gives where the next line begins, or `unusual` and changes nothing. */
+function readUsual(portion: Portion, start: number, line: number): number {
+  const { bytes, rows } = portion
+  const idStart = behind(bytes, start, idKey)
+  const idEnd = idStart === unusual ? unusual : digitsEnd(bytes, idStart)
+  const nameStart = idEnd === unusual ? unusual : behind(bytes, idEnd, nameKey)
+  const nameEnd = nameStart === unusual ? unusual : textEnd(bytes, nameStart)
+  if (nameEnd === unusual) return unusual
+  const tagStart = behind(bytes, nameEnd + 1, tagKey)
+  const tagEnd = tagStart === unusual ? nameEnd : textEnd(bytes, tagStart)
+  const next = tagEnd === unusual ? unusual : lineEnd(bytes, tagEnd + 1)
+  if (next === unusual || next - start > bodyLimit) return unusual
+  const row = rows.next()
+  if (!readId(rows, row, bytes, { start: idStart, end: idEnd })) {
+    rows.length = row
+    return unusual
+  }
+  rows.nameStart[row] = nameStart
+  rows.nameEnd[row] = nameEnd
+  rows.tagStart[row] = tagStart === unusual ? noTag : tagStart
+  rows.tagEnd[row] = tagStart === unusual ? noTag : tagEnd
+  portion.placeLast(start, next, line)
+  return next
+}
+
+/** Where a text goes on behind another one; in that, a space stands for one that may be left out. */
+function behind(bytes: Uint8Array, start: number, expected: Uint8Array): number {
+  let at = start
+  for (let index = 0; index < expected.length; index += 1) {
+    if (bytes[at] === expected[index]) at += 1
+    else if (expected[index] !== space) return unusual
+  }
+  return at
+}
+
+function digitsEnd(bytes: Uint8Array, start: number): number {
+  let at = bytes[start] === minus ? start + 1 : start
+  while (isDigit(bytes[at] ?? 0)) at += 1
+  return at
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39
+}
+
+/** Where a string ends that has no escapes and no control characters, at its quote. */
+function textEnd(bytes: Uint8Array, start: number): number {
+  for (let at = start; ; at += 1) {
+    const byte = bytes[at] ?? 0
+    if (byte === quote) return at
+    if (byte < space || byte === backslash) return unusual
+  }
+}
+
+/** Where the next line begins behind the closing brace of an object. */
+function lineEnd(bytes: Uint8Array, start: number): number {
+  if (bytes[start] !== closingBrace) return unusual
+  const at = bytes[start + 1] === carriageReturn ? start + 2 : start + 1
+  return bytes[at] === lineFeed ? at + 1 : unusual
+}
+
+const unusual = -1
+const [lineFeed, carriageReturn, space, quote, minus, backslash, closingBrace] = [0x0a, 0x0d, 0x20, 0x22, 0x2d, 0x5c, 0x7d]
+const [idKey, nameKey, tagKey] = ['{"id": ', ', "name": "', ', "tag": "'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer] // as many as there are texts
