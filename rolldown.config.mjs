@@ -1,6 +1,6 @@
 // What a `create` needs is one file, because each file more costs a start 0.4 ms. What only some runs need stays apart.
 const eager =
-  /\/src\/(?!stores\/(sqlite|remote)|service|commands\/(serve|tokens|openapi|auth|stores|config|doctor)|access\/(certificates|proxy|token-command|token-status)|output\/(table|trace)|prompts|help-environment|file-lock|nearest|doctor|settings\/(key|replace|saved-value|schema))|\/package\.json$|\/node_modules\/(commander|zod)\//
+  /\/src\/(?!stores\/(sqlite|remote)|service|bulk\/(?!format-names)|plant-rows|plant-order|commands\/(import|serve|tokens|openapi|auth|stores|config|doctor)|access\/(certificates|proxy|token-command|token-status)|output\/(table|trace)|prompts|help-environment|file-lock|nearest|doctor|settings\/(key|replace|saved-value|schema))|\/package\.json$|\/node_modules\/(commander|zod)\//
 
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own
 // (2 ms), and conf asks for a place for settings that it is given anyway (and fails where a user has no home).
@@ -28,7 +28,7 @@ export default {
     codeSplitting: {
       groups: [
         { name: 'core', test: eager, priority: 2 },
-        { name: 'sqlite', test: /\/src\/stores\/sqlite(?!\/inspect)/, priority: 1 },
+        { name: 'sqlite', test: /\/src\/stores\/sqlite(?!\/(inspect|bulk|changeset))/, priority: 1 },
         { name: 'remote', test: /\/src\/stores\/remote(?!\/(proxy|check-token))/ },
       ],
     },

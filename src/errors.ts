@@ -24,6 +24,8 @@ const kinds = {
   unusable: { error: 502, exitCode: 5 },
   /** a remote store got the plant and did not answer */
   unanswered: { error: 504, exitCode: 5 },
+  /** an import in which some plants were refused */
+  incomplete: { error: 422, exitCode: 6 },
   /** a mistake in this program */
   defect: { error: 500, exitCode: 70 },
   /** the answer could not be written */

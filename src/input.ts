@@ -27,10 +27,7 @@ export async function readText(path: string, io: Io): Promise<string> {
   } catch (error) {
     const code = systemCode(error)
     if (code === undefined || code.startsWith('ERR_')) throw error
-    throw new PlantsError('malformed', `Could not read ${source}: ${reasonOf(code)}`, {
-      hint: 'Give a file that holds one plant as JSON',
-      cause: error,
-    })
+    throw unreadable(source, error, 'Give a file that holds one plant as JSON')
   }
 }
 
@@ -54,20 +51,23 @@ export function readTextFile(path: string, hint: string): string {
     const counted = upTo(longestText, () => new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint }))
     return Buffer.concat(Array.from(chunksOf(path), counted)).toString()
   } catch (error) {
-    const code = systemCode(error)
-    if (code === undefined) throw error
-    throw new PlantsError('malformed', `Could not read ${path}: ${reasonOf(code)}`, { hint, cause: error })
+    throw systemCode(error) === undefined ? error : unreadable(path, error, hint)
   }
+}
+
+/** The error for an input that the system does not let be read. */
+export function unreadable(source: string, cause: unknown, hint: string): PlantsError {
+  return new PlantsError('malformed', `Could not read ${source}: ${reasonOf(systemCode(cause) ?? '')}`, { hint, cause })
 }
 
 /** bytes of a file that a flag has named; a device may have no end */
 const longestText = 16 * 1_048_576
 
 function reasonOf(code: string): string {
-  return unreadable[code] ?? `the system says ${code}`
+  return reasons[code] ?? `the system says ${code}`
 }
 
-const unreadable: Record<string, string> = {
+const reasons: Record<string, string> = {
   ENOENT: 'there is no such file',
   ENOTDIR: 'there is no such file',
   EISDIR: 'it is a folder',

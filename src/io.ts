@@ -19,6 +19,8 @@ export interface Io {
   dataFolder(): Promise<string>
   /** The absolute path of the system's place for this user's settings. */
   configFolder(): Promise<string>
+  /** The absolute path of the system's place for what this user has begun and not finished. */
+  stateFolder(): Promise<string>
   /** Whether files of the user with this id are as good as this user's own: it is this user, root, or whoever used `sudo`. */
   trusts(uid: number): boolean
   /** Texts, such as tokens, that are never shown on stderr. */
@@ -70,6 +72,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     resolvePath,
     dataFolder: () => folderOf('data'),
     configFolder: () => folderOf('config'),
+    stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // which is XDG_STATE_HOME there, and elsewhere for logs alone
     trusts,
     secrets: new Set(),
     argumentsAreExact,
@@ -110,12 +113,13 @@ function resolvePath(path: string): string {
   }
 }
 
-async function folderOf(kind: 'data' | 'config'): Promise<string> {
+async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(withoutHome)
   const folder = envPaths('plants', { suffix: '' })[kind]
   if (isAbsolute(folder)) return folder
   const [what, hint] = {
     data: ['the store', 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'],
+    log: ['the journal of an import', 'Set HOME and XDG_STATE_HOME to absolute paths, or set PLANTS_STATE_DIR'],
     config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
   }[kind]
   throw new PlantsError('malformed', `There is no absolute path for ${what}, only ${folder}`, { hint })

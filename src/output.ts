@@ -56,6 +56,22 @@ async function warningOf(io: Io, text: string, { errors, colors }: Manner): Prom
   return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(visible(text))}\n`, io)
 }
 
+/** A record that was refused, and where it stands. */
+export interface Refusal {
+  error: number
+  message: string
+  file: string
+  line: number
+}
+
+/** Tells which records were refused. */
+export async function writeRefusals(io: Io, refusals: readonly Refusal[], { errors, colors }: Manner): Promise<void> {
+  const style = await styleFor(colors(io.stderr))
+  const sentence = ({ file, line, message }: Refusal) => `${style.bad('plants:')} ${visible(`${file}:${line}: ${message}`)}\n`
+  const lines = refusals.map((refusal) => (errors === 'json' ? jsonLine(refusal, io) : redact(sentence(refusal), io)))
+  await writeAside(io, lines.join(''))
+}
+
 /** Tells what failed and what to do next; one line of JSON when that was asked for. Throws the reason of a signal that comes meanwhile. */
 export async function writeError(io: Io, error: PlantsError, manner: Manner): Promise<void> {
   await writeAside(io, await errorText(io, error, manner))

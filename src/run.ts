@@ -12,6 +12,7 @@ const commands: Record<string, () => Promise<(program: Command, io: Io) => void>
   create: async () => (await import('./commands/create.js')).defineCreate,
   get: async () => (await import('./commands/get.js')).defineGet,
   list: async () => (await import('./commands/list.js')).defineList,
+  import: async () => (await import('./commands/import.js')).defineImport,
   delete: async () => (await import('./commands/delete.js')).defineDelete,
   serve: async () => (await import('./commands/serve.js')).defineServe,
   tokens: async () => (await import('./commands/tokens.js')).defineTokens,

@@ -9,6 +9,8 @@ export interface Format {
    * @returns where the first record begins that is not whole: the end of the range when all are, and always where `isLast`
    */
   read(portion: Portion, range: { start: number; end: number }, isLast: boolean): number
+  /** what records of this input stand behind, once the first of them was read: the names of columns */
+  readonly header?: Uint8Array | undefined
   /** What it takes to go on from here with a format made afresh. */
   save(): FormatState
   restore(state: FormatState): void

@@ -3,6 +3,8 @@ import { PlantsError } from '../errors.js'
 import {
   type Access,
   type Address,
+  type BulkStore,
+  type CheckpointStore,
   type FileAddress,
   type FileReport,
   longestSocketPath,
@@ -118,6 +120,29 @@ export async function openExistingStore(address: Address, options: OpenOptions):
   return SqliteStore.openExisting(readable(address), options)
 }
 
+/** A store to create many plants in. */
+export interface ManyStore {
+  store: BulkStore
+  /** keeps the positions of imports, where the store does */
+  checkpoints: CheckpointStore | undefined
+  /** creates at once what the store has only taken in so far */
+  commit?(): Promise<void>
+}
+
+/**
+ * Opens a store to create many plants in it.
+ *
+ * @param staging takes plants in, and creates none of them before `commit`, or ever
+ */
+export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
+  if (staging) throw new Error('not yet')
+  if (address.kind === 'file') {
+    const store = await openFile(address, options)
+    return { store, checkpoints: store }
+  }
+  throw new Error('not yet')
+}
+
 /** Opens a store to put a service in front of it, or to manage who may use that. */
 export function openStoreWithTokens(address: Address, options: OpenOptions): Promise<ServedStore> {
   return openFile(readable(address), options)
@@ -131,7 +156,7 @@ function readable(address: Address): FileAddress {
   })
 }
 
-async function openFile(address: FileAddress, options: OpenOptions): Promise<ReadableStore & ServedStore> {
+async function openFile(address: FileAddress, options: OpenOptions): Promise<ReadableStore & ServedStore & CheckpointStore> {
   const { SqliteStore } = await import('./sqlite.js')
   return SqliteStore.open(address, options)
 }

@@ -1,6 +1,6 @@
 import { PlantsError } from '../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
-import { BulkInsert } from './sqlite/bulk.js'
+import type { BulkInsert } from './sqlite/bulk.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
 import { fileHasContent, identityOf, isFrozen, makeFile, openToRead, openToWrite, realPathOf, secure, stampOf } from './sqlite/file.js'
@@ -132,6 +132,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   async #prepareForMany(): Promise<BulkInsert> {
     const { clock } = this.#options
     await this.#read(() => this.#db.exec('PRAGMA cache_size=-16384; PRAGMA wal_autocheckpoint=4000'))
+    const { BulkInsert } = await import('./sqlite/bulk.js')
     return new BulkInsert({ db: this.#db, prepare: (sql) => this.#prepare(sql), now: () => clock.now() })
   }
 
@@ -146,6 +147,10 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
       const row = this.#prepare('SELECT state FROM imports WHERE id = ?').get(id)
       return row && (row as { state: string }).state // of a STRICT table
     })
+  }
+
+  keepCheckpoint(checkpoint: Checkpoint): Promise<void> {
+    return this.#writer.write(() => this.#keep(checkpoint))
   }
 
   removeCheckpoint(id: string): Promise<void> {

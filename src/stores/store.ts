@@ -107,6 +107,7 @@ export interface Checkpoint {
 /** A store that keeps the positions of imports beside the plants that they have created. */
 export interface CheckpointStore extends BulkStore {
   findCheckpoint(id: string): Promise<string | undefined>
+  keepCheckpoint(checkpoint: Checkpoint): Promise<void>
   removeCheckpoint(id: string): Promise<void>
 }
 
@@ -165,6 +166,9 @@ export interface OpenOptions {
   clock: Clock
   /** creates that share a commit at most; 1000 when not given */
   batchLimit?: number
+  /** requests in flight to a service at most, and sent to it in a second */
+  concurrency?: number | undefined
+  rate?: number | undefined
   /** told how many creates a commit held */
   onCommit?(count: number): void
   /** what a remote store takes besides */

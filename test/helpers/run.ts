@@ -53,6 +53,7 @@ function ioOf(
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
     dataFolder: async () => '/nonexistent/data',
     configFolder: async () => '/nonexistent/config',
+    stateFolder: async () => '/nonexistent/state',
     signal,
     trusts: (uid) => uid === process.getuid?.() || uid === 0,
     secrets: new Set(),

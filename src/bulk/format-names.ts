@@ -1,0 +1,3 @@
+/** The formats that plants are imported from. */
+export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
+export type FormatName = (typeof formatNames)[number]

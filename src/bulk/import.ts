@@ -1,0 +1,277 @@
+import { PlantsError } from '../errors.js'
+import type { Io } from '../io.js'
+import { orderById } from '../plant-order.js'
+import { type BulkStore, type CheckpointStore, type CreateManyOptions, Outcome } from '../stores/store.js'
+import type { FormatName } from './format-names.js'
+import { makeFormat } from './formats.js'
+import { type FieldRules, Intake } from './intake.js'
+import type { Journal } from './journal.js'
+import type { Portion } from './portion.js'
+import { type Position, packOutcomes, packRefusals, unpackOutcomes, unpackRefusals } from './position.js'
+import type { Glimpse } from './progress.js'
+import { Reader, RunningHash } from './reader.js'
+import { recognise } from './recognise.js'
+import { type Refused, refusedOf } from './refused.js'
+import type { Rejects } from './rejects.js'
+import { openSource } from './source.js'
+import { countDone, countFields, countRefused, emptyTally, settledIn, type Tally } from './tally.js'
+
+/** What an import is to do. */
+export interface ImportPlan {
+  inputs: Input[]
+  /** recognised by content where it is not given */
+  format: FormatName | undefined
+  rules: FieldRules
+  ifExists: CreateManyOptions['ifExists']
+  /** how many may be refused before it stops; with 1 it stops before the first of them, and goes on there */
+  maxErrors: number
+}
+
+export interface Input {
+  /** absolute, or "-" for stdin */
+  path: string
+  /** what people call it */
+  name: string
+}
+
+/** What an import works with. */
+export interface ImportTools {
+  store: BulkStore
+  /** keeps the positions of the journal, where the store does */
+  checkpoints: CheckpointStore | undefined
+  journal: Journal | undefined
+  /** what the keys for a service begin with */
+  key: string
+  rejects: Rejects | undefined
+  io: Io
+  /** ends it: nothing new is begun */
+  stop: AbortSignal
+  /** is told what was refused, in the order of the input */
+  tellRefused(refused: Refused[], input: Input): Promise<void>
+  /** is told that it has come further */
+  tellProgress(portion: Portion): void
+}
+
+/** Reads plants from inputs and creates them in a store, portion by portion. */
+export class Import {
+  readonly #plan: ImportPlan
+  readonly #tools: ImportTools
+  readonly #hash = new RunningHash()
+  readonly #start: Position | undefined
+  readonly tally: Tally
+  /** refused in this run */
+  refused = 0
+  /** whether all inputs were read to their end */
+  isDone = false
+  /** unpacked bytes of the inputs before this one, and of this one before the portion */
+  bytes = { before: 0, here: 0 }
+  /** bytes of all inputs, where that is known */
+  #total: number | undefined
+  #input = 0
+  #format: FormatName = 'ndjson'
+  /** bytes that the next portion is to have */
+  #size = firstPortion
+  #header: Uint8Array | undefined
+  /** rows of the portion that may have been sent before it was known that they are on their way */
+  #sent = 0
+  #savedAt = 0
+
+  /** @param start where an earlier run stopped */
+  constructor(plan: ImportPlan, tools: ImportTools, start: Position | undefined) {
+    this.#plan = plan
+    this.#tools = tools
+    this.#start = start
+    this.tally = start?.tally ?? emptyTally()
+  }
+
+  /**
+   * Imports until the end, or until it is stopped.
+   *
+   * @throws {PlantsError} for an input that cannot be read, or is another than it was; and what the store throws
+   */
+  async run(): Promise<void> {
+    for (const [index, { path, name }] of this.#plan.inputs.entries()) {
+      this.#input = index
+      const source = await openSource(path, name, this.#tools.io)
+      try {
+        if (this.#plan.inputs.length === 1) this.#total = source.size
+        const reader = new Reader(source, this.#hash)
+        if (!(await this.#readInput(reader))) return
+        this.bytes = { before: this.bytes.before + reader.offset, here: 0 }
+      } finally {
+        source.close()
+      }
+    }
+    this.isDone = true
+  }
+
+  /** How far it is, with what is settled of a portion. */
+  glimpse(portion: Portion): Glimpse {
+    const settled = portion.outcomes.reduce((sum, outcome) => sum + (outcome === Outcome.pending ? 0 : 1), 0)
+    const here = this.bytes.here + (portion.rows.length > 0 ? (settled / portion.rows.length) * portion.bytes.length : 0)
+    const part = this.#total === undefined ? undefined : Math.min(1, (this.bytes.before + here) / this.#total)
+    return { done: settledIn(this.tally) + settled, refused: this.refused, part }
+  }
+
+  /** False when it was stopped before the end. */
+  async #readInput(reader: Reader): Promise<boolean> {
+    const start = this.#start
+    const { bytes, isLast } = await reader.head()
+    if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
+    const begun = start?.input === this.#input ? start : undefined
+    this.#format = begun?.format ?? this.#plan.format ?? recognise(bytes, isLast)
+    const intake = new Intake(this.#plan.rules)
+    const format = await makeFormat(this.#format, intake)
+    this.#header = format.header
+    reader.use(format, intake)
+    if (begun && !(await this.#goOn(reader, begun))) return false
+    while (!this.#tools.stop.aborted) {
+      const portion = await reader.next(this.#size, patience)
+      if (!portion) return true
+      this.#sent = 0
+      if (!(await this.#take(portion, reader))) return false
+    }
+    return false
+  }
+
+  /** Goes to where the run before stopped, and settles what was left of the portion there. */
+  async #goOn(reader: Reader, start: Position): Promise<boolean> {
+    const isThere = await reader.skipTo(start.offset)
+    if (start.reading) reader.restore(start.reading)
+    const portion = isThere && start.portion.length > 0 ? await reader.next(start.portion) : undefined
+    if (this.#hash.digest() !== start.hash) throw changed(reader.source.name)
+    if (!portion) return true
+    this.#sent = start.sent
+    return this.#take(portion, reader, start)
+  }
+
+  /** Creates the plants of a portion, and reports what became of them. False when the import ends there. */
+  async #take(read: Portion, reader: Reader, begun?: Position): Promise<boolean> {
+    const problem = this.#stopsAtRefusal ? read.problems[0] : undefined
+    const portion = problem ? reader.again(problem.start) : read
+    this.#prepare(portion, begun)
+    await this.#create(portion, reader)
+    const row = this.#stopsAtRefusal ? portion.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
+    if (row >= 0) return this.#stopBefore(row, portion, reader)
+    if (portion.outcomes.includes(Outcome.pending)) return false
+    await this.#report(portion, reader)
+    if (!problem) return this.refused < this.#plan.maxErrors
+    await this.#save(portion, reader)
+    await this.#tell([{ ...problem, isUnknown: false }], read.bytes)
+    return false
+  }
+
+  /** Ends before a row that the store refused, so that it can be mended and the import goes on with it. */
+  async #stopBefore(row: number, portion: Portion, reader: Reader): Promise<boolean> {
+    const [refused] = refusedOf(portion, this.#sent)
+    const { outcomes } = portion
+    const before = reader.again(portion.recordStart[row] ?? 0)
+    before.outcomes = outcomes.slice(0, row)
+    await this.#save(before, reader)
+    await this.#report(before, reader)
+    if (refused) await this.#tell([refused], portion.bytes)
+    return false
+  }
+
+  get #stopsAtRefusal(): boolean {
+    return this.#plan.maxErrors === 1
+  }
+
+  #prepare(portion: Portion, begun: Position | undefined): void {
+    if (this.#tools.checkpoints && !this.#stopsAtRefusal) portion.order = orderById(portion.rows)
+    // In no order, the more is sorted at once the better.
+    this.#size = this.#tools.checkpoints ? (portion.order ? unsortedPortion : sortedPortion) : servicePortion
+    portion.outcomes = new Uint8Array(portion.rows.length)
+    if (!begun) return
+    if (!unpackOutcomes(portion, begun.outcomes)) throw changed(this.#plan.inputs[this.#input]?.name ?? '')
+    unpackRefusals(portion, begun.refusals)
+  }
+
+  #create(portion: Portion, reader: Reader): Promise<void> {
+    const { store, checkpoints, journal, key, stop } = this.#tools
+    const place = `${key}-${this.#input}-`
+    const save = () => JSON.stringify(this.#position(portion, reader))
+    return store.createMany(portion, {
+      ...{ ifExists: this.#plan.ifExists, stopsAtRefusal: this.#stopsAtRefusal, stop },
+      checkpoint: journal && checkpoints && (() => ({ id: journal.id, state: save() })),
+      keyOf: (row) => `${place}${reader.offset + (portion.recordStart[row] ?? 0)}`,
+      beforeSend: async (row) => {
+        if (row < this.#sent) return
+        this.#sent = row + rowsAhead
+        journal?.save(save())
+      },
+      onProgress: () => {
+        this.#tools.tellProgress(portion)
+        if (checkpoints || !journal || this.#tools.io.now() - this.#savedAt < saveEvery) return
+        this.#savedAt = this.#tools.io.now()
+        journal.save(save())
+      },
+    })
+  }
+
+  /** Where it is, as the store and the rejects file are now. */
+  #position(portion: Portion, reader: Reader): Position {
+    return {
+      input: this.#input,
+      format: this.#format,
+      reading: reader.state,
+      offset: reader.offset,
+      portion: reader.extent,
+      hash: this.#hash.digest(),
+      tally: this.tally,
+      rejects: this.#tools.rejects?.lengths,
+      outcomes: packOutcomes(portion),
+      refusals: packRefusals(portion),
+      sent: this.#sent,
+    }
+  }
+
+  async #save(portion: Portion, reader: Reader): Promise<void> {
+    const { journal, checkpoints } = this.#tools
+    if (!journal) return
+    const state = JSON.stringify(this.#position(portion, reader))
+    if (checkpoints) await checkpoints.keepCheckpoint({ id: journal.id, state })
+    else journal.save(state)
+  }
+
+  async #report(portion: Portion, reader: Reader): Promise<void> {
+    countDone(this.tally, portion)
+    countFields(this.tally, portion.otherFields)
+    this.bytes.here = reader.offset + reader.extent.length
+    await this.#tell(refusedOf(portion, this.#sent), portion.bytes)
+  }
+
+  async #tell(refused: Refused[], bytes: Buffer): Promise<void> {
+    const { rejects, tellRefused } = this.#tools
+    const input = this.#plan.inputs[this.#input]
+    if (refused.length === 0 || !input) return
+    for (const { error, isUnknown } of refused) {
+      if (error) this.refused += 1
+      if (error && isUnknown) this.tally.unknown += 1
+      else if (error) countRefused(this.tally, error.error)
+    }
+    rejects?.add(refused, { bytes, name: input.name, header: this.#header })
+    await tellRefused(refused, input)
+  }
+}
+
+/** bytes of a portion: of the first, of others, of those whose ids are in no order, and for a service */
+const firstPortion = 262_144
+const sortedPortion = 4_194_304
+const unsortedPortion = 16_777_216
+const servicePortion = 1_048_576
+
+/** milliseconds to wait for more of an input that comes slowly */
+const patience = 100
+
+/** milliseconds between two times that the position is saved, where the store does not do it */
+const saveEvery = 500
+
+/** rows that are noted as sent before they are */
+const rowsAhead = 200
+
+function changed(name: string): PlantsError {
+  const hint =
+    'To begin again with what it is now, add --restart; plants that are there already are then refused, or skipped with --if-exists same'
+  return new PlantsError('malformed', `${name} was changed since its import was stopped`, { hint })
+}

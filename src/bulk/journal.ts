@@ -1,0 +1,172 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { PlantsError, systemCode } from '../errors.js'
+import { holdLock } from '../file-lock.js'
+import type { Io } from '../io.js'
+
+/** What an import must be like to be the same one. */
+export interface Binding {
+  /** the name of the store */
+  store: string
+  /** absolute paths, and "-" for stdin */
+  inputs: string[]
+  /** the flags that decide what becomes of a record */
+  flags: Record<string, string>
+}
+
+interface Saved extends Binding {
+  version: number
+  id: string
+  /** the position, where the store keeps none */
+  position?: string
+}
+
+/** The record of an import that has begun and is not done, in a file of its own. */
+export class Journal {
+  readonly path: string
+  readonly #saved: Saved
+  /** whether it was there already */
+  readonly isOld: boolean
+
+  private constructor(path: string, saved: Saved, isOld: boolean) {
+    this.path = path
+    this.#saved = saved
+    this.isOld = isOld
+  }
+
+  /**
+   * Opens the journal of an import, or begins one.
+   *
+   * @throws {PlantsError} `malformed` for one that belongs to another import, or is none
+   */
+  static open(path: string, binding: Binding): Journal {
+    const saved = read(path)
+    if (saved) checkBinding(path, saved, binding)
+    const journal = new Journal(path, saved ?? { ...binding, version, id: randomUUID() }, saved !== undefined)
+    if (!saved) journal.save(undefined)
+    return journal
+  }
+
+  /** Removes the journal at a place, and gives what it was of. */
+  static discard(path: string): (Binding & { id: string }) | undefined {
+    try {
+      return read(path)
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      return undefined // a broken one is what one begins again for
+    } finally {
+      rmSync(path, { force: true })
+    }
+  }
+
+  get id(): string {
+    return this.#saved.id
+  }
+
+  get position(): string | undefined {
+    return this.#saved.position
+  }
+
+  /** Writes the position, down to the disk, in place of the one before. */
+  save(position: string | undefined): void {
+    if (position !== undefined) this.#saved.position = position
+    const temporary = `${this.path}.tmp`
+    try {
+      writeDurably(temporary, `${JSON.stringify(this.#saved)}\n`)
+      renameSync(temporary, this.path)
+    } catch (error) {
+      throw unwritable(this.path, error)
+    }
+  }
+
+  remove(): void {
+    rmSync(this.path, { force: true })
+  }
+}
+
+const version = 1
+
+/** The usual place for the journal of an import; one for each store and inputs. */
+export function journalPath(folder: string, { store, inputs }: Binding): string {
+  const name = createHash('sha256')
+    .update(JSON.stringify([store, inputs]))
+    .digest('hex')
+    .slice(0, 16)
+  return join(folder, 'imports', `${name}.json`)
+}
+
+/** Runs an action while no other process can go on with the same journal. Throws `conflict` when one does. */
+export async function whileAlone<T>(path: string, io: Io, action: () => Promise<T>): Promise<T> {
+  let hasBegun = false
+  const lock = `${path}.lock`
+  try {
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    return await holdLock(lock, { timeout: 0, clock: io }, async () => {
+      hasBegun = true
+      try {
+        return await action()
+      } finally {
+        rmSync(lock, { force: true })
+      }
+    })
+  } catch (error) {
+    if (hasBegun) throw error
+    if (!(error instanceof PlantsError && error.retryable)) throw unwritable(path, error)
+    const hint = 'Wait for it. To import the same once more meanwhile, give another --journal'
+    throw new PlantsError('unavailable', 'Another plants is importing this into this store', { hint, retryable: true, cause: error })
+  }
+}
+
+function read(path: string): Saved | undefined {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined
+    throw systemCode(error) === undefined ? error : noJournal(path, `could not be read: ${systemCode(error)}`, error)
+  }
+  try {
+    const saved = JSON.parse(text)
+    if (typeof saved?.id === 'string' && typeof saved.version === 'number' && saved.version <= version) return saved
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  throw noJournal(path, 'is not the journal of an import, or one of a newer version')
+}
+
+function checkBinding(path: string, saved: Saved, binding: Binding): void {
+  const all = ({ store, inputs, flags }: Binding) => Object.entries({ store, inputs: inputs.join(' '), ...flags })
+  const other = all(binding).find(([name, value]) => new Map(all(saved)).get(name) !== value)
+  const missing = all(saved).find(([name]) => !new Map(all(binding)).has(name))
+  const [name] = other ?? missing ?? []
+  if (name === undefined) return
+  const was = new Map(all(saved)).get(name)
+  const hint = 'Give the same flags as then, or begin again with --restart'
+  throw new PlantsError('malformed', `This import was begun with ${was === undefined ? `no ${name}` : `${name} ${was}`} (${path})`, {
+    hint,
+  })
+}
+
+function noJournal(path: string, why: string, cause?: unknown): PlantsError {
+  return new PlantsError('malformed', `The journal ${path} ${why}`, {
+    hint: 'Choose another file with --journal, or begin again with --restart',
+    cause,
+  })
+}
+
+function unwritable(path: string, cause: unknown): unknown {
+  if (cause instanceof PlantsError || systemCode(cause) === undefined) return cause
+  const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
+  return new PlantsError('unwritable', `The journal ${path} could not be written: ${systemCode(cause)}`, { hint, cause })
+}
+
+function writeDurably(path: string, text: string): void {
+  const fd = openSync(path, 'w', 0o600)
+  try {
+    writeSync(fd, text)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}

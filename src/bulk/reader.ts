@@ -1,0 +1,162 @@
+import { createHash, type Hash } from 'node:crypto'
+import type { Format, FormatState } from './format.js'
+import type { Intake } from './intake.js'
+import { Portion } from './portion.js'
+import type { Source } from './source.js'
+
+/** How much of an input a portion is: bytes, and whether the input ended behind them. */
+export interface Extent {
+  length: number
+  isLast: boolean
+}
+
+/** What it takes to read on from a place. */
+export interface ReadingState {
+  format: FormatState
+  nextId: string | undefined
+}
+
+/** The SHA-256 of all that was read, as a text at any moment. */
+export class RunningHash {
+  #hash: Hash = createHash('sha256')
+  #before: Hash = this.#hash
+
+  add(bytes: Uint8Array): void {
+    this.#before = this.#hash.copy()
+    this.#hash.update(bytes)
+  }
+
+  /** Takes back what was added last. */
+  undo(): void {
+    this.#hash = this.#before.copy()
+  }
+
+  digest(): string {
+    return this.#hash.copy().digest('base64url')
+  }
+}
+
+/** Reads one input portion by portion. Only the last portion is valid: its bytes are read over. */
+export class Reader {
+  readonly source: Source
+  readonly #hash: RunningHash
+  #way: { format: Format; intake: Intake } | undefined
+  #buffer = Buffer.alloc(0)
+  #filled = 0
+  #isAtEnd = false
+  /** unpacked bytes of the input before the portion that was read last */
+  offset = 0
+  /** of the portion that was read last */
+  extent: Extent = { length: 0, isLast: false }
+  /** before the portion that was read last */
+  state: ReadingState | undefined
+
+  constructor(source: Source, hash: RunningHash) {
+    this.source = source
+    this.#hash = hash
+  }
+
+  /** Looks at the first bytes, up to 64 KiB, without a byte order mark; they are part of the first portion. */
+  async head(): Promise<{ bytes: Buffer; isLast: boolean }> {
+    await this.#fill(longestHead)
+    if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) this.#pass(3)
+    return { bytes: this.#buffer.subarray(0, this.#filled), isLast: this.#isAtEnd }
+  }
+
+  /** What reads the records from here on. */
+  use(format: Format, intake: Intake): void {
+    this.#way = { format, intake }
+  }
+
+  /** Goes on to a place, past what was portions before. False when the input is shorter. */
+  async skipTo(offset: number): Promise<boolean> {
+    this.finish()
+    while (this.offset < offset) {
+      await this.#fill(Math.min(offset - this.offset, longestSkip))
+      if (this.#filled === 0) return false
+      this.#pass(Math.min(offset - this.offset, this.#filled))
+    }
+    return true
+  }
+
+  /**
+   * Reads the next portion, and hashes it.
+   *
+   * @param size bytes that it is to have, about; or exactly how much it was when it was read before
+   * @param patience milliseconds to wait for more when there is something
+   * @returns nothing at the end of the input, or when that comes before the extent does
+   */
+  async next(size: number | Extent, patience?: number): Promise<Portion | undefined> {
+    this.finish()
+    const known = typeof size === 'number' ? undefined : size
+    for (let wanted = known?.length ?? Number(size); ; wanted = this.#filled + longestSkip) {
+      await this.#fill(wanted, patience)
+      const length = known?.length ?? this.#filled
+      if (this.#filled < length || this.#filled === 0) return undefined
+      this.state = this.#save()
+      const portion = this.#read({ length, isLast: known?.isLast ?? this.#isAtEnd })
+      if (this.extent.length > 0) return portion
+      this.#hash.undo()
+    }
+  }
+
+  /** Reads the portion again, only up to a record in it. */
+  again(length: number): Portion {
+    this.#hash.undo()
+    if (this.state) this.restore(this.state)
+    return this.#read({ length, isLast: false })
+  }
+
+  /** Goes on as it was when a state was saved. */
+  restore({ format, nextId }: ReadingState): void {
+    this.#way?.format.restore(format)
+    if (this.#way) this.#way.intake.nextId = nextId === undefined ? undefined : BigInt(nextId)
+  }
+
+  /** Goes on behind the portion that was read last. */
+  finish(): void {
+    this.#drop(this.extent.length)
+  }
+
+  #read({ length: end, isLast }: Extent): Portion {
+    const portion = new Portion(this.#buffer.subarray(0, end))
+    const length = this.#way?.format.read(portion, { start: 0, end }, isLast) ?? 0
+    this.extent = { length, isLast }
+    this.#hash.add(portion.bytes.subarray(0, length))
+    return portion
+  }
+
+  #save(): ReadingState | undefined {
+    return this.#way && { format: this.#way.format.save(), nextId: this.#way.intake.nextId?.toString() }
+  }
+
+  #pass(length: number): void {
+    this.#hash.add(this.#buffer.subarray(0, length))
+    this.#drop(length)
+  }
+
+  #drop(length: number): void {
+    this.#buffer.copyWithin(0, length, this.#filled)
+    this.#filled -= length
+    this.offset += length
+    this.extent = { length: 0, isLast: false }
+  }
+
+  async #fill(wanted: number, patience?: number): Promise<void> {
+    if (this.#buffer.length < wanted) {
+      const larger = Buffer.allocUnsafeSlow(wanted + longestSkip)
+      this.#buffer.copy(larger, 0, 0, this.#filled)
+      this.#buffer = larger
+    }
+    while (this.#filled < wanted && !this.#isAtEnd) {
+      const count = await this.source.read(this.#buffer, this.#filled, this.#filled > 0 ? patience : undefined)
+      if (count === undefined) return
+      this.#isAtEnd = count === 0
+      this.#filled += count
+    }
+  }
+}
+
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
+const longestHead = 65_536
+const longestSkip = 1_048_576

@@ -1,0 +1,138 @@
+import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { PlantsError, systemCode } from '../errors.js'
+import { toJson } from '../json.js'
+import type { Refused } from './refused.js'
+
+/** bytes of a rejects file, and of the reasons beside it */
+export interface Lengths {
+  records: number
+  reasons: number
+}
+
+/**
+ * The records that were refused, exactly as they came, and beside them why, a line of JSON for each. What was written counts
+ * only where a position says so: a run that goes on cuts off what stands behind it.
+ */
+export class Rejects {
+  readonly path: string
+  readonly #records: Appended
+  readonly #reasons: Appended
+
+  /**
+   * Opens both files, and makes them where they are not there.
+   *
+   * @param path absolute
+   * @param lengths of those of a run that goes on
+   * @throws {PlantsError} `malformed` when they hold something else, or cannot be written
+   */
+  constructor(path: string, lengths: Lengths | undefined) {
+    this.path = path
+    this.#records = new Appended(path, lengths?.records)
+    this.#reasons = new Appended(`${path}.reasons`, lengths?.reasons)
+  }
+
+  get lengths(): Lengths {
+    return { records: this.#records.length, reasons: this.#reasons.length }
+  }
+
+  /**
+   * Writes records and why they were refused, down to the disk.
+   *
+   * @param from what they are ranges of, the name of the input, and what its records stand behind
+   * @throws {PlantsError} `unwritable`
+   */
+  add(refused: Refused[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
+    if (header && this.#records.length === 0) this.#records.add(header)
+    for (const { start, end, line, error } of refused) {
+      if (error) this.#records.breakLine()
+      this.#records.add(bytes.subarray(start, end))
+      if (error) this.#reasons.add(Buffer.from(`${toJson({ file: name, line, error: error.error, message: error.message })}\n`))
+    }
+    this.#records.flush()
+    this.#reasons.flush()
+  }
+
+  /** Removes them when nothing was refused. */
+  close(): void {
+    this.#records.close()
+    this.#reasons.close()
+  }
+}
+
+/** A file that is written from a place on. */
+class Appended {
+  readonly #path: string
+  readonly #fd: number
+  #waiting: Uint8Array[] = []
+  #isInLine = false
+  /** with what is still to be written */
+  length: number
+
+  constructor(path: string, length: number | undefined) {
+    this.#path = path
+    this.length = length ?? 0
+    try {
+      this.#fd = openSync(path, 'a+')
+    } catch (error) {
+      throw unwritable(path, error)
+    }
+    const { size } = fstatSync(this.#fd)
+    if (length === undefined ? size > 0 : size < length) {
+      closeSync(this.#fd)
+      throw length === undefined ? inUse(path) : changed(path)
+    }
+    ftruncateSync(this.#fd, this.length)
+  }
+
+  add(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    this.#waiting.push(Buffer.from(bytes)) // a copy: a portion is read over
+    this.length += bytes.length
+    this.#isInLine = bytes.at(-1) !== lineFeed
+  }
+
+  breakLine(): void {
+    if (this.#isInLine) this.add(Buffer.of(lineFeed))
+  }
+
+  flush(): void {
+    if (this.#waiting.length === 0) return
+    try {
+      const bytes = Buffer.concat(this.#waiting)
+      for (let at = 0; at < bytes.length; ) at += writeSync(this.#fd, bytes, at)
+      fdatasyncSync(this.#fd)
+      this.#waiting = []
+    } catch (error) {
+      throw unwritable(this.#path, error)
+    }
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+    if (this.length === 0) unlinkSync(this.#path)
+  }
+}
+
+const lineFeed = 0x0a
+
+function unwritable(path: string, cause: unknown): unknown {
+  const code = systemCode(cause)
+  if (code === undefined) return cause
+  const why =
+    { ENOSPC: 'no space left', ENOENT: 'there is no such folder', EACCES: 'permission denied', EISDIR: 'it is a folder' }[code] ?? code
+  return new PlantsError('unwritable', `The refused plants could not be written to ${path}: ${why}`, {
+    hint: 'Choose another file with --rejects, or make room',
+    cause,
+  })
+}
+
+function inUse(path: string): PlantsError {
+  return new PlantsError('malformed', `${path} is there already, and would be lost`, {
+    hint: 'Choose another file with --rejects, or remove it',
+  })
+}
+
+function changed(path: string): PlantsError {
+  const hint = 'Begin again with --restart, or put the file back'
+  return new PlantsError('malformed', `${path} is shorter than it was when the import stopped`, { hint })
+}

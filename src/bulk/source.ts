@@ -1,0 +1,131 @@
+import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
+import { systemCode } from '../errors.js'
+import { unreadable } from '../input.js'
+import type { Io } from '../io.js'
+import { isPacked, unpacked } from './unpack.js'
+
+/** An input: a file, or stdin. */
+export interface Source {
+  /** what people call it */
+  name: string
+  /** bytes that it has, where that is known */
+  size: number | undefined
+  /**
+   * Puts its next bytes into a buffer, behind `from`, as many as are there and fit.
+   *
+   * @param patience milliseconds to wait for them
+   * @returns how many: none at its end; undefined when none came in time
+   */
+  read(into: Buffer, from: number, patience?: number): Promise<number | undefined>
+  close(): void
+}
+
+/**
+ * Opens an input, and unpacks it where it is packed.
+ *
+ * @param path absolute, or "-" for stdin
+ * @param name what people call it
+ * @throws {PlantsError} `malformed` for what cannot be read
+ */
+export async function openSource(path: string, name: string, io: Io): Promise<Source> {
+  if (path === '-') return new StreamSource(name, await unpacked(io.stdin.chunks(), name))
+  try {
+    return await openFile(path, name)
+  } catch (error) {
+    throw explained(error, name)
+  }
+}
+
+async function openFile(path: string, name: string): Promise<Source> {
+  const fd = openSync(path, 'r')
+  const stats = fstatSync(fd)
+  const head = Buffer.alloc(4)
+  const isPlain =
+    !stats.isFIFO() && !stats.isSocket() && !stats.isCharacterDevice() && !isPacked(head.subarray(0, readSync(fd, head, 0, 4, 0)))
+  if (isPlain) return new FileSource(name, stats.size, fd)
+  const stream = createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 })
+  return new StreamSource(name, await unpacked(stream, name), () => stream.destroy())
+}
+
+function explained(error: unknown, name: string): unknown {
+  return systemCode(error)?.startsWith('E') && !systemCode(error)?.startsWith('ERR_')
+    ? unreadable(name, error, 'Give files that hold plants, or "-" for stdin')
+    : error
+}
+
+/** A file with a size, read with plain system calls. */
+class FileSource implements Source {
+  readonly name: string
+  readonly size: number
+  readonly #fd: number
+
+  constructor(name: string, size: number, fd: number) {
+    this.name = name
+    this.size = size
+    this.#fd = fd
+  }
+
+  async read(into: Buffer, from: number): Promise<number> {
+    try {
+      return readSync(this.#fd, into, from, into.length - from, null)
+    } catch (error) {
+      throw explained(error, this.name)
+    }
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+  }
+}
+
+/** Something that comes in pieces. */
+class StreamSource implements Source {
+  readonly name: string
+  readonly size = undefined
+  readonly #pieces: AsyncIterator<Uint8Array>
+  readonly #end: () => void
+  #rest: Uint8Array = new Uint8Array()
+  #next: Promise<IteratorResult<Uint8Array>> | undefined
+
+  constructor(name: string, pieces: AsyncIterable<Uint8Array>, end: () => void = () => undefined) {
+    this.name = name
+    this.#pieces = pieces[Symbol.asyncIterator]()
+    this.#end = end
+  }
+
+  async read(into: Buffer, from: number, patience?: number): Promise<number | undefined> {
+    while (this.#rest.length === 0) {
+      const result = await this.#piece(patience)
+      if (result === undefined) return undefined
+      if (result.done) return 0
+      this.#rest = result.value
+    }
+    const taken = this.#rest.subarray(0, into.length - from)
+    into.set(taken, from)
+    this.#rest = this.#rest.subarray(taken.length)
+    return taken.length
+  }
+
+  close(): void {
+    this.#end()
+  }
+
+  /** The next piece, if it comes in time; otherwise it is there for the next call. */
+  async #piece(patience: number | undefined): Promise<IteratorResult<Uint8Array> | undefined> {
+    this.#next ??= this.#pieces.next()
+    this.#next.catch(() => undefined) // who waits for it is told
+    const result = await (patience === undefined ? this.#next : inTime(this.#next, patience)).catch((error: unknown) => {
+      throw explained(error, this.name)
+    })
+    if (result !== undefined) this.#next = undefined
+    return result
+  }
+}
+
+function inTime<T>(promise: Promise<T>, milliseconds: number): Promise<T | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(resolve, milliseconds, undefined)
+  })
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+}

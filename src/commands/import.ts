@@ -1,0 +1,141 @@
+import type { Command } from 'commander'
+import { formatNames } from '../bulk/format-names.js'
+import type { ImportOrder } from '../bulk/run-import.js'
+import { PlantsError } from '../errors.js'
+import { type GlobalFlags, parseChoice, parseCount, parseId, parseText } from '../flags.js'
+import type { Io } from '../io.js'
+import { shorten } from '../plant.js'
+import type { Settings } from '../settings/preferences.js'
+import { resolveSettings } from '../settings.js'
+import { existsPolicies } from '../stores/store.js'
+
+interface ImportFlags extends GlobalFlags {
+  format?: string
+  map?: string
+  idFrom?: string
+  onError?: string
+  maxErrors?: string
+  rejects?: string
+  ifExists?: string
+  check?: boolean
+  atomic?: boolean
+  /** false after `--no-journal` */
+  journal?: string | false
+  restart?: boolean
+  concurrency?: string
+  rate?: string
+}
+
+export function defineImport(program: Command, io: Io): void {
+  program
+    .command('import')
+    .summary('create many plants')
+    .description(
+      'Create the plants in files, or on stdin: JSON, one a line or not, or CSV. It can be stopped at any moment, and the same command goes on.',
+    )
+    .argument('[files...]', 'files, and "-" for stdin; .gz and .zst too')
+    .option('--format <name>', 'ndjson, json, csv or tsv; by default what the content looks like')
+    .option('--map <fields>', 'which fields are the id, the name and the tag: name=CommonName,tag=Family')
+    .option('--id-from <int64>', 'number the plants that have no id, from this one on')
+    .option('--if-exists <what>', 'of an id that is taken: error (by default), skip, or same, which skips equal plants')
+    .option('--on-error <what>', 'of a plant that is refused: continue (by default), or stop before it')
+    .option('--max-errors <count>', 'stop soon after so many were refused')
+    .option('--rejects <path>', 'write the refused records to this file, as they came, and why beside it, to PATH.reasons')
+    .option('--check', 'create nothing, only tell what would be refused')
+    .option('--atomic', 'create all or none')
+    .option('--journal <path>', 'keep here where the import is; by default in your state directory, for files')
+    .option('--no-journal', 'do not: an import that is stopped begins again')
+    .option('--restart', 'begin again, although it was stopped in the middle')
+    .option('--concurrency <count>', 'requests in flight at most, to a service; by default 256')
+    .option('--rate <count>', 'requests a second at most, to a service')
+    .addHelpText('after', examples)
+    .action((files: string[], _, command: Command) => importPlants(files, command.optsWithGlobals<ImportFlags>(), io))
+}
+
+const examples = `
+Examples:
+  plants import plants.ndjson
+  plants import list.csv --map name=CommonName,tag=Family --id-from 1
+  plants import plants.ndjson --rejects refused.ndjson --if-exists same
+  plants export | plants import --store ./copy.db
+`
+
+async function importPlants(files: string[], flags: ImportFlags, io: Io): Promise<void> {
+  const settings = await resolveSettings(flags, io)
+  const order = readOrder(files, flags, settings, io)
+  const { runImport } = await import('../bulk/run-import.js')
+  await runImport(order, settings, io)
+}
+
+function readOrder(files: string[], flags: ImportFlags, settings: Settings, io: Io): ImportOrder {
+  const path = (flag: string, text: string | undefined) => (text === undefined ? undefined : io.resolvePath(parseText(flag, text)))
+  const count = (flag: string, text: string | undefined) => (text === undefined ? undefined : parseCount(flag, text))
+  refuseTogether(flags)
+  refuseForService(flags, settings)
+  return {
+    plan: {
+      inputs: inputsOf(files, io),
+      format: flags.format === undefined ? undefined : parseChoice('--format', flags.format, formatNames),
+      rules: { map: parseMap(flags.map), idFrom: flags.idFrom === undefined ? undefined : parseId('--id-from', flags.idFrom) },
+      ifExists: parseChoice('--if-exists', flags.ifExists ?? 'error', existsPolicies),
+      maxErrors: maxErrorsOf(flags),
+    },
+    rejects: path('--rejects', flags.rejects),
+    journal: flags.journal === false ? false : path('--journal', flags.journal),
+    isRestart: flags.restart === true,
+    staging: flags.check ? 'check' : flags.atomic ? 'atomic' : undefined,
+    concurrency: count('--concurrency', flags.concurrency),
+    rate: count('--rate', flags.rate?.replace(/\/s$/, '')),
+  }
+}
+
+function inputsOf(files: string[], io: Io): ImportOrder['plan']['inputs'] {
+  if (files.length === 0 && !io.stdin.isPiped)
+    throw new PlantsError('malformed', 'import needs a file, or plants on stdin', { hint: 'For example: plants import plants.ndjson' })
+  const names = files.length === 0 ? ['-'] : files
+  if (names.filter((name) => name === '-').length > 1)
+    throw new PlantsError('malformed', 'Stdin can be read only once', { hint: 'Give "-" once' })
+  return names.map((name) => (name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name }))
+}
+
+function maxErrorsOf({ onError, maxErrors }: ImportFlags): number {
+  const isStopping = onError !== undefined && parseChoice('--on-error', onError, ['continue', 'stop']) === 'stop'
+  return isStopping ? 1 : maxErrors === undefined ? Infinity : Math.max(2, parseCount('--max-errors', maxErrors))
+}
+
+/** `name=CommonName,tag=Family` */
+function parseMap(text: string | undefined): ImportOrder['plan']['rules']['map'] {
+  if (text === undefined) return {}
+  const entries = text.split(',').map((part) => /^\s*(id|name|tag)\s*=\s*(.*\S)\s*$/s.exec(part) ?? [])
+  const fields = entries.map(([, field]) => field)
+  if (fields.includes(undefined) || new Set(fields).size < fields.length)
+    throw new PlantsError(
+      'malformed',
+      `--map must name a field of the input for id, name or tag, but was ${JSON.stringify(shorten(text))}`,
+      {
+        hint: 'For example: --map name=CommonName,tag=Family',
+      },
+    )
+  return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
+}
+
+function refuseTogether(flags: ImportFlags): void {
+  const given: [string, boolean][] = [
+    ['--check', flags.check === true],
+    ['--atomic', flags.atomic === true],
+    ['--restart', flags.restart === true],
+  ]
+  const names = given.flatMap(([name, isGiven]) => (isGiven ? name : []))
+  if (names.length > 1 && names[0] !== undefined)
+    throw new PlantsError('malformed', `${names[0]} and ${names[1]} do not go together`, { hint: `Leave out one of them` })
+}
+
+/** What takes a look at what a store holds, which a service does not let one have. */
+function refuseForService({ ifExists, atomic }: ImportFlags, { store }: Settings): void {
+  if (store.kind !== 'remote') return
+  const flag = ifExists === 'same' ? '--if-exists same' : atomic ? '--atomic' : undefined
+  if (flag === undefined) return
+  const hint =
+    flag === '--atomic' ? 'Leave it out: an import goes on where it stopped' : 'Use --if-exists skip, or do this where its file is'
+  throw new PlantsError('malformed', `${flag} is not for ${store.name}: its service can create plants, but not show or undo them`, { hint })
+}
