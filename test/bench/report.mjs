@@ -1,7 +1,4 @@
-import { spawnSync } from 'node:child_process'
-import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
+import { median, print, printColumns, textOf } from './figures.mjs'
 import { peers } from './peers.mjs'
 
 const columns = [
@@ -24,15 +21,6 @@ const bars = [
   { what: 'x the p99 of echo', bar: 'below 10', of: ({ serve, echo }) => serve?.p99 / echo?.p99, isMet: (ratio) => ratio < 10 },
 ]
 
-/** Where this ran: the runtime, and the disk under the folder, whose fsync is what a commit costs. */
-export function printMachine(folder, how) {
-  const { versions, platform, arch } = process
-  print(`Node ${versions.node}, ${platform} ${arch}, ${availableParallelism()} processors, without NODE_EXTRA_CA_CERTS`)
-  print(`64 connections, ${how}`)
-  const [median, slow] = fsyncTimes(join(folder, 'fsync'))
-  print(`${folder} is on ${fileSystemOf(folder)}; fsync after 4 KiB appended: median ${median.toFixed(2)} ms, p99 ${slow.toFixed(2)} ms\n`)
-}
-
 /** @param turns what `load` found in every turn, by the name of the peer */
 export function printTable(turns) {
   const all = mediansOf(turns)
@@ -40,9 +28,7 @@ export function printTable(turns) {
     peers[name].title,
     ...columns.map(({ of, digits = 2 }) => textOf(of(own, all), digits)),
   ])
-  const table = [['', ...columns.map(({ head }) => head)], ...rows]
-  const widths = table[0].map((_, index) => Math.max(...table.map((row) => row[index].length)))
-  for (const row of table) print(row.map((cell, index) => (index ? cell.padStart(widths[index]) : cell.padEnd(widths[0]))).join('  '))
+  printColumns([['', ...columns.map(({ head }) => head)], ...rows])
   print('The first two x are of requests/s, the others of p99. CPU us: what a request costs the server. load: how busy the')
   print('load generator was; near 100 it was the limit. others: what else took from the machine, 100 being one processor.')
   const isBusy = Object.values(all).some(({ others }) => others > 0.1)
@@ -76,38 +62,4 @@ function mediansOf(turns) {
       return [name, Object.fromEntries(Object.keys(figures).map((key) => [key, median(found.map((turn) => turn[key]))]))]
     }),
   )
-}
-
-function median(values) {
-  const sorted = values.toSorted((a, b) => a - b)
-  return sorted[Math.floor(sorted.length / 2)]
-}
-
-function fileSystemOf(folder) {
-  const { stdout } = spawnSync('df', ['--output=fstype,source', folder], { encoding: 'utf8' })
-  const [type, source] = stdout?.split('\n')[1]?.split(/\s+/) ?? ['an unknown file system', '']
-  return type === 'tmpfs' ? 'tmpfs, which is no disk' : `${type} ${source}`
-}
-
-/** The median and the 99th percentile in ms. */
-function fsyncTimes(path) {
-  const file = openSync(path, 'a')
-  const block = Buffer.alloc(4096)
-  const times = Array.from({ length: 200 }, () => {
-    const start = performance.now()
-    writeSync(file, block)
-    fsyncSync(file)
-    return performance.now() - start
-  })
-  closeSync(file)
-  const sorted = times.toSorted((a, b) => a - b)
-  return [sorted[100], sorted[198]]
-}
-
-function textOf(value, digits) {
-  return Number.isFinite(value) ? value.toFixed(digits) : '-'
-}
-
-function print(line) {
-  process.stdout.write(`${line}\n`)
 }

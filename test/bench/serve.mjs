@@ -5,13 +5,15 @@
 //   --million         what happens to memory over a million creates
 // The servers take turns, so that a machine that slows down slows all of them; the medians and their ratios count.
 import { randomBytes } from 'node:crypto'
-import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { killAll } from './children.mjs'
+import { printMachine } from './machine.mjs'
 import { install, listOf, peers } from './peers.mjs'
-import { printBars, printMachine, printMemory, printTable } from './report.mjs'
-import { countLines, killAll, load, start, tailOf } from './server.mjs'
+import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
+import { printBars, printMemory, printTable } from './report.mjs'
+import { countLines, load, start, tailOf } from './server.mjs'
 
 const { values: flags } = parseArgs({
   options: {
@@ -30,22 +32,14 @@ if (!(seconds > 0 && rounds > 0 && names.every((name) => Object.hasOwn(peers, na
   end(2, `--seconds and --rounds must be above 0, --peers some of ${Object.keys(peers).join()}`)
 }
 
-const folder = mkdtempSync(join(flags.folder, 'plants-bench-'))
-process.once('exit', () => {
-  killAll()
-  rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
-})
-for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) process.once(signal, () => process.exit(code))
-
-// With NODE_EXTRA_CA_CERTS Node 20 reads certificates at every start; a home of its own keeps the user's settings out.
-const foreign = /^(NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_)/
-const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)))
-const env = { ...environment, HOME: folder, LOCALAPPDATA: folder, PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
+const folder = temporaryFolder(flags.folder, killAll)
+const environment = cleanEnvironment()
+const env = { ...environment, ...homeIn(folder), PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
 const stores = { serve: flags.store ?? join(folder, 'serve.db'), single: join(folder, 'single.db') }
 const used = new Set([...names, ...(flags.million ? ['serve'] : [])].filter((name) => name in stores))
 
 install(names, environment)
-printMachine(folder, `medians of ${rounds} rounds of ${seconds} s in turn`)
+printMachine(folder, `64 connections, medians of ${rounds} rounds of ${seconds} s in turn`)
 const expected = await countPlants()
 const turns = Object.fromEntries(names.map((name) => [name, []]))
 for (let round = 0; round < rounds; round += 1) {
@@ -82,9 +76,4 @@ async function countPlants() {
   const counts = {}
   for (const name of used) counts[name] = await countLines(listOf(stores[name]), env)
   return counts
-}
-
-function end(code, message) {
-  process.stderr.write(`${message}\n`)
-  process.exit(code)
 }

@@ -6,24 +6,18 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { track } from './children.mjs'
 
 const patience = 30_000 // ms, for a start and for a stop
-const children = new Set()
-
-/** Ends at once whatever still runs. */
-export function killAll() {
-  for (const child of children) child.kill('SIGKILL')
-}
 
 /** Starts a peer, with its stderr in a file of the folder; `stop` gives the exit code. */
-export async function start(peer, { folder, store, env }) {
+export async function start(peer, { folder, store, env, node = process.execPath }) {
   peer.prepare?.({ folder, env })
   const port = peer.package && (await freePort())
   const log = openSync(join(folder, 'server.log'), 'w')
-  const child = spawn(process.execPath, peer.args({ folder, store, port }), { env, stdio: ['ignore', 'pipe', log] })
+  const child = track(spawn(node, peer.args({ folder, store, port }), { env, stdio: ['ignore', 'pipe', log] }))
   closeSync(log)
-  children.add(child)
-  const exited = once(child, 'exit').then(() => children.delete(child))
+  const exited = once(child, 'exit')
   const url = await Promise.race([port ? answering(port) : announced(child), exited.then(() => undefined), late()])
   if (url === undefined) throw new Error(`${peer.title} did not start: ${tailOf(folder)}`)
   const stop = async () => {
@@ -42,15 +36,14 @@ export function tailOf(folder) {
 /** Runs the load generator; gives what it found, see there. What it could not find is not a number. */
 export async function load(orders, env) {
   const running = promisify(execFile)(process.execPath, [join(import.meta.dirname, 'load.mjs'), JSON.stringify(orders)], { env })
-  children.add(running.child)
-  const { stdout } = await running.finally(() => children.delete(running.child))
+  track(running.child)
+  const { stdout } = await running
   return JSON.parse(stdout, (_, value) => value ?? Number.NaN)
 }
 
 /** How many lines Node prints when it is started with these arguments. */
 export async function countLines(args, env) {
-  const child = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  children.add(child)
+  const child = track(spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'pipe'] }))
   const exited = once(child, 'close')
   let complaint = ''
   child.stderr.on('data', (chunk) => {
@@ -58,7 +51,7 @@ export async function countLines(args, env) {
   })
   let count = 0
   for await (const chunk of child.stdout) for (const byte of chunk) if (byte === 10) count += 1
-  const [code] = await exited.finally(() => children.delete(child))
+  const [code] = await exited
   if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${complaint}`)
   return count
 }

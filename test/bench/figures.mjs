@@ -1,0 +1,19 @@
+/** Prints rows of text, the first column to the left and the others to the right. */
+export function printColumns(rows) {
+  const widths = rows[0].map((_, index) => Math.max(...rows.map((row) => row[index].length)))
+  for (const row of rows) print(row.map((cell, index) => (index ? cell.padStart(widths[index]) : cell.padEnd(widths[0]))).join('  '))
+}
+
+export function median(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)]
+}
+
+/** What could not be measured is a dash. */
+export function textOf(value, digits) {
+  return Number.isFinite(value) ? value.toFixed(digits) : '-'
+}
+
+export function print(line) {
+  process.stdout.write(`${line}\n`)
+}
