@@ -19,7 +19,8 @@ export function temporaryFolder(parent, leave) {
     leave()
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   })
-  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) process.once(signal, () => process.exit(code))
+  // Not once: npm passes on the signal that came from the terminal already, and the second would end the removal.
+  for (const [signal, code] of Object.entries({ SIGINT: 130, SIGTERM: 143, SIGHUP: 129 })) process.on(signal, () => process.exit(code))
   return folder
 }
 
