@@ -1,7 +1,10 @@
 /** Prints rows of text, the first column to the left and the others to the right. */
 export function printColumns(rows) {
   const widths = rows[0].map((_, index) => Math.max(...rows.map((row) => row[index].length)))
-  for (const row of rows) print(row.map((cell, index) => (index ? cell.padStart(widths[index]) : cell.padEnd(widths[0]))).join('  '))
+  for (const row of rows) {
+    const cells = row.map((cell, index) => (index ? cell.padStart(widths[index]) : cell.padEnd(widths[0])))
+    print(cells.join('  ').trimEnd())
+  }
 }
 
 export function median(values) {
