@@ -25,6 +25,13 @@ test('the start is measured beside bare node, and what settings and tokens add t
   }
 })
 
+test('the import is measured in parts that there are', async () => {
+  const script = join(import.meta.dirname, 'bench/import.mjs')
+  const { exitCode, stdout, stderr } = await execa(process.execPath, [script, '--only', 'ordered,disordered'], { reject: false })
+  const message = '--rows and --rounds must be whole numbers from 1 up, --only some of ordered,random,export,remote,memory'
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
+})
+
 test('the conformance test says what it needs', async () => {
   const script = join(import.meta.dirname, 'conformance.mjs')
   const { exitCode, stdout, stderr } = await execa(process.execPath, [script], { reject: false, env: { PATH: '' } })
