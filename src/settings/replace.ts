@@ -3,22 +3,20 @@ import {
   closeSync,
   constants,
   existsSync,
-  lstatSync,
   mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
-  readlinkSync,
-  realpathSync,
   renameSync,
   rmSync,
   statSync,
 } from 'node:fs'
-import { basename, dirname, join, resolve } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
 import { giveToOwner, holdLock } from '../file-lock.js'
 import type { Io } from '../io.js'
+import { targetOf } from '../link-target.js'
 import { longestFile, type SavedSettings, settingsPath } from './file.js'
 
 /**
@@ -127,18 +125,6 @@ function removeFolder(folder: string): void {
     if (systemCode(error) === undefined) throw error
   }
 }
-
-/** The file that a link leads to, which may not be there yet: people keep such files elsewhere, under version control. */
-function targetOf(path: string, links = 0): string {
-  const folder = realpathSync(dirname(path))
-  const place = join(folder, basename(path))
-  if (lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return place
-  if (links === mostLinks) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
-  return targetOf(resolve(folder, readlinkSync(place)), links + 1)
-}
-
-/** How many the system follows. */
-const mostLinks = 40
 
 /** What a process has left that was killed: with the lock held, nobody else is writing. */
 function removeLeftovers(target: string): void {
