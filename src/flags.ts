@@ -1,6 +1,7 @@
 import { PlantsError } from './errors.js'
 import { parseInt64 } from './json.js'
 import { idRule, shorten } from './plant.js'
+import type { ListQuery } from './stores/store.js'
 
 /** The flags that every command takes, as commander gives them. */
 export interface GlobalFlags {
@@ -11,6 +12,21 @@ export interface GlobalFlags {
   input?: boolean
   /** false after `--no-color` */
   color?: boolean
+}
+
+/** The flags that choose some of the plants. */
+export interface QueryFlags {
+  limit?: string
+  after?: string
+  tag?: string
+}
+
+export function parseQuery({ limit, after, tag }: QueryFlags): ListQuery {
+  return {
+    limit: limit === undefined ? undefined : parseCount('--limit', limit),
+    after: after === undefined ? undefined : parseId('--after', after),
+    tag,
+  }
 }
 
 /** Reads an id in JSON's number grammar, for the flag or argument that has this name. */

@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { type GlobalFlags, parseCount, parseId } from '../flags.js'
+import { type GlobalFlags, parseQuery, type QueryFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { styleFor, warn, writeAnswer } from '../output.js'
@@ -7,12 +7,6 @@ import type { NewPlant } from '../plant.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
-
-interface ListFlags extends GlobalFlags {
-  limit?: string
-  after?: string
-  tag?: string
-}
 
 export function defineList(program: Command, io: Io): void {
   program
@@ -23,18 +17,17 @@ export function defineList(program: Command, io: Io): void {
     .option('--after <int64>', 'only ids greater than this one')
     .option('--tag <text>', 'only plants with this tag')
     .addHelpText('after', '\nExamples:\n  plants list --tag shade\n  plants list --limit 100 --after 1000\n')
-    .action((_, command: Command) => list(command.optsWithGlobals<ListFlags>(), io))
+    .action((_, command: Command) => list(command.optsWithGlobals<GlobalFlags & QueryFlags>(), io))
 }
 
-async function list(flags: ListFlags, io: Io): Promise<void> {
+async function list(flags: GlobalFlags & QueryFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
-  const limit = flags.limit === undefined ? undefined : parseCount('--limit', flags.limit)
-  const after = flags.after === undefined ? undefined : parseId('--after', flags.after)
+  const query = parseQuery(flags)
   const store = await openExistingStore(settings.store, settings.opening)
   try {
     let isEmpty = true
     const write = await pageWriter(settings, io)
-    for await (const page of store?.list({ limit, after, tag: flags.tag }) ?? []) {
+    for await (const page of store?.list(query) ?? []) {
       isEmpty = false
       await writeAnswer(io, write(page), 'Run it again')
     }
