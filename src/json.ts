@@ -59,7 +59,12 @@ export function parseInt64(text: string): bigint | undefined {
  * terminal (DEL, C1, direction marks) and line separators are escaped: the value stays exact.
  */
 export function toJson(fields: object): string {
-  return toWireJson(fields).replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return escapeUnsafe(toWireJson(fields))
+}
+
+/** Escapes in a JSON text what could drive a terminal or break a line, as `toJson` does. */
+export function escapeUnsafe(json: string): string {
+  return json.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
 /** Whether a Content-Type says JSON (RFC 8259, 11); parameters are fine. */

@@ -14,6 +14,7 @@ const commands: Record<string, () => Promise<(program: Command, io: Io) => void>
   list: async () => (await import('./commands/list.js')).defineList,
   import: async () => (await import('./commands/import.js')).defineImport,
   delete: async () => (await import('./commands/delete.js')).defineDelete,
+  export: async () => (await import('./commands/export.js')).defineExport,
   serve: async () => (await import('./commands/serve.js')).defineServe,
   tokens: async () => (await import('./commands/tokens.js')).defineTokens,
   openapi: async () => (await import('./commands/openapi.js')).defineOpenapi,

@@ -35,15 +35,16 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/(?!io\b|input)/, /^src\/(?!io\/)/],
   [
     /^src\/settings\//,
-    /^src\/(settings\/[\w-]+|access\/certificates|errors|file-lock|flags|io|json|nearest|plant|stores\/(open|store))\.ts$/,
+    /^src\/(settings\/[\w-]+|access\/certificates|errors|file-lock|flags|io|json|link-target|nearest|plant|stores\/(open|store))\.ts$/,
   ],
   [/^src\/(?!stores\/|file-lock)/, /^src\/(?!stores\/(?!(open|store)\.ts))/],
   [/^src\/stores\//, /^src\/(stores\/.*|plant|json|errors)\.ts$/],
   [
     /^src\/commands\//,
-    /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output)\/[\w-]+)\.ts$/,
+    /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output|bulk)\/[\w-]+)\.ts$/,
   ],
   [/^src\/output(\/\w+)?\.ts$/, /^src\/(output|output\/\w+|errors|io|json|plant|settings\/[\w-]+|stores\/store)\.ts$/],
+  [/^src\/bulk\//, /^src\/(bulk\/[\w-]+|errors|flags|io|json|link-target|output|plant|plant-rows|stores\/store)\.ts$/],
   [/^src\/service\//, /^src\/((?!run|start|commands\/|stores\/)[\w/-]+|stores\/store)\.ts$/],
   [/^src\/start\.ts$/, /^src\/(io|run)\.ts$/],
 ]

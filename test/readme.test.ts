@@ -16,7 +16,7 @@ const groups = {
   auth: ['login', 'logout', 'status', 'token'],
   config: ['get', 'set', 'unset', 'list', 'path'],
 }
-const commands = ['', 'create', 'get', 'list', 'delete', 'serve', 'openapi', 'doctor', ...Object.keys(groups)].concat(
+const commands = ['', 'create', 'get', 'list', 'delete', 'export', 'serve', 'openapi', 'doctor', ...Object.keys(groups)].concat(
   Object.entries(groups).flatMap(([group, names]) => names.map((name) => `${group} ${name}`)),
 )
 const [runBlock = '', testBlock = '', ...blocksOfPlants] = blocks

@@ -3,4 +3,9 @@ export function visible(text: string): string {
   return text.replace(unsafe, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
+/** Does the same for a text of several lines, and of columns between tabs. */
+export function visibleLines(text: string): string {
+  return text.replace(/[^\n\t]+/g, (part) => visible(part))
+}
+
 const unsafe = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu

@@ -108,6 +108,12 @@ export async function inspectFile(address: FileAddress, options: OpenOptions): P
   return inspect(address, options)
 }
 
+/** Whether a path leads to the file of a store, or to one that belongs to it. */
+export async function isPartOf(address: Address, path: string): Promise<boolean> {
+  const file = await import('./sqlite/file.js')
+  return file.isPartOf(readable(address), path)
+}
+
 /** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
 export async function describeSqlite(): Promise<{ version: string; driver: string }> {
   const { describeDriver } = await import('./sqlite/driver.js')

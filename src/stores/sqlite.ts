@@ -10,6 +10,7 @@ import { SqliteTokens } from './sqlite/tokens.js'
 import { Writer } from './sqlite/writer.js'
 import {
   type Batch,
+  type Block,
   type Checkpoint,
   type CheckpointStore,
   type CreateManyOptions,
@@ -21,6 +22,7 @@ import {
   type OpenOptions,
   Outcome,
   type ReadableStore,
+  type SnapshotQuery,
   type TokenStore,
 } from './store.js'
 
@@ -99,6 +101,11 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
       last = page.at(-1)?.id
       left -= page.length
     }
+  }
+
+  async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
+    const { snapshot } = await import('./sqlite/snapshot.js')
+    yield* snapshot({ db: this.#db, prepare: (sql) => this.#prepare(sql), read: (read) => this.#read(read) }, query)
   }
 
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {

@@ -27,6 +27,11 @@ export interface ReadableStore extends PlantStore {
   /** The plants in the order of their ids, a page of at most a few MiB at a time. */
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
   /**
+   * The plants in the order of their ids, as they all were at one moment, written as text, some hundred KiB at a time. Others
+   * can write meanwhile; of this store nothing else is asked until the iteration has ended.
+   */
+  snapshot(query: SnapshotQuery): AsyncIterable<Block>
+  /**
    * Removes a plant together with its idempotency key, and gives it back; nothing when there is none.
    *
    * @param only removes the plant only if it is still this one
@@ -41,6 +46,24 @@ export interface ListQuery {
   limit?: number | undefined
   /** only plants with exactly this tag */
   tag?: string | undefined
+}
+
+export interface SnapshotQuery extends ListQuery {
+  record: RecordKind
+  /** what stands between two records */
+  between: string
+}
+
+/**
+ * How a plant is written: as an object of JSON, like `toJson` does it; or as the cells id, name and tag of CSV (RFC 4180) or TSV, where
+ * an empty text is in quotes, and a tag that is not there is an empty cell without.
+ */
+export type RecordKind = 'json' | 'csv' | 'tsv'
+
+/** Some records, joined. */
+export interface Block {
+  text: string
+  plants: number
 }
 
 /** A store that takes many plants at once. */

@@ -305,6 +305,19 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     expect(readdirSync(folder)).toEqual(['plants.db'])
   })
 
+  test('can still be exported, and to a file that may not be written nothing is', async () => {
+    const folder = readOnlyFolder(await storeIn(temporaryFolder()))
+    const store = join(folder, 'plants.db')
+    expect(await unprivileged(['export', '--store', store])).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
+    const out = join(temporaryFolder(), 'out.csv')
+    writeFileSync(out, 'old', { mode: 0o400 })
+    for (const path of [out, join(folder, 'out.csv')]) {
+      const err = `plants: ${path} could not be written: permission denied\n  Choose another place with --out FILE\n`
+      expect(await unprivileged(['export', '--store', store, '--out', path])).toEqual({ code: 74, out: '', err })
+    }
+    expect([readFileSync(out, 'utf8'), readdirSync(folder)]).toEqual(['old', ['plants.db']])
+  })
+
   test('takes no plant, and says why', async () => {
     const folder = readOnlyFolder(await storeIn(temporaryFolder()))
     const err = (file: string) =>

@@ -1,5 +1,5 @@
 import { chmodSync, closeSync, existsSync, fchmodSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { systemCode } from '../../errors.js'
 import type { FileAddress } from '../store.js'
@@ -95,6 +95,13 @@ export function identityOf(path: string): string {
   } catch (error) {
     return systemCode(error) ?? 'unknown'
   }
+}
+
+/** Whether a path leads to the file of a store, or to one that SQLite keeps beside it. */
+export function isPartOf(store: FileAddress, path: string): boolean {
+  const files = ['', '-wal', '-shm', '-journal'].map((suffix) => realPathOf(store.path) + suffix)
+  const isThere = (file: string) => basename(file) === basename(path) && identityOf(dirname(file)) === identityOf(dirname(path))
+  return files.some((file) => isThere(file) || (existsSync(file) && identityOf(file) === identityOf(path)))
 }
 
 /** Changes whenever the file does, or its log. */

@@ -1,0 +1,100 @@
+import type { Command } from 'commander'
+import { type Compression, compress, compressionOf, type Put } from '../bulk/compression.js'
+import { exportFormats, formatNames, formatOfName, toDocument } from '../bulk/export-format.js'
+import { writeOut } from '../bulk/out-file.js'
+import { PlantsError } from '../errors.js'
+import { type GlobalFlags, parseChoice, parseQuery, parseText, type QueryFlags } from '../flags.js'
+import type { Io } from '../io.js'
+import { visibleLines } from '../output/visible.js'
+import { readable, writeAnswer, writeResult } from '../output.js'
+import type { Settings } from '../settings/preferences.js'
+import { resolveSettings } from '../settings.js'
+import { isPartOf, openExistingStore } from '../stores/open.js'
+import type { Block } from '../stores/store.js'
+
+interface ExportFlags extends GlobalFlags, QueryFlags {
+  format?: string
+  out?: string
+}
+
+export function defineExport(program: Command, io: Io): void {
+  program
+    .command('export')
+    .summary('write all plants to a file or to stdout')
+    .description('Write the plants as they are at one moment, in the order of their ids, while others go on writing.')
+    .option('--format <format>', 'ndjson, json, csv or tsv; by default what the name of the file says, else ndjson')
+    .option('--out <file>', 'replace this file, as a whole; .gz and .zst are compressed. By default stdout')
+    .option('--limit <count>', 'at most so many')
+    .option('--after <int64>', 'only ids greater than this one')
+    .option('--tag <text>', 'only plants with this tag')
+    .addHelpText('after', '\nExamples:\n  plants export > plants.ndjson\n  plants export --out plants.csv.gz\n')
+    .action((_, command: Command) => exportPlants(command.optsWithGlobals<ExportFlags>(), io))
+}
+
+async function exportPlants(flags: ExportFlags, io: Io): Promise<void> {
+  const settings = await resolveSettings(flags, io)
+  const query = parseQuery(flags)
+  const path = fileOf(flags, io)
+  const format = exportFormats[flags.format === undefined ? formatOfName(path ?? '') : parseChoice('--format', flags.format, formatNames)]
+  const compression = path === undefined ? undefined : compressionOf(path)
+  const store = await openExistingStore(settings.store, settings.opening)
+  try {
+    if (!store) throw noStore(settings)
+    const blocks = toDocument(store.snapshot({ ...query, record: format.record, between: format.between }), format)
+    if (path === undefined) await print(blocks, io)
+    else await save(blocks, { path, compression, settings, io })
+  } finally {
+    await store?.close()
+  }
+}
+
+/** The path of the file to write; undefined for stdout, which has other names too. */
+function fileOf({ out }: ExportFlags, io: Io): string | undefined {
+  return out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(parseText('--out', out))
+}
+
+/** Nothing is exported: an empty file could take the place of one that is needed. */
+function noStore({ store }: Settings): PlantsError {
+  return new PlantsError('unavailable', `There is no store at ${store.name} yet`, {
+    hint: 'Choose another with --store. plants create makes this one',
+  })
+}
+
+async function print(blocks: AsyncIterable<Block>, io: Io): Promise<void> {
+  const { isTerminal } = io.stdout
+  for await (const { text } of blocks) await writeAnswer(io, isTerminal ? visibleLines(text) : text, 'Run it again')
+}
+
+interface Saving {
+  path: string
+  compression: Compression | undefined
+  settings: Settings
+  io: Io
+}
+
+async function save(blocks: AsyncIterable<Block>, { path, compression, settings, io }: Saving): Promise<void> {
+  if (await isPartOf(settings.store, path))
+    throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
+  let plants = 0
+  let bytes = 0
+  const fill = async (put: Put) => {
+    for await (const block of blocks) {
+      io.signal.throwIfAborted()
+      await put(Buffer.from(block.text))
+      plants += block.plants
+    }
+  }
+  await writeOut(path, io.signal, async (put) => {
+    const count: Put = (chunk) => {
+      bytes += chunk.length
+      return put(chunk)
+    }
+    await (compression === undefined ? fill(count) : compress(compression, count, fill))
+  })
+  await writeResult(
+    io,
+    settings,
+    { file: path, plants, bytes },
+    `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${readable(path)}`,
+  )
+}
