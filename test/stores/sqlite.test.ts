@@ -49,7 +49,7 @@ describe('the file of a store', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(pragma(path, 'journal_mode')).toBe('wal')
     expect(pragma(path, 'application_id')).toBe(0x706c6e74)
-    expect(pragma(path, 'user_version')).toBe(2)
+    expect(pragma(path, 'user_version')).toBe(3)
     expect(query(path, "SELECT strict FROM pragma_table_list WHERE name = 'plants'")).toEqual([{ strict: 1 }])
   })
 
@@ -151,7 +151,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     [
       'a store of a newer version',
       (path) => open(path).exec(`PRAGMA application_id=${0x706c6e74}; PRAGMA user_version=99; CREATE TABLE t (x)`),
-      '{} was written by a newer version of plants (schema 99, this one knows 2)',
+      '{} was written by a newer version of plants (schema 99, this one knows 3)',
       'Update plants',
     ],
     ['a folder', (path) => mkdirSync(path), '{} is a folder, not a store', 'Name a file in it: --store {}/plants.db'],
@@ -246,21 +246,31 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   })
 })
 
-test('a store of the version before is brought to this one, with all that it holds', async () => {
+test.each([
+  [1, ['DROP TABLE tokens', 'DROP TABLE imports']],
+  [2, ['DROP TABLE imports']],
+])('a store of version %i is brought to this one, with all that it holds', async (version, steps) => {
   const path = join(temporaryFolder(), 'plants.db')
   const store = await SqliteStore.open(fileAddress(path), openOptions())
   await store.create({ id: 1n, name: 'Fern', tag: 'shade' }, { idempotencyKey: 'order-1' })
   await store.close()
-  for (const sql of ['DROP TABLE tokens', 'PRAGMA user_version=1', 'PRAGMA wal_checkpoint(TRUNCATE)']) query(path, sql)
+  for (const sql of [...steps, `PRAGMA user_version=${version}`, 'PRAGMA wal_checkpoint(TRUNCATE)']) query(path, sql)
   expect((await list(path)).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
-  expect(pragma(path, 'user_version')).toBe(1)
+  expect(pragma(path, 'user_version')).toBe(version)
   const migrated = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
-  expect(pragma(path, 'user_version')).toBe(2)
+  expect(pragma(path, 'user_version')).toBe(3)
   expect(await migrated.tokens.list()).toEqual([])
+  expect(await migrated.findCheckpoint('none')).toBeUndefined()
   expect(await migrated.create({ id: 1n, name: 'Fern', tag: 'shade' }, { idempotencyKey: 'order-1' })).toEqual({
     name: 'Fern',
     tag: 'shade',
   })
+})
+
+test('a store that was vacuumed is a store', async () => {
+  const path = join(await storeIn(temporaryFolder()), 'plants.db')
+  query(path, 'VACUUM')
+  expect((await list(path)).out).toBe('{"id":1,"name":"Fern"}\n')
 })
 
 test('a store that a newer version has taken over is written to no more', async () => {
@@ -272,7 +282,7 @@ test('a store that a newer version has taken over is written to no more', async 
 
 describe('a damaged store is named as that, and what is whole in it can be read:', () => {
   test.each<[string, (path: string) => void, string]>([
-    ['a page that was overwritten', (path) => overwrite(path, 4096 * 6, 4096), 'database disk image is malformed'],
+    ['a page that was overwritten', (path) => overwrite(path, 4096 * 9, 4096), 'database disk image is malformed'],
     ['a file that was cut', (path) => truncateSync(path, 8192), 'database disk image is malformed'],
   ])('%s', async (_, damage, what) => {
     const path = join(temporaryFolder(), 'plants.db')

@@ -24,7 +24,7 @@ export function identify(db: Database, path: string): number {
 
 /** `sqlite_…` are tables of SQLite's own, such as what ANALYZE makes. */
 const identity = `SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema) AS is_empty,
-    (SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY rowid)) AS schema
+    (SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name)) AS schema
   FROM pragma_application_id, pragma_user_version`
 type Identity = Record<'application_id' | 'user_version' | 'is_empty', bigint> & { schema: string | null }
 
@@ -85,8 +85,8 @@ const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL)
  */
 const migrations: readonly string[] = [`${table}; ${keys}`, tokens, imports]
 
-/** What the newest schema reads like in `sqlite_schema`. A trigger or a view more, and nothing that is stored could be relied on. */
-const schemaText = `${table};${keys};${tokens};${imports}`
+/** What the newest schema reads like in `sqlite_schema`, by name: VACUUM puts it into another order. A trigger or a view more, and nothing that is stored could be relied on. */
+const schemaText = [imports, table, keys, tokens].join(';')
 
 /** The version of the newest schema. */
 export const schemaVersion = migrations.length
