@@ -15,6 +15,8 @@ const commands: Record<string, () => Promise<(program: Command, io: Io) => void>
   import: async () => (await import('./commands/import.js')).defineImport,
   delete: async () => (await import('./commands/delete.js')).defineDelete,
   export: async () => (await import('./commands/export.js')).defineExport,
+  backup: async () => (await import('./commands/backup.js')).defineBackup,
+  restore: async () => (await import('./commands/restore.js')).defineRestore,
   serve: async () => (await import('./commands/serve.js')).defineServe,
   tokens: async () => (await import('./commands/tokens.js')).defineTokens,
   openapi: async () => (await import('./commands/openapi.js')).defineOpenapi,

@@ -16,9 +16,20 @@ const groups = {
   auth: ['login', 'logout', 'status', 'token'],
   config: ['get', 'set', 'unset', 'list', 'path'],
 }
-const commands = ['', 'create', 'get', 'list', 'delete', 'export', 'serve', 'openapi', 'doctor', ...Object.keys(groups)].concat(
-  Object.entries(groups).flatMap(([group, names]) => names.map((name) => `${group} ${name}`)),
-)
+const commands = [
+  '',
+  'create',
+  'get',
+  'list',
+  'delete',
+  'export',
+  'backup',
+  'restore',
+  'serve',
+  'openapi',
+  'doctor',
+  ...Object.keys(groups),
+].concat(Object.entries(groups).flatMap(([group, names]) => names.map((name) => `${group} ${name}`)))
 const [runBlock = '', testBlock = '', ...blocksOfPlants] = blocks
 
 describe('the README', () => {
@@ -96,7 +107,10 @@ test.each(commands.filter((command) => !command.includes(' ')))('the examples in
     const folder = temporaryFolder()
     await shell(`echo '{"id":9,"name":"Fern"}' > fern.json; echo ${token} > token.txt`, folder)
     if (!line.includes('plants create'))
-      await shell('plants create --id 1 --name Fern; plants tokens create; plants tokens create --store ./garden.db', folder)
+      await shell(
+        'plants create --id 1 --name Fern; plants backup plants.bak; plants tokens create; plants tokens create --store ./garden.db',
+        folder,
+      )
     const real = line.includes('auth')
       ? line.replace('https://plants.example.com', await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db')))
       : line

@@ -5,6 +5,7 @@ import {
   type Address,
   type BulkStore,
   type CheckpointStore,
+  type Copy,
   type FileAddress,
   type FileReport,
   longestSocketPath,
@@ -12,6 +13,8 @@ import {
   type PlantStore,
   type ReadableStore,
   type RemoteAddress,
+  type Restored,
+  type RestoreOptions,
   type ServedStore,
   type TokenVerdict,
 } from './store.js'
@@ -152,6 +155,31 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
 /** Opens a store to put a service in front of it, or to manage who may use that. */
 export function openStoreWithTokens(address: Address, options: OpenOptions): Promise<ServedStore> {
   return openFile(readable(address), options)
+}
+
+/**
+ * Copies a store, as it is at this moment, into a file that can be used as a store itself; others may use the store meanwhile.
+ *
+ * @param file absolute path; a store that is there already, and that nobody uses, is replaced, as a whole or not at all
+ * @returns undefined when there is no store yet
+ * @throws {PlantsError} `malformed` for a file that is anything else, `unwritable` when it could not be written, `unavailable` when the
+ * store could not be read, or is damaged
+ */
+export async function backUpStore(address: Address, file: string, options: OpenOptions): Promise<Copy | undefined> {
+  const { backUp } = await import('./sqlite/backup.js')
+  return backUp(readable(address), file, options)
+}
+
+/**
+ * Puts what is in a backup in the place of what is in a store, in one transaction; others may use the store meanwhile.
+ *
+ * @param file absolute path of a store that is left as it is
+ * @throws {PlantsError} `malformed` for a file that is no backup, or damaged; `conflict` when there are plants and `force` is not given;
+ * `unavailable` or `unwritable` when nothing was changed; `unknownOutcome` when that could not be found out
+ */
+export async function restoreStore(address: Address, file: string, options: RestoreOptions): Promise<Restored> {
+  const { restore } = await import('./sqlite/restore.js')
+  return restore(readable(address), file, options)
 }
 
 /** @throws {PlantsError} `malformed` for a store that can do nothing but create */

@@ -104,7 +104,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   }
 
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
-    const { snapshot } = await import('./sqlite/snapshot.js')
+    const { snapshot } = await import('./sqlite/records.js')
     yield* snapshot({ db: this.#db, prepare: (sql) => this.#prepare(sql), read: (read) => this.#read(read) }, query)
   }
 

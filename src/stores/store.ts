@@ -162,6 +162,26 @@ export interface FileReport {
 /** bytes of the path of a Unix socket; the system cuts a longer one off */
 export const longestSocketPath = 107
 
+/** A copy of a store in a file of its own. */
+export interface Copy {
+  plants: bigint
+  bytes: number
+}
+
+export interface RestoreOptions extends OpenOptions {
+  /** replaces what is there, which is kept beside it */
+  force: boolean
+  /** now, after which the copy of what was there is named */
+  at: Date
+}
+
+/** What a restore did. */
+export interface Restored {
+  plants: bigint
+  /** absolute path of the copy of what was there, if there was anything */
+  kept: string | undefined
+}
+
 /** A Plant Store service. */
 export interface RemoteAddress {
   kind: 'remote'

@@ -20,6 +20,19 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
   return new DatabaseSync(uri, { readOnly, readBigInts: true, timeout: 0, enableForeignKeyConstraints: false })
 }
 
+/**
+ * Copies a database, page by page, into a file that is empty: SQLite's online backup, in a thread of its own.
+ *
+ * @param db in a transaction: else SQLite begins again with each change that somebody makes meanwhile
+ * @param onStep is called now and then; what it throws ends the copy, with the packaged driver only when all is copied
+ */
+export async function copyDatabase(db: Database, path: string, onStep: () => void): Promise<void> {
+  await loadDriver().backup(db, path, { rate: pagesInStep, progress: onStep })
+}
+
+/** 4 MiB */
+const pagesInStep = 1024
+
 /** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
 export function describeDriver(): { version: string; driver: string } {
   const { DatabaseSync } = loadDriver()
@@ -29,7 +42,7 @@ export function describeDriver(): { version: string; driver: string } {
   return { version, driver: isBuiltIn() ? 'node:sqlite' : '@photostructure/sqlite' }
 }
 
-type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
+type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync' | 'backup'>
 
 /**
  * `node:sqlite` where it is stable, which is where its SQLite is also free of the WAL-reset bug (3.51.3); else the package

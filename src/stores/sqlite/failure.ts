@@ -34,6 +34,12 @@ export function notOurs(path: string, why: string, hint = elsewhere): PlantsErro
   return new PlantsError('unavailable', `${path} ${why}`, { hint })
 }
 
+/** What is in the file contradicts itself. */
+export function damagedStore(path: string, why: string): PlantsError {
+  const { message, hint } = damaged(path, why)
+  return new PlantsError('unavailable', message, { hint })
+}
+
 interface Explanation {
   message: string
   hint: string
@@ -181,7 +187,8 @@ function isFolder(path: string): boolean {
   return exists(path) && statSync(path).isDirectory()
 }
 
-function primaryCode(error: unknown): number | undefined {
+/** SQLite's result code without its extension, see https://sqlite.org/rescode.html; undefined for any other error. */
+export function primaryCode(error: unknown): number | undefined {
   const code = resultCode(error)
   return code === undefined ? undefined : code & 0xff
 }

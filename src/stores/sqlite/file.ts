@@ -65,11 +65,16 @@ export function openToRead(path: string, frozen: boolean): Database {
   return isWritable(path) ? openToWrite(path) : connect(uriOf(path, 'mode=ro'), { readOnly: true })
 }
 
-/** Connects to an existing file for a look that leaves no trace: where there is no log, SQLite would make one. */
+/** Connects to an existing file for a look that leaves no trace. */
 export function openToPeek(path: string): Database {
   checkKind(path)
   if (statSync(path).isDirectory()) return openToWrite(path) // which says so
-  return connect(uriOf(path, existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1'), { readOnly: true })
+  return connect(peekUriOf(path), { readOnly: true })
+}
+
+/** The URI of a file to be read without a trace: where there is no log, SQLite would make one. */
+export function peekUriOf(path: string): string {
+  return uriOf(path, existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1')
 }
 
 /**
@@ -144,7 +149,8 @@ export function syncFolders(path: string): void {
   }
 }
 
-function syncFolder(folder: string): void {
+/** Makes the names in a folder durable, where the system can. */
+export function syncFolder(folder: string): void {
   let fd: number | undefined
   try {
     fd = openSync(folder, 'r')

@@ -1,81 +1,59 @@
-import { escapeUnsafe } from '../../json.js'
-import type { Block, RecordKind, SnapshotQuery } from '../store.js'
-import type { Database, Statement } from './driver.js'
+import { PlantsError } from '../../errors.js'
+import type { OpenOptions } from '../store.js'
+import type { Database } from './driver.js'
+import { damagedStore, notOurs } from './failure.js'
+import { fileHasContent, isFrozen, openToRead, secure, stampOf } from './file.js'
+import { lockedError, whenFree } from './lock.js'
+import { identify } from './schema.js'
 
-interface Connection {
+/** A store as it is at one moment, whatever others write to it meanwhile. */
+export interface Snapshot {
+  path: string
+  /** in a transaction that reads */
   db: Database
-  prepare(sql: string): Statement
-  /** reads once SQLite is free */
-  read<T>(read: () => T): Promise<T>
+  /** Throws `unavailable` when what was read is of no use, because others could not be kept from writing. */
+  check(): void
 }
 
-/** Reads plants as `ReadableStore.snapshot` has it, in one transaction. SQLite writes the text: to do it here takes three times as long. */
-export async function* snapshot(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
-  const { db, read } = connection
-  await read(() => db.exec('BEGIN'))
+/** Runs an action on a snapshot of a store; undefined when there is no store in the file. Throws what SQLite throws. */
+export async function withSnapshot<T>(path: string, options: OpenOptions, action: (snapshot: Snapshot) => Promise<T>) {
+  if (!fileHasContent(path)) return undefined
+  const stamp = isFrozen(path) ? stampOf(path) : undefined
+  const db = openToRead(path, stamp !== undefined)
+  const begin = () => {
+    secure(db)
+    if (!db.isTransaction) db.exec('BEGIN')
+    return identify(db, path)
+  }
   try {
-    let first = query.after === undefined ? smallestId : query.after + 1n
-    let left = query.limit ?? Infinity
-    while (left > 0 && first <= largestId) {
-      const range = await read(() => findRange(connection, query, { first, rows: Math.min(left, blockRows) }))
-      if (range === undefined) return
-      yield { text: await read(() => readText(connection, query, range)), plants: range.plants }
-      first = range.last + 1n
-      left -= range.plants
-    }
+    const version = await whenFree(begin, options, () => lockedError(path, options.timeout))
+    return version > 0 ? await action({ path, db, check: () => checkStamp(path, stamp) }) : undefined
   } finally {
     if (db.isTransaction) db.exec('ROLLBACK')
+    db.close()
   }
 }
 
-interface Range {
-  first: bigint
-  last: bigint
-  plants: number
+/** What is read without a lock, or without a trace, counts only if nobody has written meanwhile; of anything else there is no stamp. */
+export function checkStamp(path: string, stamp: string | undefined): void {
+  if (stamp === undefined || stamp === stampOf(path)) return
+  throw new PlantsError('unavailable', `${path} was changed while it was read`, { hint: 'Try again', retryable: true })
 }
 
-/** Finds plants that are not too much for one block, without reading their texts; a plant that is too large has a block of its own. */
-function findRange(connection: Connection, query: SnapshotQuery, { first, rows }: { first: bigint; rows: number }): Range | undefined {
-  const sizes = `SELECT id, octet_length(name) + ifnull(octet_length(tag), 0) AS size FROM plants
-    WHERE id >= ? ${query.tag === undefined ? '' : 'AND tag = ?'} ORDER BY id LIMIT ?`
-  const select = connection.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
-  const { last, plants, size } = select.get(...[first, query.tag ?? [], rows].flat()) as Sizes
-  if (last === null || size === null) return undefined
-  if (size > blockBytes && plants > 1n) return findRange(connection, query, { first, rows: Math.floor(Number(plants) / 2) })
-  return { first, last, plants: Number(plants) }
+/**
+ * Looks through a whole store for damage, and counts its plants. It can be called again when SQLite was busy.
+ *
+ * @param path what the store is called in an error
+ * @throws {PlantsError} when it is no store, or damaged
+ */
+export function examine(db: Database, path: string): bigint {
+  if (identify(db, path) === 0) throw notOurs(path, 'holds no store')
+  const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
+  if (found !== 'ok') throw damagedStore(path, String(found))
+  return countPlants(db)
 }
 
-type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // of no rows, SQLite has no maximum and no sum
-
-/** As a blob, because a driver cuts a text at U+0000, or may give up where it is not UTF-8: other programs can write both into a store. */
-function readText({ prepare }: Connection, { record, between, tag }: SnapshotQuery, { first, last }: Range): string {
-  const select = prepare(`SELECT CAST(group_concat(${records[record]}, ? ORDER BY id) AS BLOB) AS bytes FROM plants
-    WHERE id BETWEEN ? AND ? ${tag === undefined ? '' : 'AND tag = ?'}`)
-  const { bytes } = select.get(...[between, first, last, tag ?? []].flat()) as { bytes: Uint8Array } // of at least one row
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
-  return record === 'json' ? escapeUnsafe(text) : text
+export function countPlants(db: Database): bigint {
+  const { count } = db.prepare('SELECT count(*) AS count FROM main.plants').get() as { count: bigint } // a count gives one row
+  return count
 }
-
-/** SQL that writes a row. */
-const records: Record<RecordKind, string> = {
-  json: `'{"id":' || id || ',"name":' || json_quote(name) || CASE WHEN tag IS NULL THEN '}' ELSE ',"tag":' || json_quote(tag) || '}' END`,
-  csv: cells("','"),
-  tsv: cells('char(9)'),
-}
-
-function cells(separator: string): string {
-  return `id || ${separator} || ${cell('name', separator)} || ${separator} || ifnull(${cell('tag', separator)}, '')`
-}
-
-/** In quotes where RFC 4180 wants them, and where the text is empty; `instr` looks behind a U+0000, other functions do not. */
-function cell(column: string, separator: string): string {
-  const special = [separator, `'"'`, 'char(10)', 'char(13)'].map((character) => `instr(${column}, ${character})`)
-  return `CASE WHEN ${column} = '' OR ${special.join(' OR ')} THEN '"' || replace(${column}, '"', '""') || '"' ELSE ${column} END`
-}
-
-/** A block ends at whichever comes first, so that an export needs the same memory for any plants. */
-const blockRows = 1000
-const blockBytes = 131_072n
-
-const smallestId = -(2n ** 63n)
-const largestId = 2n ** 63n - 1n

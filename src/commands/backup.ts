@@ -1,0 +1,39 @@
+import type { Command } from 'commander'
+import { PlantsError } from '../errors.js'
+import { type GlobalFlags, parseText } from '../flags.js'
+import type { Io } from '../io.js'
+import { visible } from '../output/visible.js'
+import { writeResult } from '../output.js'
+import { resolveSettings } from '../settings.js'
+import { backUpStore } from '../stores/open.js'
+
+export function defineBackup(program: Command, io: Io): void {
+  program
+    .command('backup')
+    .summary('copy the store into a file')
+    .description(
+      'Copy the store, as it is at this moment, into a file, which is checked before it takes its place. Others may use the store meanwhile.',
+    )
+    .argument('<file>', 'where to; an older backup there is replaced')
+    .addHelpText('after', '\nExamples:\n  plants backup plants.bak\n  plants backup "plants-$(date +%F).bak" --store ./garden.db\n')
+    .action((file: string, _, command: Command) => backup(file, command.optsWithGlobals<GlobalFlags>(), io))
+}
+
+async function backup(text: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolveSettings(flags, io)
+  const file = io.resolvePath(parseText('file', text))
+  const { name } = settings.store
+  const copy = await backUpStore(settings.store, file, settings.opening)
+  if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
+  const { plants, bytes } = copy
+  const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${visible(name)} to ${visible(file)} (${sizeOf(bytes)})`
+  await writeResult(io, settings, { file, plants, bytes }, sentence)
+}
+
+/** A size for people: `40 KiB`, `1.5 GiB`. */
+function sizeOf(bytes: number): string {
+  const units = ['KiB', 'MiB', 'GiB', 'TiB']
+  const step = Math.min(Math.max(Math.floor(Math.log2(bytes) / 10), 1), units.length)
+  const amount = bytes / 1024 ** step
+  return `${amount < 10 ? Math.round(amount * 10) / 10 : Math.round(amount)} ${units[step - 1]}`
+}

@@ -1,0 +1,35 @@
+import type { Command } from 'commander'
+import { type GlobalFlags, parseText } from '../flags.js'
+import type { Io } from '../io.js'
+import { visible } from '../output/visible.js'
+import { writeResult } from '../output.js'
+import { resolveSettings } from '../settings.js'
+import { restoreStore } from '../stores/open.js'
+
+interface RestoreFlags extends GlobalFlags {
+  force?: boolean
+}
+
+export function defineRestore(program: Command, io: Io): void {
+  program
+    .command('restore')
+    .summary('bring back a backup')
+    .description(
+      'Put what is in a backup in the place of what is in the store, which is kept in a file beside it. Others may use the store meanwhile, and see it change at once.',
+    )
+    .argument('<file>', 'what plants backup has made')
+    .option('--force', 'also when there are plants in the store')
+    .addHelpText('after', '\nExamples:\n  plants restore plants.bak --store ./new.db\n  plants restore plants.bak --force\n')
+    .action((file: string, _, command: Command) => restore(file, command.optsWithGlobals<RestoreFlags>(), io))
+}
+
+async function restore(text: string, flags: RestoreFlags, io: Io): Promise<void> {
+  const settings = await resolveSettings(flags, io)
+  const file = io.resolvePath(parseText('file', text))
+  const { name } = settings.store
+  const options = { ...settings.opening, force: flags.force === true, at: new Date(io.time()) }
+  const { plants, kept } = await restoreStore(settings.store, file, options)
+  const what = `${plants} ${plants === 1n ? 'plant' : 'plants'}`
+  const rest = kept === undefined ? '' : `; what was there is kept in ${visible(kept)}`
+  await writeResult(io, settings, { file, store: name, plants, kept }, `Restored ${what} from ${visible(file)} to ${visible(name)}${rest}`)
+}

@@ -1,0 +1,72 @@
+import { statSync } from 'node:fs'
+import { PlantsError, shellWord } from '../../errors.js'
+import type { Copy, FileAddress, OpenOptions } from '../store.js'
+import { copyStore, unchanged } from './copy.js'
+import { explainFailure } from './failure.js'
+import { fileHasContent, identityOf, openToPeek, realPathOf } from './file.js'
+import { lockedError, whenFree } from './lock.js'
+import { identify } from './schema.js'
+import { withSnapshot } from './snapshot.js'
+
+/** What `backUp` of `stores/open.ts` does. */
+export async function backUp(address: FileAddress, file: string, options: OpenOptions): Promise<Copy | undefined> {
+  const path = realPathOf(address.path)
+  const target = realPathOf(file)
+  if (isPartOf(path, target)) throw refuse(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
+  try {
+    return await withSnapshot(path, options, async (snapshot) => {
+      await checkTarget(target, options)
+      return copyStore(snapshot, target, options.clock)
+    })
+  } catch (error) {
+    throw explainFailure(unchanged(error, options.clock), path)
+  }
+}
+
+/** Whether a file is a store, or one of those that SQLite keeps beside it. */
+export function isPartOf(path: string, file: string): boolean {
+  const parts = ['', '-wal', '-shm', '-journal'].map((suffix) => path + suffix)
+  const identity = identityOf(file)
+  return parts.some((part) => part === file || (identity.includes(':') && identity === identityOf(part)))
+}
+
+/** A file that is there already is replaced only if it is a store that nobody uses. */
+async function checkTarget(target: string, options: OpenOptions): Promise<void> {
+  const identity = identityOf(target)
+  if (!identity.includes(':') && identity !== 'none') return // and what the system says of it, it will say again
+  const stats = statSync(target, { throwIfNoEntry: false })
+  if (stats?.isDirectory()) throw refuse(target, 'is a folder', `Name a file in it: ${shellWord(`${target}/plants.bak`)}`)
+  if (stats && !stats.isFile()) throw refuse(target, 'is a device or a pipe', 'Choose another file for the backup')
+  // The log of another file would be taken for that of the backup.
+  if (['-wal', '-journal'].some((suffix) => fileHasContent(target + suffix))) {
+    throw refuse(target, 'is in use, or was not closed: a log is beside it', 'Choose another file for the backup')
+  }
+  if (!stats?.size) return
+  if (!(await isStore(target, options))) throw refuse(target, 'holds no store', mayGo)
+}
+
+async function isStore(target: string, options: OpenOptions): Promise<boolean> {
+  try {
+    const db = openToPeek(target)
+    try {
+      const version = await whenFree(
+        () => identify(db, target),
+        options,
+        () => lockedError(target, options.timeout),
+      )
+      return version > 0
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    const explained = explainFailure(error, target)
+    if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') throw explained
+    throw new PlantsError('malformed', `A backup would replace what is no backup: ${explained.message}`, { hint: mayGo, cause: error })
+  }
+}
+
+const mayGo = 'Choose another file for the backup, or delete this one first'
+
+function refuse(target: string, why: string, hint: string): PlantsError {
+  return new PlantsError('malformed', `${target} cannot be replaced by a backup: it ${why}`, { hint })
+}

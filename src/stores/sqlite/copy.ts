@@ -1,0 +1,100 @@
+import { closeSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { PlantsError, systemCode } from '../../errors.js'
+import type { Clock, Copy } from '../store.js'
+import { connect, copyDatabase } from './driver.js'
+import { explainFailure, isFull, primaryCode } from './failure.js'
+import { makeFile, syncFolder, uriOf } from './file.js'
+import { examine, type Snapshot } from './snapshot.js'
+import { inWorkplace } from './workplace.js'
+
+/**
+ * Copies a store into a file for its owner alone, which takes the place of `target` once it is whole, checked and on the disk.
+ *
+ * @param workplace the file in the same folder after which the place is named where the copy is made
+ * @throws {PlantsError} `unwritable` when there is no place for it, `unavailable` when the store could not be read or is damaged, or
+ * the reason of the signal. What was at `target` is as it was then.
+ */
+export async function copyStore(snapshot: Snapshot, target: string, { signal }: Pick<Clock, 'signal'>, workplace = target): Promise<Copy> {
+  try {
+    return await inWorkplace(workplace, async (folder) => {
+      const made = join(folder, 'copy.db')
+      makeFile({ path: made, isDefault: false })
+      await copyDatabase(snapshot.db, made, () => signal.throwIfAborted())
+      await hear(signal)
+      const plants = finish(made, snapshot.path)
+      await hear(signal)
+      snapshot.check()
+      renameSync(made, target)
+      syncFolder(dirname(target))
+      return { plants, bytes: statSync(target).size }
+    })
+  } catch (error) {
+    throw signal.aborted ? signal.reason : explainCopy(error, target, snapshot.path)
+  }
+}
+
+/** Lets signals in, which wait while SQLite works, and throws the reason when there was one. */
+export async function hear(signal: AbortSignal): Promise<void> {
+  await new Promise(setImmediate)
+  signal.throwIfAborted()
+}
+
+/** What a failure says that may be the reason of a signal, which came before anything was changed. */
+export function unchanged(error: unknown, { signal }: Pick<Clock, 'signal'>): unknown {
+  if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
+  return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
+}
+
+/** Makes a copy one file that needs no log, and makes sure of it. */
+function finish(path: string, source: string): bigint {
+  const db = connect(uriOf(path, 'mode=rw'), { readOnly: false })
+  try {
+    db.exec('PRAGMA journal_mode=DELETE')
+    return examine(db, source)
+  } finally {
+    db.close()
+    sync(path)
+  }
+}
+
+function sync(path: string): void {
+  const fd = openSync(path, 'r+')
+  try {
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** What is wrong with the disk is wrong where the copy is made, except for a store that cannot be read. */
+function explainCopy(error: unknown, target: string, source: string): unknown {
+  const code = primaryCode(error) ?? systemCode(error)
+  const why = reasons[code === 10 && isFull(target) ? 13 : (code ?? '')]
+  if (why === undefined) return explainFailure(error, source)
+  return new PlantsError('unwritable', `The copy ${target} could not be written: ${why}`, {
+    hint: 'Mend that, or choose another place. What was there is as it was',
+    cause: error,
+  })
+}
+
+const reasons: Record<string, string> = {
+  8: 'the disk is read-only',
+  10: 'the disk failed',
+  13: 'no space left on the disk',
+  14: 'its folder lets nothing be made in it',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the disk is read-only',
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'no space left for this user',
+  EIO: 'the disk failed',
+  ENOENT: 'there is no such folder',
+  ENOTDIR: 'what should be its folder is none',
+  EISDIR: 'it is a folder',
+  ELOOP: 'its links lead in a circle',
+  ENAMETOOLONG: 'its name is too long',
+  EMFILE: 'too many files are open',
+  ENFILE: 'too many files are open',
+  EBUSY: 'it is mounted by itself',
+}
