@@ -144,12 +144,21 @@ export interface ManyStore {
  * @param staging takes plants in, and creates none of them before `commit`, or ever
  */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
-  if (staging) throw new Error('not yet')
+  if (staging) return { checkpoints: undefined, ...(await openStaging(address, options, staging)) }
   if (address.kind === 'file') {
     const store = await openFile(address, options)
     return { store, checkpoints: store }
   }
   throw new Error('not yet')
+}
+
+async function openStaging(address: Address, options: OpenOptions, staging: 'check' | 'atomic') {
+  const { SqliteStore } = await import('./sqlite.js')
+  const file = address.kind === 'file' ? address : undefined
+  const store = file && (staging === 'atomic' ? await SqliteStore.open(file, options) : await SqliteStore.openExisting(file, options))
+  if (!store) return { store: (await import('./sqlite/staging.js')).Staging.alone() }
+  const staged = await store.stage()
+  return staging === 'check' ? { store: staged } : { store: staged, commit: () => staged.commit() }
 }
 
 /** Opens a store to put a service in front of it, or to manage who may use that. */

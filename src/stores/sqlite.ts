@@ -6,6 +6,7 @@ import { explainFailure } from './sqlite/failure.js'
 import { fileHasContent, identityOf, isFrozen, makeFile, openToRead, openToWrite, realPathOf, secure, stampOf } from './sqlite/file.js'
 import { lockedError, whenFree } from './sqlite/lock.js'
 import { identify, migrate } from './sqlite/schema.js'
+import type { Staging } from './sqlite/staging.js'
 import { SqliteTokens } from './sqlite/tokens.js'
 import { Writer } from './sqlite/writer.js'
 import {
@@ -133,6 +134,18 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
         })
       options.onProgress()
     }
+  }
+
+  /** What takes plants in beside this store; closing it closes the store. */
+  async stage(): Promise<Staging> {
+    const { Staging } = await import('./sqlite/staging.js')
+    const ways = {
+      db: this.#db,
+      prepare: (sql: string) => this.#prepare(sql),
+      read: <T>(read: () => T) => this.#read(read),
+      write: <T>(work: () => T) => this.#writer.write(work),
+    }
+    return Staging.beside(ways, () => this.close())
   }
 
   /** Room in memory and in the log, so that pages that many rows go to are written once. */

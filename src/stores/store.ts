@@ -67,7 +67,7 @@ export interface Block {
 }
 
 /** A store that takes many plants at once. */
-export interface BulkStore extends PlantStore {
+export interface BulkStore {
   /**
    * Creates the rows of a batch that are pending, and notes how each went. Resolves when none is pending, or when `stop` has
    * aborted and what was in flight is settled; the rest stays pending, and was not stored.
@@ -75,6 +75,7 @@ export interface BulkStore extends PlantStore {
    * @throws {PlantsError} when the store cannot go on. What is pending then was not stored.
    */
   createMany(batch: Batch, options: CreateManyOptions): Promise<void>
+  close(): Promise<void>
 }
 
 /** Rows on their way into a store. */
