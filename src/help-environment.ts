@@ -11,6 +11,7 @@ const otherVariables: [name: string, meaning: string][] = [
   ['PLANTS_SERVE_TOKEN', 'the token that plants serve accepts, instead of those of the store'],
   ['PLANTS_DATA_DIR', 'the folder of the store local'],
   ['PLANTS_CONFIG_DIR', 'the folder of the settings file'],
+  ['PLANTS_STATE_DIR', 'the folder of the journals of imports'],
   ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the way to a remote store; also in lower case'],
   ['NODE_EXTRA_CA_CERTS', 'PEM certificates that are trusted besides the usual ones'],
   ['NO_COLOR, FORCE_COLOR', 'no colours; colours also where there is no terminal (0 for none), which wins'],

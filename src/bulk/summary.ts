@@ -58,7 +58,7 @@ export class Summary {
       this.#io,
       settings,
       fields,
-      `${verb} ${plants(settledIn(tally))} in ${timeOf(seconds)} (${grouped(rate)}/s): ${counts.join(', ')}`,
+      `${verb} ${plants(settledIn(tally))} in ${timeOf(seconds)}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}: ${counts.join(', ')}`,
     )
     throwIncomplete(importing, order)
   }
@@ -86,9 +86,8 @@ function hintFor(rejects: string | undefined): string {
 }
 
 function reasonsOf(refused: Readonly<Record<string, number>>): string {
-  return Object.entries(refused)
-    .map(([error, count]) => `${grouped(count)} with ${error}`)
-    .join(', ')
+  const entries = Object.entries(refused)
+  return entries.map(([error, count]) => (entries.length === 1 ? error : `${error}: ${grouped(count)}`)).join(', ')
 }
 
 function plants(count: number): string {
