@@ -105,7 +105,10 @@ test.each(commands.filter((command) => !command.includes(' ')))('the examples in
   expect(lines.length).toBeGreaterThan(0)
   for (const line of lines) {
     const folder = temporaryFolder()
-    await shell(`echo '{"id":9,"name":"Fern"}' > fern.json; echo ${token} > token.txt`, folder)
+    await shell(
+      `echo '{"id":9,"name":"Fern"}' | tee fern.json > plants.ndjson; echo CommonName,Family > list.csv; echo ${token} > token.txt`,
+      folder,
+    )
     if (!line.includes('plants create'))
       await shell(
         'plants create --id 1 --name Fern; plants backup plants.bak; plants tokens create; plants tokens create --store ./garden.db',

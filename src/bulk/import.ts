@@ -92,7 +92,7 @@ export class Import {
   async run(): Promise<void> {
     for (const [index, { path, name }] of this.#plan.inputs.entries()) {
       this.#input = index
-      const source = await openSource(path, name, this.#tools.io)
+      const source = await openSource(path, name, this.#tools)
       try {
         if (this.#plan.inputs.length === 1) this.#total = source.size
         const reader = new Reader(source, this.#hash)
@@ -127,7 +127,7 @@ export class Import {
     if (begun && !(await this.#goOn(reader, begun))) return false
     while (!this.#tools.stop.aborted) {
       const portion = await reader.next(this.#size, patience)
-      if (!portion) return true
+      if (!portion) return !this.#tools.stop.aborted
       this.#sent = 0
       if (!(await this.#take(portion, reader))) return false
     }

@@ -1,4 +1,5 @@
 import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
+import { Readable } from 'node:stream'
 import { systemCode } from '../errors.js'
 import { unreadable } from '../input.js'
 import type { Io } from '../io.js'
@@ -14,7 +15,7 @@ export interface Source {
    * Puts its next bytes into a buffer, behind `from`, as many as are there and fit.
    *
    * @param patience milliseconds to wait for them
-   * @returns how many: none at its end; undefined when none came in time
+   * @returns how many: none at its end; undefined when none came in time, or before it was stopped
    */
   read(into: Buffer, from: number, patience?: number): Promise<number | undefined>
   close(): void
@@ -25,18 +26,19 @@ export interface Source {
  *
  * @param path absolute, or "-" for stdin
  * @param name what people call it
+ * @param stop ends the wait for what does not come
  * @throws {PlantsError} `malformed` for what cannot be read
  */
-export async function openSource(path: string, name: string, io: Io): Promise<Source> {
-  if (path === '-') return new StreamSource(name, await unpacked(io.stdin.chunks(), name))
+export async function openSource(path: string, name: string, { io, stop }: { io: Io; stop: AbortSignal }): Promise<Source> {
+  if (path === '-') return new StreamSource(name, unpacked(io.stdin.chunks(), name), { stop, end: () => io.stdin.stream() })
   try {
-    return await openFile(path, name)
+    return openFile(path, name, stop)
   } catch (error) {
     throw explained(error, name)
   }
 }
 
-async function openFile(path: string, name: string): Promise<Source> {
+function openFile(path: string, name: string, stop: AbortSignal): Source {
   const fd = openSync(path, 'r')
   const stats = fstatSync(fd)
   const head = Buffer.alloc(4)
@@ -44,7 +46,7 @@ async function openFile(path: string, name: string): Promise<Source> {
     !stats.isFIFO() && !stats.isSocket() && !stats.isCharacterDevice() && !isPacked(head.subarray(0, readSync(fd, head, 0, 4, 0)))
   if (isPlain) return new FileSource(name, stats.size, fd)
   const stream = createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 })
-  return new StreamSource(name, await unpacked(stream, name), () => stream.destroy())
+  return new StreamSource(name, unpacked(stream, name), { stop, end: () => stream })
 }
 
 function explained(error: unknown, name: string): unknown {
@@ -78,19 +80,25 @@ class FileSource implements Source {
   }
 }
 
+interface Ending {
+  stop: AbortSignal
+  /** the stream that the pieces come from, which would keep the process */
+  end(): NodeJS.ReadableStream
+}
+
 /** Something that comes in pieces. */
 class StreamSource implements Source {
   readonly name: string
   readonly size = undefined
   readonly #pieces: AsyncIterator<Uint8Array>
-  readonly #end: () => void
+  readonly #ending: Ending
   #rest: Uint8Array = new Uint8Array()
   #next: Promise<IteratorResult<Uint8Array>> | undefined
 
-  constructor(name: string, pieces: AsyncIterable<Uint8Array>, end: () => void = () => undefined) {
+  constructor(name: string, pieces: AsyncIterable<Uint8Array>, ending: Ending) {
     this.name = name
     this.#pieces = pieces[Symbol.asyncIterator]()
-    this.#end = end
+    this.#ending = ending
   }
 
   async read(into: Buffer, from: number, patience?: number): Promise<number | undefined> {
@@ -107,14 +115,15 @@ class StreamSource implements Source {
   }
 
   close(): void {
-    this.#end()
+    if (this.#next) this.#ending.end().on('error', () => undefined)
+    if (this.#next) Readable.prototype.destroy.call(this.#ending.end())
   }
 
   /** The next piece, if it comes in time; otherwise it is there for the next call. */
   async #piece(patience: number | undefined): Promise<IteratorResult<Uint8Array> | undefined> {
     this.#next ??= this.#pieces.next()
     this.#next.catch(() => undefined) // who waits for it is told
-    const result = await (patience === undefined ? this.#next : inTime(this.#next, patience)).catch((error: unknown) => {
+    const result = await inTime(this.#next, this.#ending.stop, patience).catch((error: unknown) => {
       throw explained(error, this.name)
     })
     if (result !== undefined) this.#next = undefined
@@ -122,10 +131,17 @@ class StreamSource implements Source {
   }
 }
 
-function inTime<T>(promise: Promise<T>, milliseconds: number): Promise<T | undefined> {
+function inTime<T>(promise: Promise<T>, stop: AbortSignal, milliseconds: number | undefined): Promise<T | undefined> {
+  let leave = () => {}
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(resolve, milliseconds, undefined)
+    leave = () => resolve(undefined)
+    if (milliseconds !== undefined) timer = setTimeout(leave, milliseconds)
+    stop.addEventListener('abort', leave)
+    if (stop.aborted) leave()
   })
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer))
+  return Promise.race([promise, late]).finally(() => {
+    clearTimeout(timer)
+    stop.removeEventListener('abort', leave)
+  })
 }

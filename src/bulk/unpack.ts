@@ -12,7 +12,7 @@ export function isPacked(head: Uint8Array): boolean {
  *
  * @throws {PlantsError} `malformed` for what is damaged, or what this runtime cannot unpack
  */
-export async function unpacked(pieces: AsyncIterable<Uint8Array>, name: string): Promise<AsyncIterable<Uint8Array>> {
+export async function* unpacked(pieces: AsyncIterable<Uint8Array>, name: string): AsyncIterable<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)
   while (head.length < 4) {
@@ -22,7 +22,7 @@ export async function unpacked(pieces: AsyncIterable<Uint8Array>, name: string):
   }
   const all = resumed(head, iterator)
   const packing = packings.find(({ isAt }) => isAt(head))
-  return packing ? unpack(all, packing, name) : all
+  yield* packing ? unpack(all, packing, name) : all
 }
 
 async function* resumed(head: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncIterable<Uint8Array> {

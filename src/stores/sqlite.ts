@@ -151,6 +151,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   /** Room in memory and in the log, so that pages that many rows go to are written once. */
   async #prepareForMany(): Promise<BulkInsert> {
     const { clock } = this.#options
+    this.#writer.isBulk = true
     await this.#read(() => this.#db.exec('PRAGMA cache_size=-16384; PRAGMA wal_autocheckpoint=4000'))
     const { BulkInsert } = await import('./sqlite/bulk.js')
     return new BulkInsert({ db: this.#db, prepare: (sql) => this.#prepare(sql), now: () => clock.now() })

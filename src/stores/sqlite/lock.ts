@@ -5,9 +5,13 @@ import type { Clock } from '../store.js'
 import { wait } from '../wait.js'
 import { isBusy } from './failure.js'
 
-/** Waits a moment, longer after each try and never the same for two processes. Throws the reason of the signal, when that aborts first. */
-export function pause(tries: number, { random, signal }: Clock): Promise<void> {
-  return wait(1 + random() * Math.min(2 ** tries, 50), [signal])
+/**
+ * Waits a moment, longer after each try and never the same for two processes. Throws the reason of the signal, when that aborts first.
+ *
+ * @param longest milliseconds at most: who has much to write lets those go first who have little
+ */
+export function pause(tries: number, { random, signal }: Clock, longest = 10): Promise<void> {
+  return wait(1 + random() * Math.min(2 ** tries, longest), [signal])
 }
 
 /** milliseconds that others may take, and what tells them */

@@ -33,6 +33,8 @@ export class Writer {
   readonly #options: OpenOptions & { identity: string }
   #jobs: Job[] = []
   #isRunning = false
+  /** whether each transaction takes long, so that others are to be let in between */
+  isBulk = false
   #versionQuery: Statement | undefined
   /** which file the log is; it stays the same for as long as somebody has it open */
   #log: string | undefined
@@ -119,7 +121,7 @@ export class Writer {
     const late = this.#jobs.filter((job) => job.deadline <= clock.now())
     this.#jobs = this.#jobs.filter((job) => !late.includes(job))
     if (late.length > 0) failEach(late, lockedError(this.#path, timeout))
-    if (this.#jobs.length > 0) await pause(tries, clock).catch((reason: unknown) => this.#failAll(unchanged(reason)))
+    if (this.#jobs.length > 0) await pause(tries, clock, this.isBulk ? 50 : 10).catch((reason: unknown) => this.#failAll(unchanged(reason)))
   }
 
   #commit(jobs: Job[]): void {
