@@ -5,7 +5,7 @@ import type { NewPlant } from '../../src/plant.js'
 /** What an input holds: its plants and its problems, in its order. */
 export interface Read {
   records: ReadRecord[]
-  otherFields: Record<string, number>
+  otherFields: Map<string, number>
 }
 
 export interface ReadRecord {
@@ -29,7 +29,7 @@ interface Reader {
 export function readRecords(input: string | Uint8Array, { make, cuts = [], isRestored = false }: Reader): Read {
   const bytes = Buffer.from(input)
   const ends = [...cuts.filter((cut) => cut < bytes.length).toSorted((one, other) => one - other), bytes.length]
-  const read: Collected = { records: [], raw: [], otherFields: {} }
+  const read: Collected = { records: [], raw: [], otherFields: new Map() }
   let format = make()
   let state: FormatState | undefined
   let from = 0
@@ -58,7 +58,7 @@ interface Collected {
   records: Omit<ReadRecord, 'raw'>[]
   /** the pieces of each record */
   raw: Buffer[][]
-  otherFields: Record<string, number>
+  otherFields: Map<string, number>
 }
 
 function collect(portion: Portion, { records, raw, otherFields }: Collected): void {
@@ -80,5 +80,5 @@ function collect(portion: Portion, { records, raw, otherFields }: Collected): vo
     raw.push([portion.bytes.subarray(portion.recordStart[row], portion.recordEnd[row])])
   }
   takeProblems(Infinity)
-  for (const [field, count] of portion.otherFields) otherFields[field] = (otherFields[field] ?? 0) + count
+  for (const [field, count] of portion.otherFields) otherFields.set(field, (otherFields.get(field) ?? 0) + count)
 }
