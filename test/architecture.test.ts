@@ -11,6 +11,7 @@ const doors: Record<string, string[]> = {
   '@photostructure/sqlite': ['src/stores/sqlite/driver.ts'],
   chalk: ['src/output.ts'],
   conf: ['src/settings/replace.ts'],
+  'csv-parse': ['src/bulk/csv-cells.ts'],
   'env-paths': ['src/io.ts'],
   execa: ['src/access/token-command.ts'],
   leven: ['src/nearest.ts'],
@@ -46,6 +47,7 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/output(\/\w+)?\.ts$/, /^src\/(output|output\/\w+|errors|io|json|plant|settings\/[\w-]+|stores\/store)\.ts$/],
   [/^src\/bulk\//, /^src\/(bulk\/[\w-]+|errors|flags|io|json|link-target|output|plant|plant-rows|stores\/store)\.ts$/],
   [/^src\/service\//, /^src\/((?!run|start|commands\/|stores\/)[\w/-]+|stores\/store)\.ts$/],
+  [/^src\/bulk\//, /^src\/(bulk\/[\w-]+|errors|json|plant|plant-rows|flags|io|output|stores\/store)\.ts$/],
   [/^src\/start\.ts$/, /^src\/(io|run)\.ts$/],
 ]
 

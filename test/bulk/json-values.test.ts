@@ -205,7 +205,8 @@ function brokenLine(): fc.Arbitrary<string> {
     const line = `{"id":-1,"name":"a b"${isNested ? ',"of":[{"a":1},{"b":["}"]}]' : ',"tag":"c"'}}`
     return line.slice(0, at) + inserted + line.slice(at + deleted)
   })
-  return damaged.filter((line) => /\S/.test(line) && !/[1-9]\d/.test(line))
+  // What is in brackets is an element up to where they close, over any number of lines.
+  return damaged.filter((line) => /^[^[]/.test(line.trim()) && !/[1-9]\d/.test(line))
 }
 
 function newPlant(): fc.Arbitrary<NewPlant> {
