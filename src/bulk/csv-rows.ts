@@ -31,12 +31,12 @@ export class CsvRows {
     this.#delimiter = delimiter
   }
 
-  /** Gives the rows in a range of bytes, and what is none; returns as `Format.read` does. */
-  read(bytes: Buffer, { start, end }: { start: number; end: number }, isLast: boolean, take: (found: Row | NoRow) => void): number {
-    const reading: Reading = { bytes, end, isLast, take, nextBreak: -1, nextQuote: -1 }
+  /** Gives the rows in a range of bytes, and what is none, while `take` says yes to more; returns as `Format.read` does. */
+  read(bytes: Buffer, { start, end }: { start: number; end: number }, isLast: boolean, take: (found: Row | NoRow) => boolean): number {
+    const reading: Reading = { bytes, end, isLast, take, isFull: false, nextBreak: -1, nextQuote: -1 }
     this.#lines.begin(bytes, start)
     let at = start
-    for (let last = -1; at < end && at !== last; ) {
+    for (let last = -1; at < end && at !== last && !reading.isFull; ) {
       last = at
       at = this.#isPassing ? this.#pass(reading, at) : this.#step(reading, at)
     }
@@ -86,13 +86,13 @@ export class CsvRows {
     if (textEnd === start) return end
     if (textEnd - start > longestRecord) return this.#noRow(reading, start, end, recordTooLarge())
     this.#scan = undefined
-    reading.take({ start, end, textEnd, line: this.#lines.at(start), isQuoted })
+    reading.isFull = !reading.take({ start, end, textEnd, line: this.#lines.at(start), isQuoted })
     return end
   }
 
   #noRow(reading: Reading, start: number, end: number, error: PlantsError | undefined): number {
     this.#scan = undefined
-    reading.take({ start, end, line: this.#lines.at(start), error })
+    reading.isFull = !reading.take({ start, end, line: this.#lines.at(start), error })
     return end
   }
 
@@ -112,7 +112,8 @@ interface Reading {
   bytes: Buffer
   end: number
   isLast: boolean
-  take: (found: Row | NoRow) => void
+  take: (found: Row | NoRow) => boolean
+  isFull: boolean
   /** where the next line break is, and the next quote, from the row on; Infinity when there is none */
   nextBreak: number
   nextQuote: number

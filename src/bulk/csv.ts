@@ -34,10 +34,11 @@ export class Csv implements Format {
     const end = this.#rows.read(portion.bytes, range, isLast, (found) => {
       if (this.#columns === undefined) return this.#takeHeader(portion.bytes, found)
       group.push(found)
-      if (found.end < groupEnd) return
+      if (found.end < groupEnd) return true
       this.#takeAll(group, portion, this.#columns)
       group = []
       groupEnd = found.end + groupSize
+      return !portion.isFull
     })
     if (this.#columns) this.#takeAll(group, portion, this.#columns)
     return end
@@ -54,7 +55,7 @@ export class Csv implements Format {
     this.#rows.restore(state)
   }
 
-  #takeHeader(bytes: Buffer, found: Row | NoRow): void {
+  #takeHeader(bytes: Buffer, found: Row | NoRow): true {
     if ('error' in found && bytes.subarray(found.start, found.end).includes('\r')) throw carriageReturns()
     const [cells] = 'error' in found ? [found.error] : readCells(bytes, [found], this.#delimiter)
     if (cells === undefined || cells instanceof PlantsError) {
@@ -63,6 +64,7 @@ export class Csv implements Format {
     }
     this.#columns = readHeader(cells, this.#rules)
     this.header = Buffer.from(bytes.subarray(found.start, found.end))
+    return true
   }
 
   #takeAll(group: readonly (Row | NoRow)[], portion: Portion, columns: Columns): void {

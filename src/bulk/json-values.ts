@@ -29,11 +29,11 @@ export class JsonValues implements Format {
     const reading: Reading = { portion, bytes: portion.bytes, start, end, isLast, carefulTo: start + this.#careful }
     this.#lines.begin(portion.bytes, start)
     let at = start
-    for (let next = -1; at < end && next !== at; ) {
+    for (let next = -1; at < end && next !== at && !portion.isFull; ) {
       next = at
       at = this.#step(reading, at)
     }
-    if (isLast) this.#finish(reading)
+    if (isLast && at === end) this.#finish(reading)
     this.#lines.at(at)
     this.#careful = Math.max(reading.carefulTo - at, 0)
     return at

@@ -24,6 +24,11 @@ export class Portion implements Batch {
     this.rows = new PlantRows(bytes)
   }
 
+  /** Whether it has so many problems that the rest of its bytes is better left for another: a problem takes a thousand times the byte that it may have. */
+  get isFull(): boolean {
+    return this.problems.length >= mostProblems
+  }
+
   addPlant(plant: NewPlant, place: Place): void {
     this.rows.add(plant)
     this.placeLast(place.start, place.end, place.line)
@@ -67,5 +72,7 @@ export interface Problem extends Place {
   row: number
   error: PlantsError | undefined
 }
+
+const mostProblems = 10_000
 
 const firstCapacity = 1024

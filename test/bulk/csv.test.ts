@@ -104,6 +104,19 @@ test('a row that is not UTF-8 is a problem of its own', () => {
   ])
 })
 
+test('problems without end are left to other portions', () => {
+  const make = () => new Csv(new Intake(plain), plain, ',')
+  const input = Buffer.from(`id,name\n${'1\n'.repeat(90_000)}2,b\n`)
+  const portion = new Portion(input)
+  expect(make().read(portion, { start: 0, end: input.length }, true)).toBeLessThan(input.length)
+  expect(portion.problems.length).toBeLessThan(50_000)
+  for (const isRestored of [false, true]) {
+    const { records } = readRecords(input, { make, isRestored })
+    expect(records.length).toBe(90_001)
+    expect(records.at(-1)).toEqual(row(2, 'b', 90_002, '2,b\n'))
+  }
+})
+
 test('other columns are counted where they hold something, and a column may be called anything', () => {
   const make = () => new Csv(new Intake(plain), plain, ',')
   const input = 'id,name,colour,__proto__,\n1,a,,x,\n2,b,red,y,\n3,c,"",,\n'

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Intake } from '../../src/bulk/intake.js'
 import { JsonValues } from '../../src/bulk/json-values.js'
+import { Portion } from '../../src/bulk/portion.js'
 import type { NewPlant } from '../../src/plant.js'
 import { type ReadRecord, readRecords } from '../helpers/records.js'
 import { rounds } from '../helpers/rounds.js'
@@ -84,6 +85,18 @@ test('a value that is not UTF-8 is a problem of its own', () => {
     { problem: 'malformed: Not UTF-8', line: 1, raw: '{"id":1,"name":"\ufffd"}' },
     fern(2, 'ü\ufffd', 1),
   ])
+})
+
+test('problems without end are left to other portions', () => {
+  const input = Buffer.from(`[${'{ '.repeat(50_000)}{"id":2,"name":"b"}]`)
+  const portion = new Portion(input)
+  expect(make().read(portion, { start: 0, end: input.length }, true)).toBeLessThan(input.length)
+  expect(portion.problems.length).toBe(10_000)
+  for (const isRestored of [false, true]) {
+    const { records } = readRecords(input, { make, isRestored })
+    expect(records.length).toBe(50_001)
+    expect(records.at(-1)).toEqual(fern(2, 'b', 1))
+  }
 })
 
 test('fields that no NewPlant has are counted', () => {

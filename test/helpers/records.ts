@@ -33,7 +33,8 @@ export function readRecords(input: string | Uint8Array, { make, cuts = [], isRes
   let format = make()
   let state: FormatState | undefined
   let from = 0
-  for (const [index, end] of ends.entries()) {
+  for (let index = 0; from < bytes.length || index === 0; index += 1) {
+    const end = ends[index] ?? bytes.length
     if (isRestored && state) {
       format = make()
       format.restore(JSON.parse(JSON.stringify(state)))
@@ -41,11 +42,11 @@ export function readRecords(input: string | Uint8Array, { make, cuts = [], isRes
     // The range of a portion need not begin with it.
     const before = Buffer.from('}"\n'.repeat(index % 3))
     const portion = new Portion(Buffer.concat([before, bytes.subarray(from, end), Buffer.from('"\n{')]))
-    const range = { start: before.length, end: before.length + end - from }
-    const left = format.read(portion, range, index === ends.length - 1)
-    if (index === ends.length - 1 && left !== range.end) throw new Error(`${range.end - left} bytes were not read`)
+    const left = format.read(portion, { start: before.length, end: before.length + end - from }, end === bytes.length) - before.length
+    if (end === bytes.length && left !== end - from && (left === 0 || !portion.isFull))
+      throw new Error(`Bytes from ${from + left} on were not read`)
     collect(portion, read)
-    from += left - range.start
+    from += left
     state = format.save()
   }
   return {
