@@ -2,6 +2,7 @@ import { PlantsError } from '../errors.js'
 import type { Io } from '../io.js'
 import { orderById } from '../plant-order.js'
 import { type BulkStore, type CheckpointStore, type CreateManyOptions, Outcome } from '../stores/store.js'
+import type { Format } from './format.js'
 import type { FormatName } from './format-names.js'
 import { makeFormat } from './formats.js'
 import { type FieldRules, Intake } from './intake.js'
@@ -71,7 +72,7 @@ export class Import {
   #format: FormatName = 'ndjson'
   /** bytes that the next portion is to have */
   #size = firstPortion
-  #header: Uint8Array | undefined
+  #way: Format | undefined
   /** rows of the portion that may have been sent before it was known that they are on their way */
   #sent = 0
   #savedAt = 0
@@ -116,14 +117,13 @@ export class Import {
   /** False when it was stopped before the end. */
   async #readInput(reader: Reader): Promise<boolean> {
     const start = this.#start
-    const { bytes, isLast } = await reader.head()
+    const { bytes, isLast } = await reader.head(patience)
     if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
     const begun = start?.input === this.#input ? start : undefined
-    this.#format = begun?.format ?? this.#plan.format ?? recognise(bytes, isLast)
+    this.#format = begun?.format ?? this.#plan.format ?? recognise(bytes, isLast, reader.source.name)
     const intake = new Intake(this.#plan.rules)
-    const format = await makeFormat(this.#format, intake)
-    this.#header = format.header
-    reader.use(format, intake)
+    this.#way = await makeFormat(this.#format, intake, this.#plan.rules)
+    reader.use(this.#way, intake)
     if (begun && !(await this.#goOn(reader, begun))) return false
     while (!this.#tools.stop.aborted) {
       const portion = await reader.next(this.#size, patience)
@@ -250,7 +250,7 @@ export class Import {
       if (error && isUnknown) this.tally.unknown += 1
       else if (error) countRefused(this.tally, error.error)
     }
-    rejects?.add(refused, { bytes, name: input.name, header: this.#header })
+    rejects?.add(refused, { bytes, name: input.name, header: this.#way?.header })
     await tellRefused(refused, input)
   }
 }

@@ -1,12 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import { PlantsError } from '../errors.js'
-import { bodyLimit } from '../input.js'
 import { parseJson } from '../json.js'
 import { noTag } from '../plant-rows.js'
 import type { Format, FormatState } from './format.js'
 import { readId } from './id-bytes.js'
 import type { Intake } from './intake.js'
 import type { Place, Portion } from './portion.js'
+import { longestRecord, recordTooLarge } from './record-limit.js'
 
 /**
  * One JSON object a line (https://github.com/ndjson/ndjson-spec); blank lines count for nothing. A line as programs write it is
@@ -27,12 +27,12 @@ export class Ndjson implements Format {
     const limit = isLast ? end : bytes.subarray(0, end).lastIndexOf(lineFeed) + 1
     const isPlain = this.#intake.isPlain && isUtf8(bytes.subarray(start, Math.max(start, limit)))
     let at = this.#isSkipping ? this.#skip(portion, start, end) : start
-    while (at < limit) {
+    while (at < limit && !portion.isFull) {
       const next = isPlain ? readUsual(portion, at, this.#line) : unusual
       at = next === unusual ? this.#readAny(portion, at, end) : next
       this.#line += 1
     }
-    return end - at > bodyLimit ? this.#skip(portion, at, end, tooLarge()) : at
+    return at >= limit && end - at > longestRecord ? this.#skip(portion, at, end, recordTooLarge()) : at
   }
 
   save(): FormatState {
@@ -51,7 +51,7 @@ export class Ndjson implements Format {
     const next = found < 0 ? limit : found + 1
     const place = { start, end: next, line: this.#line }
     const text = bytes.subarray(start, found < 0 ? limit : found)
-    if (text.length > bodyLimit) portion.addProblem(tooLarge(), place)
+    if (text.length > longestRecord) portion.addProblem(recordTooLarge(), place)
     else if (!isUtf8(text)) portion.addProblem(new PlantsError('malformed', 'Not UTF-8'), place)
     else this.#take(text.toString(), place, portion)
     return next
@@ -78,11 +78,6 @@ export class Ndjson implements Format {
   }
 }
 
-/** The error for a record that is longer than a create may be. */
-export function tooLarge(): PlantsError {
-  return new PlantsError('tooLarge', `The record is larger than 1 MiB (${bodyLimit} bytes)`)
-}
-
 /** Reads `{"id":1,"name":"Fern","tag":"shade"}` and its line break; gives where the next line begins, or `unusual` and changes nothing. */
 function readUsual(portion: Portion, start: number, line: number): number {
   const { bytes, rows } = portion
@@ -94,7 +89,7 @@ function readUsual(portion: Portion, start: number, line: number): number {
   const tagStart = behind(bytes, nameEnd + 1, tagKey)
   const tagEnd = tagStart === unusual ? nameEnd : textEnd(bytes, tagStart)
   const next = tagEnd === unusual ? unusual : lineEnd(bytes, tagEnd + 1)
-  if (next === unusual || next - start > bodyLimit) return unusual
+  if (next === unusual || next - start > longestRecord) return unusual
   const row = rows.next()
   if (!readId(rows, row, bytes, { start: idStart, end: idEnd })) {
     rows.length = row

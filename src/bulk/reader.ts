@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto'
 import type { Format, FormatState } from './format.js'
 import type { Intake } from './intake.js'
 import { Portion } from './portion.js'
+import { headSize } from './recognise.js'
 import type { Source } from './source.js'
 
 /** How much of an input a portion is: bytes, and whether the input ended behind them. */
@@ -44,6 +45,8 @@ export class Reader {
   #buffer = Buffer.alloc(0)
   #filled = 0
   #isAtEnd = false
+  /** whether the format was told that the input has ended */
+  #isEnded = false
   /** unpacked bytes of the input before the portion that was read last */
   offset = 0
   /** of the portion that was read last */
@@ -57,8 +60,8 @@ export class Reader {
   }
 
   /** Looks at the first bytes, up to 64 KiB, without a byte order mark; they are part of the first portion. */
-  async head(): Promise<{ bytes: Buffer; isLast: boolean }> {
-    await this.#fill(longestHead)
+  async head(patience: number): Promise<{ bytes: Buffer; isLast: boolean }> {
+    await this.#fill(headSize, patience)
     if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) this.#pass(3)
     return { bytes: this.#buffer.subarray(0, this.#filled), isLast: this.#isAtEnd }
   }
@@ -92,10 +95,11 @@ export class Reader {
     for (let wanted = known?.length ?? Number(size); ; wanted = this.#filled + longestSkip) {
       await this.#fill(wanted, patience)
       const length = known?.length ?? this.#filled
-      if (this.#filled < length || this.#filled === 0) return undefined
+      if (this.#filled < length || (this.#filled === 0 && (this.#isEnded || !this.#isAtEnd))) return undefined
       this.state = this.#save()
       const portion = this.#read({ length, isLast: known?.isLast ?? this.#isAtEnd })
-      if (this.extent.length > 0) return portion
+      this.#isEnded = this.#isAtEnd && this.extent.isLast
+      if (this.extent.length > 0 || portion.problems.length > 0) return portion
       this.#hash.undo()
     }
   }
@@ -121,7 +125,7 @@ export class Reader {
   #read({ length: end, isLast }: Extent): Portion {
     const portion = new Portion(this.#buffer.subarray(0, end))
     const length = this.#way?.format.read(portion, { start: 0, end }, isLast) ?? 0
-    this.extent = { length, isLast }
+    this.extent = { length, isLast: isLast && length === end }
     this.#hash.add(portion.bytes.subarray(0, length))
     return portion
   }
@@ -158,5 +162,4 @@ export class Reader {
 }
 
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
-const longestHead = 65_536
 const longestSkip = 1_048_576
