@@ -1,4 +1,5 @@
-import { closeSync, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
+import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { systemCode } from '../errors.js'
 import { unreadable } from '../input.js'
@@ -39,13 +40,17 @@ export async function openSource(path: string, name: string, { io, stop }: { io:
 }
 
 function openFile(path: string, name: string, stop: AbortSignal): Source {
-  const fd = openSync(path, 'r')
+  // Without O_NONBLOCK, the call waits for somebody who writes to a FIFO, and hears no signal.
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   const stats = fstatSync(fd)
   const head = Buffer.alloc(4)
-  const isPlain =
-    !stats.isFIFO() && !stats.isSocket() && !stats.isCharacterDevice() && !isPacked(head.subarray(0, readSync(fd, head, 0, 4, 0)))
-  if (isPlain) return new FileSource(name, stats.size, fd)
-  const stream = createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 })
+  if (stats.isFIFO()) return streamOf(new Socket({ fd, readable: true, writable: false }), name, stop)
+  if (stats.isCharacterDevice() || isPacked(head.subarray(0, readSync(fd, head, 0, 4, 0))))
+    return streamOf(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 }), name, stop)
+  return new FileSource(name, stats.size, fd)
+}
+
+function streamOf(stream: Readable, name: string, stop: AbortSignal): Source {
   return new StreamSource(name, unpacked(stream, name), { stop, end: () => stream })
 }
 
