@@ -215,15 +215,23 @@ export interface OpenOptions {
   rate?: number | undefined
   /** told how many creates a commit held */
   onCommit?(count: number): void
+  /** requests that a service is sent at once at most; `defaultConcurrency` when not given */
+  concurrency?: number
+  /** requests that a service is sent in a second at most by `createMany`; without a limit when not given */
+  rate?: number
   /** what a remote store takes besides */
   access(address: RemoteAddress): Promise<Access>
 }
+
+export const defaultConcurrency = 256
 
 /** What it takes to reach a remote store. */
 export interface Access {
   token: string
   /** how to give another token */
   tokenHint: string
+  /** Finds a newer token; undefined when there is none, or when that was asked less than a minute ago. Throws as finding the first did. */
+  renew?: (() => Promise<string | undefined>) | undefined
   userAgent: string
   /** PEM certificates that are trusted instead of the system's */
   ca: string | undefined

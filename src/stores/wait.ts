@@ -24,7 +24,7 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
 export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
-  const timer = setTimeout(() => controller.abort(new DOMException('The time is over', 'TimeoutError')), Math.min(milliseconds, longest))
+  const timer = setTimeout(() => controller.abort(timeIsOver()), Math.min(milliseconds, longest))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
   try {
     return await action(controller.signal)
@@ -32,6 +32,11 @@ export async function within<T>(milliseconds: number, signals: AbortSignal[], ac
     clearTimeout(timer)
     for (const signal of signals) signal.removeEventListener('abort', stop)
   }
+}
+
+/** The reason with which `within` ends an action. */
+export function timeIsOver(): DOMException {
+  return new DOMException('The time is over', 'TimeoutError')
 }
 
 /** Whether `within` ended an action because its time was over. */

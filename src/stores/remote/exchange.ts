@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
-import type { Access, Observer, RemoteAddress } from '../store.js'
+import { type Access, defaultConcurrency, type Observer, type RemoteAddress } from '../store.js'
 import { compileParserOnce } from './parser.js'
 import { Sockets } from './sockets.js'
 
@@ -48,18 +48,21 @@ export class Connection {
   readonly #dispatcher: Dispatcher
   readonly #sockets: Sockets
   readonly #observer: Observer | undefined
+  readonly #base: { origin: string; path: string }
 
   private constructor(address: RemoteAddress, dispatcher: Dispatcher, sockets: Sockets, observer: Observer | undefined) {
     this.#address = address
     this.#dispatcher = dispatcher
     this.#sockets = sockets
     this.#observer = observer
+    this.#base = { origin: address.url.origin, path: address.url.pathname.replace(/\/$/, '') }
   }
 
-  static async open(address: RemoteAddress, access: Access): Promise<Connection> {
+  /** @param limit connections that there are at most */
+  static async open(address: RemoteAddress, access: Access, limit = defaultConcurrency): Promise<Connection> {
     compileParserOnce()
     const sockets = new Sockets(access.observer)
-    return new Connection(address, await dispatcherOf(address, access, sockets), sockets, access.observer)
+    return new Connection(address, await dispatcherOf(address, access, sockets, limit), sockets, access.observer)
   }
 
   /**
@@ -69,14 +72,33 @@ export class Connection {
    * @throws {NoAnswer}
    */
   send(request: Request, signal: AbortSignal): Promise<Answer> {
-    const { origin, pathname } = this.#address.url
-    const path = `${pathname.replace(/\/$/, '')}${request.path}`
-    const shown = { ...request, url: `${this.#address.name}${request.path}`, length: Buffer.byteLength(request.body ?? '') }
-    const watch = this.#observer && { observer: this.#observer, request: shown }
     return new Promise((resolve, reject) => {
-      const reader = new Reader(signal, watch, resolve, reject)
-      this.#dispatcher.dispatch({ ...request, origin, path, headersTimeout: 0, bodyTimeout: 0 }, reader)
+      const stop = () => end(signal.reason)
+      const end = this.start(request, (result) => {
+        signal.removeEventListener('abort', stop)
+        if (result instanceof NoAnswer) reject(result)
+        else resolve(result)
+      })
+      signal.addEventListener('abort', stop, { once: true })
+      if (signal.aborted) stop()
     })
+  }
+
+  /**
+   * Does what `send` does, without the price of a signal: tells once what came of it.
+   *
+   * @returns what ends the request, with a reason that is the cause then
+   */
+  start(request: Request, tell: (result: Answer | NoAnswer) => void): (reason: unknown) => void {
+    const { origin, path } = this.#base
+    const reader = new Reader(this.#observer && this.#watch(request, this.#observer), tell)
+    this.#dispatcher.dispatch({ ...request, origin, path: path + request.path, headersTimeout: 0, bodyTimeout: 0 }, reader)
+    return (reason) => reader.end(reason)
+  }
+
+  #watch(request: Request, observer: Observer): Watch {
+    const shown = { ...request, url: `${this.#address.name}${request.path}`, length: Buffer.byteLength(request.body ?? '') }
+    return { observer, request: shown }
   }
 
   async close(): Promise<void> {
@@ -85,12 +107,17 @@ export class Connection {
   }
 }
 
-async function dispatcherOf({ url, socketPath }: RemoteAddress, { ca, proxy }: Access, sockets: Sockets): Promise<Dispatcher> {
+async function dispatcherOf(
+  { url, socketPath }: RemoteAddress,
+  { ca, proxy }: Access,
+  sockets: Sockets,
+  connections: number,
+): Promise<Dispatcher> {
   const tls = { rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) } // whatever NODE_TLS_REJECT_UNAUTHORIZED says
   const place = socketPath === undefined ? {} : { socketPath }
-  if (proxy === undefined) return new Pool(url.origin, { connect: sockets.watch(buildConnector({ ...tls, ...place })) })
+  if (proxy === undefined) return new Pool(url.origin, { connections, connect: sockets.watch(buildConnector({ ...tls, ...place })) })
   const { proxyAgent } = await import('./proxy.js')
-  return proxyAgent(proxy, url.protocol === 'https:', tls, sockets)
+  return proxyAgent(proxy, url.protocol === 'https:', { tls, connections }, sockets)
 }
 
 /** bytes of an answer that are read */
@@ -103,29 +130,29 @@ interface Watch {
 }
 
 class Reader implements Dispatcher.DispatchHandler {
-  readonly #signal: AbortSignal
   readonly #watch: Watch | undefined
-  readonly #resolve: (answer: Answer) => void
-  readonly #reject: (error: NoAnswer) => void
+  readonly #tell: (result: Answer | NoAnswer) => void
   readonly #start = performance.now()
   readonly #chunks: Buffer[] = []
   #controller: Dispatcher.DispatchController | undefined
   #length = 0
   #head: Pick<Answer, 'status' | 'headers'> | undefined
+  #isEnded = false
 
-  constructor(signal: AbortSignal, watch: Watch | undefined, resolve: (answer: Answer) => void, reject: (error: NoAnswer) => void) {
-    this.#signal = signal
+  constructor(watch: Watch | undefined, tell: (result: Answer | NoAnswer) => void) {
     this.#watch = watch
-    this.#resolve = resolve
-    this.#reject = reject
-    if (signal.aborted) queueMicrotask(this.#abort)
-    signal.addEventListener('abort', this.#abort, { once: true })
+    this.#tell = tell
+  }
+
+  end(reason: unknown): void {
+    this.#fail(reason)
+    this.#controller?.abort(new Error('Too late'))
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     this.#watch?.observer.sent(this.#watch.request)
-    if (this.#signal.aborted) controller.abort(new Error('Too late'))
+    if (this.#isEnded) controller.abort(new Error('Too late'))
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: Answer['headers']): void {
@@ -149,17 +176,12 @@ class Reader implements Dispatcher.DispatchHandler {
     this.#fail(error)
   }
 
-  readonly #abort = (): void => {
-    const reason: unknown = this.#signal.reason
-    this.#fail(reason)
-    this.#controller?.abort(new Error('Too late'))
-  }
-
   #finish(isWhole: boolean): void {
-    this.#leave()
-    if (!this.#head) return
+    if (!this.#head || this.#isEnded) return
+    this.#isEnded = true
     this.#watch?.observer.ended(this.#length, this.#elapsed())
-    this.#resolve({ ...this.#head, body: Buffer.concat(this.#chunks), isWhole })
+    const [first = nothing, ...others] = this.#chunks
+    this.#tell({ ...this.#head, body: others.length === 0 ? first : Buffer.concat(this.#chunks), isWhole })
   }
 
   #elapsed(): number {
@@ -167,15 +189,14 @@ class Reader implements Dispatcher.DispatchHandler {
   }
 
   #fail(cause: unknown): void {
-    this.#leave()
+    if (this.#isEnded) return
+    this.#isEnded = true
     this.#watch?.observer.failed(cause)
-    this.#reject(new NoAnswer(cause, this.#controller !== undefined && !isOfProxy(cause)))
-  }
-
-  #leave(): void {
-    this.#signal.removeEventListener('abort', this.#abort)
+    this.#tell(new NoAnswer(cause, this.#controller !== undefined && !isOfProxy(cause)))
   }
 }
+
+const nothing = Buffer.alloc(0)
 
 /** undici says so of a proxy that wants a password, and has sent nothing on. */
 function isOfProxy(cause: unknown): boolean {

@@ -9,17 +9,17 @@ import type { Connect, Sockets, Tunnel } from './sockets.js'
 export function proxyAgent(
   proxy: string,
   isSecure: boolean,
-  tls: { rejectUnauthorized: boolean; ca?: string },
+  { tls, connections }: { tls: { rejectUnauthorized: boolean; ca?: string }; connections: number },
   sockets: Sockets,
 ): Dispatcher {
   BaseDispatcher.prototype.connect = connect // undici/index.js does this, and loads four fifths that are not needed
   const watched = (origin: URL | string, options: object) => {
     const { connect: connectTo } = options as { connect: Connect } // which ProxyAgent has made
-    return new Pool(origin, { connect: sockets.watch(connectTo) })
+    return new Pool(origin, { connections, connect: sockets.watch(connectTo) })
   }
   const tunnelled = (origin: URL | string, options: object) => {
     const { connect: connectTo } = options as { connect: Tunnel } // as above
-    return new Pool(origin, { connect: sockets.watchTunnel(connectTo) })
+    return new Pool(origin, { connections, connect: sockets.watchTunnel(connectTo) })
   }
   const proxyTunnel = isSecure || proxy.startsWith('https:')
   const factory = proxyTunnel ? tunnelled : watched
