@@ -11,6 +11,7 @@ const eager = [
   /\/node_modules\/(commander|zod)\//,
 ]
 const sqlite = /\/src\/stores\/(sqlite|sqlite\/(driver|failure|file|lock|schema|tokens|writer))\.ts$/
+const remote = /\/src\/stores\/(remote|remote\/(answer|exchange|failure|keys|parser|sockets))\.ts$/
 
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own
 // (2 ms), and conf asks for a place for settings that it is given anyway (and fails where a user has no home).
@@ -39,7 +40,7 @@ export default {
       groups: [
         { name: 'core', test: (id) => eager.some((pattern) => pattern.test(id)), priority: 2 },
         { name: 'sqlite', test: sqlite, priority: 1 },
-        { name: 'remote', test: /\/src\/stores\/remote(?!\/(proxy|check-token))/ },
+        { name: 'remote', test: remote },
       ],
     },
   },

@@ -4,20 +4,22 @@ import { PlantsError, shellWord } from '../errors.js'
 import { toWireJson } from '../json.js'
 import type { NewPlant, Plant } from '../plant.js'
 import { judge, type Verdict } from './remote/answer.js'
+import type { Bulk } from './remote/bulk.js'
 import { Connection, NoAnswer, requestToCreate } from './remote/exchange.js'
 import { unanswered, unreached } from './remote/failure.js'
-import { honoursKeys } from './remote/keys.js'
-import type { Access, CreateOptions, OpenOptions, PlantStore, RemoteAddress } from './store.js'
-import { isTimeout, wait, within } from './wait.js'
+import { findKeys, honoursKeys, type Remote } from './remote/keys.js'
+import type { Access, Batch, BulkStore, CreateManyOptions, CreateOptions, OpenOptions, RemoteAddress } from './store.js'
+import { isTimeout, secondsOf, wait, within } from './wait.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
-export class RemoteStore implements PlantStore {
+export class RemoteStore implements BulkStore {
   readonly #address: RemoteAddress
   readonly #access: Access
   readonly #options: OpenOptions
   readonly #connection: Connection
   /** asked of the service once, and only when it matters */
   #honoursKeys: boolean | undefined
+  #bulk: Bulk | undefined
 
   private constructor(address: RemoteAddress, access: Access, options: OpenOptions, connection: Connection) {
     this.#address = address
@@ -30,7 +32,7 @@ export class RemoteStore implements PlantStore {
   static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
     const access = await options.access(address)
     setMaxListeners(0, options.clock.signal) // each create listens to it
-    return new RemoteStore(address, access, options, await Connection.open(address, access))
+    return new RemoteStore(address, access, options, await Connection.open(address, access, options.concurrency))
   }
 
   /**
@@ -60,8 +62,38 @@ export class RemoteStore implements PlantStore {
     }
   }
 
+  /**
+   * Rows go out in their order, as many at once as serve well. What the service can be asked again about is sent again, until nothing
+   * was settled for the time-out. Throws what `create` throws that is not about a plant, when nothing is under way any more;
+   * what is pending then was not stored, or is sent again safely with the same keys.
+   */
+  async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
+    const { stop } = options
+    const isKeyed = await this.honoursKeys(stop).catch((error: unknown) => {
+      if (!stop.aborted) throw error
+    })
+    if (isKeyed === undefined) return
+    const { Bulk } = await import('./remote/bulk.js')
+    this.#bulk ??= new Bulk(this.#remote())
+    await this.#bulk.createMany(batch, options, isKeyed)
+  }
+
+  /**
+   * Whether the service says that it honours Idempotency-Key; it is asked once.
+   *
+   * @throws {PlantsError} `unavailable` when that could not be found out, and the reason of the signal
+   */
+  async honoursKeys(signal = this.#options.clock.signal): Promise<boolean> {
+    this.#honoursKeys ??= await findKeys(this.#remote(), signal)
+    return this.#honoursKeys
+  }
+
   async close(): Promise<void> {
     await this.#connection.close()
+  }
+
+  #remote(): Remote {
+    return { address: this.#address, access: this.#access, options: this.#options, connection: this.#connection }
   }
 
   /** One request, and what its answer settles. */
@@ -113,7 +145,7 @@ export class RemoteStore implements PlantStore {
   async #wait(milliseconds: number, task: Task, why: PlantsError | undefined): Promise<void> {
     if (why && !task.hasTold && !task.signals.some(({ aborted }) => aborted)) {
       task.hasTold = true
-      await this.#access.notify(`${why.message}. Trying again for up to ${seconds(task.end - this.#options.clock.now())}`)
+      await this.#access.notify(`${why.message}. Trying again for up to ${secondsOf(task.end - this.#options.clock.now())}`)
     }
     await wait(milliseconds, task.signals).catch((reason: unknown) => this.#stop(reason, task))
   }
@@ -164,8 +196,4 @@ interface Task {
   hasOwnKey: boolean
   /** whoever waits knows why */
   hasTold: boolean
-}
-
-function seconds(milliseconds: number): string {
-  return `${Math.max(1, Math.round(milliseconds / 1000))} s`
 }

@@ -12,7 +12,7 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
       if (aborted) reject(aborted.reason)
       else resolve()
     }
-    const timer = setTimeout(end, Math.min(milliseconds, longest))
+    const timer = setTimeout(end, Math.min(milliseconds, longestTimer))
     for (const signal of signals) signal.addEventListener('abort', end)
     if (signals.some((signal) => signal.aborted)) end()
   })
@@ -24,7 +24,7 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
 export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
-  const timer = setTimeout(() => controller.abort(timeIsOver()), Math.min(milliseconds, longest))
+  const timer = setTimeout(() => controller.abort(timeIsOver()), Math.min(milliseconds, longestTimer))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
   try {
     return await action(controller.signal)
@@ -44,5 +44,10 @@ export function isTimeout(reason: unknown): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
 }
 
+/** A time that somebody may have to wait, in words. */
+export function secondsOf(milliseconds: number): string {
+  return `${Math.max(1, Math.round(milliseconds / 1000))} s`
+}
+
 /** What a timer can take, 24.8 days; beyond, it would fire at once. */
-const longest = 2 ** 31 - 1
+export const longestTimer = 2 ** 31 - 1

@@ -1,4 +1,9 @@
-import { type Connection, NoAnswer } from './exchange.js'
+import { PlantsError } from '../../errors.js'
+import type { Access, OpenOptions, RemoteAddress } from '../store.js'
+import { wait, within } from '../wait.js'
+import { judge } from './answer.js'
+import { type Answer, type Connection, NoAnswer } from './exchange.js'
+import { unanswered, unreached } from './failure.js'
 
 /**
  * Whether a service says that it honours Idempotency-Key: its `{base_url}/openapi.json` lists it as a header parameter of
@@ -7,15 +12,60 @@ import { type Connection, NoAnswer } from './exchange.js'
  * @returns undefined when that cannot be found out now
  */
 export async function honoursKeys(connection: Connection, userAgent: string, signal: AbortSignal): Promise<boolean | undefined> {
+  const found = await ask(connection, userAgent, signal)
+  return typeof found === 'boolean' ? found : undefined
+}
+
+/** What it takes to send a service many requests. */
+export interface Remote {
+  address: RemoteAddress
+  access: Access
+  options: OpenOptions
+  connection: Connection
+}
+
+/**
+ * Finds out what `honoursKeys` tells, with growing pauses until the time is over.
+ *
+ * @throws {PlantsError} `unavailable` when it cannot be found out, and the reason of the signal
+ */
+export async function findKeys({ address, access, options, connection }: Remote, signal: AbortSignal): Promise<boolean> {
+  const end = options.clock.now() + options.timeout
+  for (let tries = 0; ; tries += 1) {
+    signal.throwIfAborted()
+    const left = end - options.clock.now()
+    const found = await within(left, [signal], (stop) => ask(connection, access.userAgent, stop))
+    if (typeof found === 'boolean') return found
+    signal.throwIfAborted()
+    const pause = Math.min(100 * 2 ** tries, 5000)
+    if (options.clock.now() + pause >= end) throw notFound(found, address, access)
+    await wait(pause, [signal])
+  }
+}
+
+function notFound(found: Answer | NoAnswer, address: RemoteAddress, access: Access): PlantsError {
+  if (found instanceof NoAnswer && !found.isSent) return unreached(address, access, found.cause)
+  const verdict =
+    found instanceof NoAnswer ? { error: unanswered(address, found.cause, question) } : judge(found, address.name, access.tokenHint)
+  if ('plant' in verdict) throw new Error('Only an answer that is none says nothing of keys')
+  const { message, status, cause } = verdict.error
+  return new PlantsError('unavailable', message, { hint: 'Nothing was stored. Try again later', retryable: true, status, cause })
+}
+
+const question = 'the question whether it keeps idempotency keys'
+
+/** @returns what came instead, when that cannot be found out now */
+async function ask(connection: Connection, userAgent: string, signal: AbortSignal): Promise<boolean | Answer | NoAnswer> {
   try {
-    const { status, body, isWhole } = await connection.send(
+    const answer = await connection.send(
       { method: 'GET', path: '/openapi.json', headers: { accept: 'application/json', 'user-agent': userAgent } },
       signal,
     )
-    if (status >= 500 || status === 429) return undefined
+    const { status, body, isWhole } = answer
+    if (status >= 500 || status === 429) return answer
     return status === 200 && isWhole && listsKey(JSON.parse(body.toString()))
   } catch (error) {
-    if (error instanceof NoAnswer) return undefined
+    if (error instanceof NoAnswer) return error
     if (error instanceof SyntaxError) return false
     throw error
   }

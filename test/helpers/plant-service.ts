@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { onTestFinished } from 'vitest'
+
+/** A create as it came. */
+export interface Post {
+  id: string
+  key: string | undefined
+  authorization: string | undefined
+  /** how many came before it */
+  index: number
+  /** when it came, of `performance.now` */
+  time: number
+}
+
+/**
+ * What is done with a create instead of the usual: an answer, a connection that is reset before or after the plant is stored,
+ * or no answer at all.
+ */
+export type Deed = { status: number; body?: object; headers?: Record<string, string> } | 'reset' | 'lose' | 'hang' | undefined
+
+interface Manner {
+  /** whether it keeps keys, and says so */
+  isKeyed?: boolean
+  deed?(post: Post): Deed | Promise<Deed>
+}
+
+/** A service that keeps plants in memory and answers as the specification says, except where a test wants something else. */
+export class PlantService {
+  readonly posts: Post[] = []
+  /** how often a plant was made, by its id */
+  readonly made = new Map<string, number>()
+  /** the most connections, and the most creates without an answer, that there were at once */
+  mostConnections = 0
+  mostUnderWay = 0
+  readonly #manner: Manner
+  readonly #keys = new Map<string, string>()
+  readonly #server = createServer((request, response) => void this.#answer(request, response))
+  #connections = 0
+  #underWay = 0
+
+  private constructor(manner: Manner) {
+    this.#manner = manner
+    this.#server.on('connection', (socket) => {
+      this.#connections += 1
+      this.mostConnections = Math.max(this.mostConnections, this.#connections)
+      socket.once('close', () => {
+        this.#connections -= 1
+      })
+    })
+  }
+
+  /** It is gone when the test is over. */
+  static async listen(manner: Manner = {}): Promise<PlantService> {
+    const service = new PlantService({ isKeyed: true, ...manner })
+    service.#server.listen(0, '127.0.0.1')
+    await once(service.#server, 'listening')
+    onTestFinished(() => service.close())
+    return service
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}` // of a server on a port
+  }
+
+  async close(): Promise<void> {
+    this.#server.closeAllConnections()
+    if (this.#server.listening) await new Promise((resolve) => this.#server.close(resolve))
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method === 'GET') return this.#describe(response)
+    this.#underWay += 1
+    this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay)
+    response.once('close', () => {
+      this.#underWay -= 1
+    })
+    const body = await text(request)
+    const post = this.#note(request, body)
+    const deed = await this.#manner.deed?.(post)
+    if (deed === 'hang') return
+    if (deed === 'reset') return void request.socket.resetAndDestroy()
+    if (typeof deed === 'object') return say(response, deed.status, deed.body, deed.headers)
+    const { status, answer } = this.#make(body, post)
+    if (deed === 'lose') request.socket.resetAndDestroy()
+    else say(response, status, answer)
+  }
+
+  #describe(response: ServerResponse): void {
+    const parameters = this.#manner.isKeyed ? [{ name: 'Idempotency-Key', in: 'header' }] : []
+    say(response, 200, { paths: { '/plants': { post: { parameters } } } })
+  }
+
+  #note({ headers }: IncomingMessage, body: string): Post {
+    const key = headers['idempotency-key']
+    const id = /^\{"id":(-?\d+)/.exec(body)?.[1] ?? ''
+    const post = { id, key: key?.toString(), authorization: headers.authorization, index: this.posts.length, time: performance.now() }
+    this.posts.push(post)
+    return post
+  }
+
+  #make(body: string, { id, key }: Post): { status: number; answer: object } {
+    const { name, tag }: { name: string; tag?: string } = JSON.parse(body)
+    const known = this.#manner.isKeyed && key !== undefined && this.#keys.get(key) === body
+    if (!known && this.made.has(id)) return { status: 400, answer: { error: 409, message: `Another plant has the id ${id}` } }
+    if (!known) this.made.set(id, 1 + (this.made.get(id) ?? 0))
+    if (key !== undefined) this.#keys.set(key, body)
+    return { status: 200, answer: { name, tag } }
+  }
+}
+
+function say(response: ServerResponse, status: number, body: object = {}, headers: Record<string, string> = {}): void {
+  response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
