@@ -25,6 +25,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
   return {
     token: found.token,
     tokenHint: tokenHints[found.source](settings),
+    renew: found.source === 'command' ? renewal(address, settings, io) : undefined,
     userAgent: `plants/${version}`,
     ca: settings.caCert && (await import('./access/certificates.js')).readCertificates(settings.caCert.path, settings.caCert.source),
     proxy,
@@ -32,6 +33,18 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
     observer: trace?.observerOf(settings, io),
   }
 }
+
+/** Runs the token command again, at most once a minute. */
+function renewal(address: RemoteAddress, settings: Settings, io: Io): () => Promise<string | undefined> {
+  let last = -Infinity
+  return async () => {
+    if (io.now() - last < minute) return undefined
+    last = io.now()
+    return (await findToken(address, settings, io))?.token
+  }
+}
+
+const minute = 60_000
 
 const tokenHints: Record<Credential['source'], (settings: Settings) => string> = {
   variable: () => 'It came from PLANTS_TOKEN: give another one there',

@@ -32,10 +32,11 @@ export async function runPlants(argv: string[], world: World = {}): Promise<Resu
   return { code, out: out.text, err: err.text }
 }
 
-function ioOf(
+/** What a program sees of a world. */
+export function ioOf(
   { stdin, env = {}, cwd = '/', terminals = [], signal = new AbortController().signal }: World,
-  stdout: Output,
-  stderr: Output,
+  stdout: Output = new Captured({}, 'stdout'),
+  stderr: Output = new Captured({}, 'stderr'),
 ): Io {
   const input: Input = {
     isTerminal: terminals.includes('stdin'),
