@@ -38,6 +38,7 @@ export class PlantService {
   readonly #manner: Manner
   readonly #keys = new Map<string, string>()
   readonly #server = createServer((request, response) => void this.#answer(request, response))
+  #port = 0
   #connections = 0
   #underWay = 0
 
@@ -57,12 +58,19 @@ export class PlantService {
     const service = new PlantService({ isKeyed: true, ...manner })
     service.#server.listen(0, '127.0.0.1')
     await once(service.#server, 'listening')
+    service.#port = (service.#server.address() as AddressInfo).port // of a server on a port
     onTestFinished(() => service.close())
     return service
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}` // of a server on a port
+    return `http://127.0.0.1:${this.#port}`
+  }
+
+  /** Listens again where it did, after a `close`. */
+  async comeBack(): Promise<void> {
+    this.#server.listen(this.#port, '127.0.0.1')
+    await once(this.#server, 'listening')
   }
 
   async close(): Promise<void> {

@@ -65,6 +65,10 @@ async function errorOf(promise: Promise<unknown>): Promise<PlantsError> {
   throw error
 }
 
+function fail(message: string): never {
+  throw new Error(message)
+}
+
 const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
 const all = (count: number) => new Map(plantsOf(count).map(({ id }) => [`${id}`, 1]))
 
@@ -177,6 +181,20 @@ describe('a service in trouble', () => {
     expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject(error)
     expect(tally(batch)).toEqual({ created: 10, pending: 90 })
     expect(service.made).toEqual(all(10))
+  })
+
+  test('that goes away and comes back gets everything once', async () => {
+    const service = await PlantService.listen({
+      deed: async ({ index }) => {
+        if (index !== 100) return undefined
+        await service.close()
+        return 'hang'
+      },
+    })
+    const batch = batchOf(plantsOf(500))
+    const notify = () => service.comeBack()
+    await (await open(service.url, { access: { notify } })).createMany(batch, importOptions())
+    expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 500 }, made: all(500) })
   })
 
   test('that is not there is given up after the time-out, and nothing is said to be sent', async () => {
@@ -426,6 +444,19 @@ describe('limits', () => {
   })
 })
 
+test.each<[string, Partial<CreateManyOptions>]>([
+  ['beforeSend', { beforeSend: () => Promise.reject(new Error('disk full')) }],
+  ['keyOf', { keyOf: () => fail('disk full') }],
+  ['onProgress', { onProgress: () => fail('disk full') }],
+])('what %s throws ends the import', async (_, options) => {
+  const service = await PlantService.listen({ isKeyed: false })
+  const batch = batchOf(plantsOf(100))
+  const store = await open(service.url, { opening: { concurrency: 2 } })
+  await expect(store.createMany(batch, importOptions(options))).rejects.toThrow('disk full')
+  expect(tally(batch)['created'] ?? 0).toBe(service.made.size)
+  expect(service.made.size).toBeLessThanOrEqual(2)
+})
+
 describe('whether a service keeps keys', () => {
   test.each([true, false])('is what its description says, and is asked once: %s', async (isKeyed) => {
     const service = await PlantService.listen({ isKeyed })
@@ -437,9 +468,8 @@ describe('whether a service keeps keys', () => {
 
   test('cannot be found out where nobody is', async () => {
     const service = await PlantService.listen()
-    const { url } = service
     await service.close()
-    const store = await open(url, { opening: { timeout: 1000 } })
+    const store = await open(service.url, { opening: { timeout: 1000 } })
     const batch = batchOf(plantsOf(3))
     expect(await errorOf(store.honoursKeys())).toMatchObject({ kind: 'unavailable', message: expect.stringContaining('Could not reach') })
     expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ kind: 'unavailable' })
