@@ -5,6 +5,8 @@ import { type Batch, Outcome } from '../store.js'
 export interface Errand {
   row: number
   plant: NewPlant
+  /** `beforeSend` has resolved for it */
+  isAnnounced: boolean
   /** how often it was sent */
   tries: number
   /** when it was sent first, and last, on the clock */
@@ -42,7 +44,8 @@ export class Errands {
     const row = this.#next
     this.#next += 1
     this.#skipSettled()
-    return { row, plant: this.#batch.rows.at(row), tries: 0, firstSent: now, lastSent: now, number: 0, token: '', end: () => undefined }
+    const plant = this.#batch.rows.at(row)
+    return { row, plant, isAnnounced: false, tries: 0, firstSent: now, lastSent: now, number: 0, token: '', end: () => undefined }
   }
 
   /** Takes one back that is to be sent again at a time. */

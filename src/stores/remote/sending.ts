@@ -8,6 +8,7 @@ import { Change } from './change.js'
 import { type Consequence, consequenceOf, type Setback, type Settled } from './consequence.js'
 import { type Errand, Errands } from './errands.js'
 import { type Answer, type NoAnswer, requestToCreate } from './exchange.js'
+import { Renewal } from './renewal.js'
 import { Trouble } from './trouble.js'
 
 /** A batch on its way into a service. */
@@ -23,9 +24,7 @@ export class Sending {
   readonly #trouble: Trouble
   #hasRefused = false
   #failure: { error: unknown } | undefined
-  /** the token is being renewed */
-  #renewal: Promise<void> | undefined
-  #isRenewed = false
+  readonly #renewal: Renewal
 
   constructor(bulk: Bulk, batch: Batch, options: CreateManyOptions, isKeyed: boolean) {
     this.#bulk = bulk
@@ -34,6 +33,12 @@ export class Sending {
     this.#isKeyed = isKeyed
     this.#errands = new Errands(batch)
     this.#trouble = new Trouble(bulk)
+    this.#renewal = new Renewal(bulk, {
+      fail: (error) => {
+        if (!options.stop.aborted) this.#fail(error)
+      },
+      tell: this.#change.tell,
+    })
   }
 
   /** Resolves or rejects when nothing is under way any more. */
@@ -48,7 +53,7 @@ export class Sending {
         if (pause === undefined && this.#underWay.size === 0) break
         await this.#change.within(pause ?? Infinity)
       }
-      await this.#renewal
+      await this.#renewal.end
     } finally {
       clearInterval(timer)
       stop.removeEventListener('abort', this.#change.tell)
@@ -63,12 +68,15 @@ export class Sending {
       const pause = this.#isOver() ? undefined : this.#pause(now)
       if (pause === undefined || pause > 0) return pause
       const errand = this.#errands.take(now)
-      if (errand.tries === 0 && !this.#isKeyed) {
-        await this.#options.beforeSend(errand.row)
-        if (this.#options.stop.aborted) return undefined
-      }
-      this.#send(errand)
+      if (this.#isKeyed || errand.isAnnounced) this.#send(errand)
+      else await this.#announce(errand, now) // and look again whether it may be sent
     }
+  }
+
+  async #announce(errand: Errand, now: number): Promise<void> {
+    await this.#options.beforeSend(errand.row)
+    errand.isAnnounced = true
+    this.#errands.putBack(errand, now)
   }
 
   #isOver(): boolean {
@@ -81,7 +89,7 @@ export class Sending {
   #pause(now: number): number | undefined {
     const delay = this.#errands.delay(now)
     if (delay === Infinity) return undefined
-    if (this.#underWay.size >= this.#bulk.flow.limit || this.#renewal) return Infinity
+    if (this.#underWay.size >= this.#bulk.flow.limit || this.#renewal.end) return Infinity
     return Math.max(delay, this.#bulk.pace.delay(now))
   }
 
@@ -119,7 +127,7 @@ export class Sending {
 
   #settle(errand: Errand, { outcome, why, other }: Settled, now: number): void {
     this.#trouble.end(now)
-    this.#isRenewed = false
+    this.#renewal.proven()
     this.#bulk.flow.answered(now)
     this.#note(errand, outcome, why)
     if (!other) return
@@ -148,25 +156,8 @@ export class Sending {
 
   /** Sends it again with a newer token, if there is one. */
   #unlock(errand: Errand, error: PlantsError, now: number): void {
-    const { access } = this.#bulk
     this.#errands.putBack(errand, now)
-    if (errand.token !== access.token) return
-    if (!access.renew || this.#isRenewed) this.#fail(error)
-    else this.#renewal ??= this.#renew(access.renew, error)
-  }
-
-  async #renew(renew: () => Promise<string | undefined>, refusal: PlantsError): Promise<void> {
-    const { access } = this.#bulk
-    try {
-      const token = await renew()
-      if (token === undefined || token === access.token) this.#fail(refusal)
-      else this.#bulk.access = { ...access, token }
-    } catch (error) {
-      if (!this.#options.stop.aborted) this.#fail(error)
-    }
-    this.#isRenewed = true
-    this.#renewal = undefined
-    this.#change.tell()
+    if (errand.token === this.#bulk.access.token) this.#renewal.begin(error)
   }
 
   #fail(error: unknown): undefined {

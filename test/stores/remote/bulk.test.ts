@@ -254,6 +254,18 @@ describe('a service that keeps no keys', () => {
     expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 30 }, made: all(30) })
   })
 
+  test('is sent nothing that waited for beforeSend when another row was refused meanwhile', async () => {
+    const service = await unkeyed(({ index }) => (index === 0 ? { status: 422 } : undefined))
+    let settled = () => {}
+    const refusal = new Promise<void>((resolve) => {
+      settled = resolve
+    })
+    const beforeSend = async (row: number) => (row === 1 ? refusal : undefined)
+    const batch = batchOf(plantsOf(10))
+    await (await open(service.url)).createMany(batch, importOptions({ beforeSend, stopsAtRefusal: true, onProgress: () => settled() }))
+    expect({ tally: tally(batch), posts: service.posts.length }).toEqual({ tally: { refused: 1, pending: 9 }, posts: 1 })
+  })
+
   test('and breaks for good is given up before many are unknown', async () => {
     const service = await unkeyed(({ index }) => (index < 10 ? undefined : 'lose'))
     const batch = batchOf(plantsOf(10_000))
