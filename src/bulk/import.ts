@@ -50,7 +50,7 @@ export interface ImportTools {
   /** is told what was refused, in the order of the input */
   tellRefused(refused: Refused[], input: Input): Promise<void>
   /** is told that it has come further */
-  tellProgress(portion: Portion): void
+  tellProgress(): void
 }
 
 /** Reads plants from inputs and creates them in a store, portion by portion. */
@@ -75,6 +75,8 @@ export class Import {
   #way: Format | undefined
   /** rows of the portion that may have been sent before it was known that they are on their way */
   #sent = 0
+  /** the one on its way, until it is reported */
+  #portion: Portion | undefined
   #savedAt = 0
 
   /** @param start where an earlier run stopped */
@@ -106,12 +108,21 @@ export class Import {
     this.isDone = true
   }
 
-  /** How far it is, with what is settled of a portion. */
-  glimpse(portion: Portion): Glimpse {
-    const settled = portion.outcomes.reduce((sum, outcome) => sum + (outcome === Outcome.pending ? 0 : 1), 0)
-    const here = this.bytes.here + (portion.rows.length > 0 ? (settled / portion.rows.length) * portion.bytes.length : 0)
+  /** How far it is, with what is settled of the portion that is on its way. */
+  get glimpse(): Glimpse {
+    const { rows, bytes } = this.#portion ?? { rows: { length: 0 }, bytes: { length: 0 } }
+    const here = this.bytes.here + (rows.length > 0 ? (this.#settled / rows.length) * bytes.length : 0)
     const part = this.#total === undefined ? undefined : Math.min(1, (this.bytes.before + here) / this.#total)
-    return { done: settledIn(this.tally) + settled, refused: this.refused, part }
+    return { done: this.done, refused: this.refused, part }
+  }
+
+  /** records that are done with, whatever came of them */
+  get done(): number {
+    return settledIn(this.tally) + this.#settled
+  }
+
+  get #settled(): number {
+    return this.#portion?.outcomes.reduce((sum, outcome) => sum + (outcome === Outcome.pending ? 0 : 1), 0) ?? 0
   }
 
   /** False when it was stopped before the end. */
@@ -153,7 +164,7 @@ export class Import {
     await this.#create(portion, reader)
     const row = this.#stopsAtRefusal ? portion.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
     if (row >= 0) return this.#stopBefore(row, portion, reader)
-    if (portion.outcomes.includes(Outcome.pending)) return false
+    if (portion.outcomes.includes(Outcome.pending)) return this.#leave(portion, reader)
     await this.#report(portion, reader)
     if (!problem) return this.refused < this.#plan.maxErrors
     await this.#save(portion, reader)
@@ -165,6 +176,7 @@ export class Import {
   async #stopBefore(row: number, portion: Portion, reader: Reader): Promise<boolean> {
     const [refused] = refusedOf(portion, this.#sent)
     const { outcomes } = portion
+    this.#portion = undefined
     const before = reader.again(portion.recordStart[row] ?? 0)
     before.outcomes = outcomes.slice(0, row)
     await this.#save(before, reader)
@@ -173,11 +185,18 @@ export class Import {
     return false
   }
 
+  /** Leaves a portion that was not finished; a store that keeps positions has kept it already. */
+  async #leave(portion: Portion, reader: Reader): Promise<false> {
+    if (!this.#tools.checkpoints) await this.#save(portion, reader)
+    return false
+  }
+
   get #stopsAtRefusal(): boolean {
     return this.#plan.maxErrors === 1
   }
 
   #prepare(portion: Portion, begun: Position | undefined): void {
+    this.#portion = portion
     if (this.#tools.checkpoints && !this.#stopsAtRefusal) portion.order = orderById(portion.rows)
     // In no order, the more is sorted at once the better.
     this.#size = this.#tools.checkpoints ? (portion.order ? unsortedPortion : sortedPortion) : servicePortion
@@ -201,7 +220,7 @@ export class Import {
         journal?.save(save())
       },
       onProgress: () => {
-        this.#tools.tellProgress(portion)
+        this.#tools.tellProgress()
         if (checkpoints || !journal || this.#tools.io.now() - this.#savedAt < saveEvery) return
         this.#savedAt = this.#tools.io.now()
         journal.save(save())
@@ -235,6 +254,7 @@ export class Import {
   }
 
   async #report(portion: Portion, reader: Reader): Promise<void> {
+    this.#portion = undefined
     countDone(this.tally, portion)
     countFields(this.tally, portion.otherFields)
     this.bytes.here = reader.offset + reader.extent.length

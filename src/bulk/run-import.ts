@@ -10,7 +10,7 @@ import { type Position, settledAt } from './position.js'
 import { grouped, Progress } from './progress.js'
 import { Rejects } from './rejects.js'
 import { mostShown, Summary } from './summary.js'
-import { refusedIn, settledIn } from './tally.js'
+import { refusedIn } from './tally.js'
 
 /** What a person asked for. */
 export interface ImportOrder {
@@ -83,11 +83,9 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
   const { io, journal, old } = setting
   if (old) await many.checkpoints?.removeCheckpoint(old.id)
   const position = await findPosition(many, journal)
-  const isSameFile = old?.flags['--rejects'] === order.rejects
-  const lengths = position?.rejects ?? (isSameFile || journal?.isOld ? { records: 0, reasons: 0 } : undefined)
-  const rejects = order.rejects === undefined ? undefined : new Rejects(order.rejects, lengths)
-  const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
   if (position) await warn(io, `Going on with an import that was stopped: ${grouped(settledAt(position))} plants are done`, settings)
+  const rejects = openRejects(order, setting, position)
+  const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
   const summary = new Summary(io, position)
   const importing: Import = new Import(
     order.plan,
@@ -95,17 +93,28 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
     position,
   )
   try {
-    await importing.run()
-    if (importing.isDone && refusedIn(importing.tally) === 0) await many.commit?.()
+    await carryOut(importing, many, io)
   } catch (error) {
-    throw howToGoOn(error, setting)
+    throw howToGoOn(error, (await isBegun(many, setting)) ? goOnHint(journal) : undefined)
   } finally {
     await progress.clear()
     rejects?.close()
   }
-  if (!importing.isDone && io.signal.aborted) throw interrupted(importing, setting)
   if (importing.isDone && journal) await finish(journal, many)
   await summary.write(importing, order, settings)
+}
+
+async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io): Promise<void> {
+  await importing.run()
+  if (!importing.isDone && signal.aborted) throw interrupted(importing, signal)
+  if (importing.isDone && refusedIn(importing.tally) === 0) await commit?.()
+}
+
+/** A rejects file that is not empty must be the one of the import that goes on, or begins again. */
+function openRejects({ rejects }: ImportOrder, { journal, old }: Setting, position: Position | undefined): Rejects | undefined {
+  if (rejects === undefined) return undefined
+  const isOurs = journal?.isOld || old?.flags['--rejects'] === rejects
+  return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined))
 }
 
 /** Where an earlier run stopped, if there was one. */
@@ -139,7 +148,7 @@ function toolsOf(
       await progress.clear()
       await writeRefusals(io, shown, settings)
     },
-    tellProgress: (portion) => progress.show(() => importing().glimpse(portion)),
+    tellProgress: () => progress.show(() => importing().glimpse),
   }
 }
 
@@ -148,25 +157,29 @@ async function finish(journal: Journal, { checkpoints }: ManyStore): Promise<voi
   await checkpoints?.removeCheckpoint(journal.id)
 }
 
-function interrupted(importing: Import, { io, journal }: Setting): PlantsError {
-  const { kind, message } = io.signal.reason as PlantsError // which is what aborts it
-  return new PlantsError(kind, `${message} after ${grouped(settledIn(importing.tally))} plants`, {
-    hint: goOnHint(journal),
-    cause: io.signal.reason,
-  })
+function interrupted(importing: Import, signal: AbortSignal): PlantsError {
+  const { kind, message } = signal.reason as PlantsError // which is what aborts it
+  const done = importing.done
+  return new PlantsError(kind, `${message} after ${grouped(done)} ${done === 1 ? 'plant' : 'plants'}`, { cause: signal.reason })
+}
+
+/** Whether there is something to go on with; the journal of an import that has not come to anything is removed. */
+async function isBegun({ checkpoints }: ManyStore, { journal }: Setting): Promise<boolean> {
+  if (!journal || journal.position !== undefined) return true
+  if (!checkpoints || (await checkpoints.findCheckpoint(journal.id).catch(() => 'not known')) !== undefined)
+    return checkpoints !== undefined
+  journal.remove()
+  return false
 }
 
 function goOnHint(journal: Journal | undefined): string {
-  return journal
-    ? 'To go on, run the same command again'
-    : 'What was created stays. To go on, run it again with --if-exists same, or skip; with files, a journal makes that unnecessary'
+  return journal ? 'To go on, run the same command again' : 'What was created stays. To go on, run it again with --if-exists skip or same'
 }
 
-/** What was created before a failure stays, and the same command goes on. */
-function howToGoOn(error: unknown, { io, journal }: Setting): unknown {
-  if (!(error instanceof PlantsError) || error.kind === 'defect') return error
+/** What was created before a failure stays. */
+function howToGoOn(error: unknown, goOn: string | undefined): unknown {
+  if (!(error instanceof PlantsError) || error.kind === 'defect' || goOn === undefined) return error
   const { kind, message, hint, retryable, status, requestId } = error
-  const isStop = io.signal.aborted
-  const parts = [isStop ? [] : (hint ?? []), goOnHint(journal)].flat()
-  return new PlantsError(kind, message, { hint: parts.join('. '), ...{ retryable, error: error.error, status, requestId }, cause: error })
+  const hints = hint === undefined ? goOn : `${hint}. ${goOn}`
+  return new PlantsError(kind, message, { hint: hints, ...{ retryable, error: error.error, status, requestId }, cause: error })
 }

@@ -149,7 +149,8 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
     const store = await openFile(address, options)
     return { store, checkpoints: store }
   }
-  throw new Error('not yet')
+  const { RemoteStore } = await import('./remote.js')
+  return { store: await RemoteStore.open(address, options), checkpoints: undefined }
 }
 
 async function openStaging(address: Address, options: OpenOptions, staging: 'check' | 'atomic') {

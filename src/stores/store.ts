@@ -210,15 +210,12 @@ export interface OpenOptions {
   clock: Clock
   /** creates that share a commit at most; 1000 when not given */
   batchLimit?: number
-  /** requests in flight to a service at most, and sent to it in a second */
-  concurrency?: number | undefined
-  rate?: number | undefined
   /** told how many creates a commit held */
   onCommit?(count: number): void
   /** requests that a service is sent at once at most; `defaultConcurrency` when not given */
-  concurrency?: number
+  concurrency?: number | undefined
   /** requests that a service is sent in a second at most by `createMany`; without a limit when not given */
-  rate?: number
+  rate?: number | undefined
   /** what a remote store takes besides */
   access(address: RemoteAddress): Promise<Access>
 }

@@ -35,7 +35,7 @@ async function openTeam(folder: string, env: Record<string, string> = {}) {
 
 async function create(remote: RemoteStore, first: number, count: number): Promise<Batch> {
   const plants = Array.from({ length: count }, (_, index) => ({ id: BigInt(first + index), name: 'Fern' }))
-  const batch = { rows: PlantRows.of(plants), outcomes: new Uint8Array(count), refusals: new Map() }
+  const batch = { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(count), refusals: new Map() }
   await remote.createMany(batch, {
     ...{ ifExists: 'error', stopsAtRefusal: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${first + row}`,

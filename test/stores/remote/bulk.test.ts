@@ -32,7 +32,7 @@ function plantsOf(count: number): NewPlant[] {
 }
 
 function batchOf(plants: NewPlant[]): Batch {
-  return { rows: PlantRows.of(plants), outcomes: new Uint8Array(plants.length), refusals: new Map() }
+  return { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(plants.length), refusals: new Map() }
 }
 
 function importOptions(options: Partial<CreateManyOptions> = {}): CreateManyOptions {
