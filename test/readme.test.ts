@@ -16,20 +16,10 @@ const groups = {
   auth: ['login', 'logout', 'status', 'token'],
   config: ['get', 'set', 'unset', 'list', 'path'],
 }
-const commands = [
-  '',
-  'create',
-  'get',
-  'list',
-  'delete',
-  'export',
-  'backup',
-  'restore',
-  'serve',
-  'openapi',
-  'doctor',
-  ...Object.keys(groups),
-].concat(Object.entries(groups).flatMap(([group, names]) => names.map((name) => `${group} ${name}`)))
+const single = ['create', 'get', 'list', 'delete', 'import', 'export', 'backup', 'restore', 'serve', 'openapi', 'doctor']
+const commands = ['', ...single, ...Object.keys(groups)].concat(
+  Object.entries(groups).flatMap(([group, names]) => names.map((name) => `${group} ${name}`)),
+)
 const [runBlock = '', testBlock = '', ...blocksOfPlants] = blocks
 
 describe('the README', () => {

@@ -100,8 +100,11 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
     await progress.clear()
     rejects?.close()
   }
-  if (importing.isDone && journal) await finish(journal, many)
-  await summary.write(importing, order, settings)
+  try {
+    await summary.write(importing, order, settings)
+  } finally {
+    if (importing.isDone && journal) await finish(journal, many) // who is killed before it can ask again how it went
+  }
 }
 
 async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io): Promise<void> {
