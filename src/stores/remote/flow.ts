@@ -118,5 +118,5 @@ const worthwhile = 1.05
 /** milliseconds in which chance weighs little */
 const shortestRound = 50
 
-const shortestRest = 4
+const shortestRest = 1
 const longestRest = 64
