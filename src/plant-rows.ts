@@ -8,18 +8,25 @@ export class PlantRows {
   /** what most texts are ranges of */
   readonly bytes: Uint8Array
   length = 0
-  idHigh = new Int32Array(firstCapacity)
-  idLow = new Uint32Array(firstCapacity)
-  nameStart = new Uint32Array(firstCapacity)
-  nameEnd = new Uint32Array(firstCapacity)
+  idHigh: Int32Array
+  idLow: Uint32Array
+  nameStart: Uint32Array
+  nameEnd: Uint32Array
   /** `noTag` where a plant has none */
-  tagStart = new Uint32Array(firstCapacity)
-  tagEnd = new Uint32Array(firstCapacity)
+  tagStart: Uint32Array
+  tagEnd: Uint32Array
   #decoded = Buffer.alloc(0)
   #decodedLength = 0
 
-  constructor(bytes: Uint8Array = new Uint8Array()) {
+  /** @param capacity how many there may be; there can be more */
+  constructor(bytes: Uint8Array = new Uint8Array(), capacity = 1024) {
     this.bytes = bytes
+    this.idHigh = new Int32Array(capacity)
+    this.idLow = new Uint32Array(capacity)
+    this.nameStart = new Uint32Array(capacity)
+    this.nameEnd = new Uint32Array(capacity)
+    this.tagStart = new Uint32Array(capacity)
+    this.tagEnd = new Uint32Array(capacity)
   }
 
   static of(plants: Iterable<NewPlant>): PlantRows {
@@ -91,8 +98,6 @@ export class PlantRows {
 }
 
 export const noTag = 0xffffffff
-
-const firstCapacity = 1024
 
 function enlarge<Column extends Int32Array | Uint32Array>(column: Column, larger: Column): Column {
   larger.set(column)

@@ -278,7 +278,7 @@ export class Import {
 /** bytes of a portion: of the first, of others, of those whose ids are in no order, and for a service */
 const firstPortion = 262_144
 const sortedPortion = 4_194_304
-const unsortedPortion = 16_777_216
+const unsortedPortion = 8_388_608
 const servicePortion = 1_048_576
 
 /** milliseconds to wait for more of an input that comes slowly */

@@ -15,13 +15,17 @@ export class Portion implements Batch {
   /** how many plants have a field that no NewPlant has */
   readonly otherFields = new Map<string, number>()
   /** where in `bytes` the record of each row begins and ends, and its line in the input */
-  recordStart = new Uint32Array(firstCapacity)
-  recordEnd = new Uint32Array(firstCapacity)
-  recordLine = new Float64Array(firstCapacity)
+  recordStart: Uint32Array
+  recordEnd: Uint32Array
+  recordLine: Float64Array
 
-  constructor(bytes: Buffer) {
+  /** @param capacity how many plants there may be; there can be more */
+  constructor(bytes: Buffer, capacity = 1024) {
     this.bytes = bytes
-    this.rows = new PlantRows(bytes)
+    this.rows = new PlantRows(bytes, capacity)
+    this.recordStart = new Uint32Array(capacity)
+    this.recordEnd = new Uint32Array(capacity)
+    this.recordLine = new Float64Array(capacity)
   }
 
   /** Whether it has so many problems that the rest of its bytes is better left for another: a problem takes a thousand times the byte that it may have. */
@@ -74,5 +78,3 @@ export interface Problem extends Place {
 }
 
 const mostProblems = 10_000
-
-const firstCapacity = 1024

@@ -45,6 +45,8 @@ export class Reader {
   #buffer = Buffer.alloc(0)
   #filled = 0
   #isAtEnd = false
+  /** a little less than what a plant has taken so far */
+  #bytesOfPlant = 64
   /** whether the format was told that the input has ended */
   #isEnded = false
   /** unpacked bytes of the input before the portion that was read last */
@@ -123,9 +125,10 @@ export class Reader {
   }
 
   #read({ length: end, isLast }: Extent): Portion {
-    const portion = new Portion(this.#buffer.subarray(0, end))
+    const portion = new Portion(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
     const length = this.#way?.format.read(portion, { start: 0, end }, isLast) ?? 0
     this.extent = { length, isLast: isLast && length === end }
+    this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, portion.rows.length))
     this.#hash.add(portion.bytes.subarray(0, length))
     return portion
   }

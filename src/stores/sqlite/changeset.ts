@@ -6,70 +6,79 @@ import { noTag, type PlantRows } from '../../plant-rows.js'
  */
 export class ChangesetWriter {
   #bytes = Buffer.alloc(0)
-  #end = 0
 
   /**
    * @param order the rows in this order, or as they stand
    * @returns bytes that are valid until the next call
    */
   write(rows: PlantRows, order: Uint32Array | undefined, { from, to }: { from: number; to: number }): Uint8Array {
-    this.#reserve(header.length)
-    this.#end = header.copy(this.#bytes)
-    for (let rank = from; rank < to; rank += 1) this.#writeRow(rows, order ? (order[rank] ?? 0) : rank)
-    return this.#bytes.subarray(0, this.#end)
-  }
-
-  #writeRow(rows: PlantRows, row: number): void {
-    const [nameStart, nameEnd] = [rows.nameStart[row] ?? 0, rows.nameEnd[row] ?? 0]
-    const [tagStart, tagEnd] = [rows.tagStart[row] ?? noTag, rows.tagEnd[row] ?? noTag]
-    this.#reserve(longestRow + nameEnd - nameStart + tagEnd - tagStart)
+    const size = sizeOf(rows, order, { from, to })
+    if (size > this.#bytes.length) this.#bytes = Buffer.allocUnsafeSlow(2 * size)
     const bytes = this.#bytes
-    bytes[this.#end] = insert
-    bytes[this.#end + 1] = 0
-    bytes[this.#end + 2] = integer
-    const low = rows.idLow[row] ?? 0
-    const high = rows.idHigh[row] ?? 0
-    bytes[this.#end + 3] = high >>> 24
-    bytes[this.#end + 4] = high >>> 16
-    bytes[this.#end + 5] = high >>> 8
-    bytes[this.#end + 6] = high
-    bytes[this.#end + 7] = low >>> 24
-    bytes[this.#end + 8] = low >>> 16
-    bytes[this.#end + 9] = low >>> 8
-    bytes[this.#end + 10] = low
-    this.#end += 11
-    this.#writeText(rows, nameStart, nameEnd)
-    if (tagStart === noTag) this.#bytes[this.#end++] = nothing
-    else this.#writeText(rows, tagStart, tagEnd)
-    this.#bytes[this.#end++] = nothing
+    let at = header.copy(bytes)
+    for (let rank = from; rank < to; rank += 1) at = writeRow(bytes, at, rows, order ? (order[rank] ?? 0) : rank)
+    return bytes.subarray(0, at)
   }
+}
 
-  #writeText(rows: PlantRows, start: number, end: number): void {
-    const bytes = this.#bytes
-    const base = start >= rows.bytes.length ? rows.bytes.length : 0
-    const source = start >= rows.bytes.length ? rows.decoded : rows.bytes
-    bytes[this.#end++] = text
-    this.#writeLength(end - start)
-    let at = this.#end
-    if (end - start > 64) bytes.set(source.subarray(start - base, end - base), at)
-    else for (let from = start - base; from < end - base; from += 1) bytes[at++] = source[from] ?? 0
-    this.#end += end - start
+/** How many bytes rows take, at most. */
+function sizeOf(
+  { nameStart, nameEnd, tagStart, tagEnd }: PlantRows,
+  order: Uint32Array | undefined,
+  { from, to }: { from: number; to: number },
+): number {
+  let size = header.length
+  for (let rank = from; rank < to; rank += 1) {
+    const row = order ? (order[rank] ?? 0) : rank
+    size += longestRow + (nameEnd[row] ?? 0) - (nameStart[row] ?? 0) + (tagEnd[row] ?? 0) - (tagStart[row] ?? 0)
   }
+  return size
+}
 
-  /** SQLite's varint: seven bits a byte, the highest first. */
-  #writeLength(length: number): void {
-    for (let shift = 28; shift > 0; shift -= 7) {
-      if (length >= 2 ** shift) this.#bytes[this.#end++] = ((length >>> shift) & 0x7f) | 0x80
-    }
-    this.#bytes[this.#end++] = length & 0x7f
-  }
+/** Writes a row at a place, and gives the place behind it. */
+function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number): number {
+  const high = rows.idHigh[row] ?? 0
+  const low = rows.idLow[row] ?? 0
+  bytes[start] = insert
+  bytes[start + 1] = 0
+  bytes[start + 2] = integer
+  bytes[start + 3] = high >>> 24
+  bytes[start + 4] = high >>> 16
+  bytes[start + 5] = high >>> 8
+  bytes[start + 6] = high
+  bytes[start + 7] = low >>> 24
+  bytes[start + 8] = low >>> 16
+  bytes[start + 9] = low >>> 8
+  bytes[start + 10] = low
+  let at = writeText(bytes, start + 11, rows, rows.nameStart[row] ?? 0, rows.nameEnd[row] ?? 0)
+  const tagStart = rows.tagStart[row] ?? noTag
+  if (tagStart === noTag) bytes[at++] = nothing
+  else at = writeText(bytes, at, rows, tagStart, rows.tagEnd[row] ?? 0)
+  bytes[at] = nothing
+  return at + 1
+}
 
-  #reserve(length: number): void {
-    if (this.#end + length <= this.#bytes.length) return
-    const larger = Buffer.allocUnsafe(Math.max(2 * this.#bytes.length, this.#end + length, 65_536))
-    this.#bytes.copy(larger, 0, 0, this.#end)
-    this.#bytes = larger
+function writeText(bytes: Uint8Array, start: number, rows: PlantRows, from: number, to: number): number {
+  const base = from >= rows.bytes.length ? rows.bytes.length : 0
+  const source = from >= rows.bytes.length ? rows.decoded : rows.bytes
+  bytes[start] = text
+  let at = writeLength(bytes, start + 1, to - from)
+  if (to - from > 64) {
+    bytes.set(source.subarray(from - base, to - base), at)
+    return at + to - from
   }
+  for (let index = from - base; index < to - base; index += 1) bytes[at++] = source[index] ?? 0
+  return at
+}
+
+/** SQLite's varint: seven bits a byte, the highest first. */
+function writeLength(bytes: Uint8Array, start: number, length: number): number {
+  let at = start
+  for (let shift = length < 128 ? 0 : 28; shift > 0; shift -= 7) {
+    if (length >= 2 ** shift) bytes[at++] = ((length >>> shift) & 0x7f) | 0x80
+  }
+  bytes[at] = length & 0x7f
+  return at + 1
 }
 
 /** "T", four columns, which of them are the primary key, and the table's name. */
