@@ -15,12 +15,14 @@ export class PlantRows {
   /** `noTag` where a plant has none */
   tagStart: Uint32Array
   tagEnd: Uint32Array
+  readonly #text: Buffer
   #decoded = Buffer.alloc(0)
   #decodedLength = 0
 
   /** @param capacity how many there may be; there can be more */
   constructor(bytes: Uint8Array = new Uint8Array(), capacity = 1024) {
     this.bytes = bytes
+    this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     this.idHigh = new Int32Array(capacity)
     this.idLow = new Uint32Array(capacity)
     this.nameStart = new Uint32Array(capacity)
@@ -69,9 +71,8 @@ export class PlantRows {
   }
 
   textAt(start: number, end: number): string {
-    const base = start >= this.bytes.length ? this.bytes.length : 0
-    const source = base > 0 || this.bytes.length === 0 ? this.#decoded : this.bytes
-    return Buffer.from(source.buffer, source.byteOffset, source.length).toString('utf8', start - base, end - base)
+    const base = this.bytes.length
+    return start < base ? this.#text.toString('utf8', start, end) : this.#decoded.toString('utf8', start - base, end - base)
   }
 
   #keep(text: string): number {

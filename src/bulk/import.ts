@@ -12,7 +12,7 @@ import { type Position, packOutcomes, packRefusals, unpackOutcomes, unpackRefusa
 import type { Glimpse } from './progress.js'
 import { Reader, RunningHash } from './reader.js'
 import { recognise } from './recognise.js'
-import { type Refused, refusedOf } from './refused.js'
+import { ofProblem, type Refused, refusedOf } from './refused.js'
 import type { Rejects } from './rejects.js'
 import { openSource } from './source.js'
 import { countDone, countFields, countRefused, emptyTally, settledIn, type Tally } from './tally.js'
@@ -168,13 +168,13 @@ export class Import {
     await this.#report(portion, reader)
     if (!problem) return this.refused < this.#plan.maxErrors
     await this.#save(portion, reader)
-    await this.#tell([{ ...problem, isUnknown: false }], read.bytes)
+    await this.#tell([ofProblem(problem)], read.bytes)
     return false
   }
 
   /** Ends before a row that the store refused, so that it can be mended and the import goes on with it. */
   async #stopBefore(row: number, portion: Portion, reader: Reader): Promise<boolean> {
-    const [refused] = refusedOf(portion, this.#sent)
+    const [refused] = Array.from(refusedOf(portion, this.#sent)).slice(0, 1)
     const { outcomes } = portion
     this.#portion = undefined
     const before = reader.again(portion.recordStart[row] ?? 0)
@@ -261,14 +261,27 @@ export class Import {
     await this.#tell(refusedOf(portion, this.#sent), portion.bytes)
   }
 
-  async #tell(refused: Refused[], bytes: Buffer): Promise<void> {
+  /** A thousand at a time: they take more memory than the bytes that they are about. */
+  async #tell(all: Iterable<Refused>, bytes: Buffer): Promise<void> {
+    let some: Refused[] = []
+    for (const refused of all) {
+      some.push(refused)
+      if (some.length < 1000) continue
+      await this.#tellSome(some, bytes)
+      some = []
+    }
+    await this.#tellSome(some, bytes)
+    this.#tools.rejects?.flush()
+  }
+
+  async #tellSome(refused: Refused[], bytes: Buffer): Promise<void> {
     const { rejects, tellRefused } = this.#tools
     const input = this.#plan.inputs[this.#input]
     if (refused.length === 0 || !input) return
-    for (const { error, isUnknown } of refused) {
-      if (error) this.refused += 1
-      if (error && isUnknown) this.tally.unknown += 1
-      else if (error) countRefused(this.tally, error.error)
+    for (const { why, isUnknown } of refused) {
+      if (why) this.refused += 1
+      if (why && isUnknown) this.tally.unknown += 1
+      else if (why) countRefused(this.tally, why.error)
     }
     rejects?.add(refused, { bytes, name: input.name, header: this.#way?.header })
     await tellRefused(refused, input)

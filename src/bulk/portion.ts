@@ -77,4 +77,4 @@ export interface Problem extends Place {
   error: PlantsError | undefined
 }
 
-const mostProblems = 10_000
+const mostProblems = 1000

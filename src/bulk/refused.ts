@@ -1,11 +1,11 @@
-import { PlantsError } from '../errors.js'
-import { idTaken, Outcome } from '../stores/store.js'
-import type { Place, Portion } from './portion.js'
+import type { PlantsError } from '../errors.js'
+import { idTakenText, Outcome } from '../stores/store.js'
+import type { Place, Portion, Problem } from './portion.js'
 
 /** A record that was refused, or whose fate is not known. */
 export interface Refused extends Place {
-  /** nothing for the rest of the one before, which was too long to be kept */
-  error: PlantsError | undefined
+  /** why: the specification's `error` and `message`; nothing for the rest of the one before, which was too long to be kept */
+  why: { error: number; message: string } | undefined
   isUnknown: boolean
 }
 
@@ -14,28 +14,32 @@ export interface Refused extends Place {
  *
  * @param sent how many of its rows had perhaps been sent before to a service that keeps no keys
  */
-export function refusedOf(portion: Portion, sent: number): Refused[] {
-  const refused: Refused[] = []
+export function* refusedOf(portion: Portion, sent: number): Generator<Refused> {
   const { problems, outcomes, rows } = portion
   let next = 0
   for (let row = 0; row <= rows.length; row += 1) {
     for (let problem = problems[next]; problem?.row === row; problem = problems[next]) {
-      refused.push({ ...problem, isUnknown: false })
+      yield ofProblem(problem)
       next += 1
     }
     const outcome = outcomes[row] ?? Outcome.pending
-    if (outcome >= Outcome.taken) refused.push({ ...placeOf(portion, row), ...explain(portion, row, outcome, sent) })
+    if (outcome >= Outcome.taken) yield ofRow(portion, row, outcome, sent)
   }
-  return refused
 }
 
-function placeOf({ recordStart, recordEnd, recordLine }: Portion, row: number): Place {
-  return { start: recordStart[row] ?? 0, end: recordEnd[row] ?? 0, line: recordLine[row] ?? 0 }
+export function ofProblem({ start, end, line, error }: Problem): Refused {
+  return { start, end, line, why: error && partsOf(error), isUnknown: false }
 }
 
-function explain({ rows, refusals }: Portion, row: number, outcome: number, sent: number): Pick<Refused, 'error' | 'isUnknown'> {
-  const error = refusals.get(row) ?? idTaken(rows.idAt(row))
-  if (outcome !== Outcome.taken || row >= sent) return { error, isUnknown: outcome === Outcome.unknown }
-  const message = `${error.message}, perhaps this very one: it was on its way when the import stopped`
-  return { error: new PlantsError('conflict', message), isUnknown: true }
+function ofRow(portion: Portion, row: number, outcome: number, sent: number): Refused {
+  const [start, end, line] = [portion.recordStart[row] ?? 0, portion.recordEnd[row] ?? 0, portion.recordLine[row] ?? 0]
+  const error = portion.refusals.get(row)
+  const why = error ? partsOf(error) : { error: 409, message: idTakenText(portion.rows.idAt(row)) }
+  if (outcome !== Outcome.taken || row >= sent) return { start, end, line, why, isUnknown: outcome === Outcome.unknown }
+  const message = `${why.message}, perhaps this very one: it was on its way when the import stopped`
+  return { start, end, line, why: { error: why.error, message }, isUnknown: true }
+}
+
+function partsOf({ error, message }: PlantsError): { error: number; message: string } {
+  return { error, message }
 }

@@ -36,18 +36,24 @@ export class Rejects {
   }
 
   /**
-   * Writes records and why they were refused, down to the disk.
+   * Writes records and why they were refused.
    *
    * @param from what they are ranges of, the name of the input, and what its records stand behind
    * @throws {PlantsError} `unwritable`
    */
   add(refused: Refused[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
     if (header && this.#records.length === 0) this.#records.add(header)
-    for (const { start, end, line, error } of refused) {
-      if (error) this.#records.breakLine()
+    for (const { start, end, line, why } of refused) {
+      if (why) this.#records.breakLine()
       this.#records.add(bytes.subarray(start, end))
-      if (error) this.#reasons.add(Buffer.from(`${toJson({ file: name, line, error: error.error, message: error.message })}\n`))
+      if (why) this.#reasons.add(Buffer.from(`${toJson({ file: name, line, ...why })}\n`))
     }
+    this.#records.write()
+    this.#reasons.write()
+  }
+
+  /** Brings what was written down to the disk. Throws `unwritable`. */
+  flush(): void {
     this.#records.flush()
     this.#reasons.flush()
   }
@@ -64,6 +70,7 @@ class Appended {
   readonly #path: string
   readonly #fd: number
   #waiting: Uint8Array[] = []
+  #isOnDisk = true
   #isInLine = false
   /** with what is still to be written */
   length: number
@@ -84,9 +91,10 @@ class Appended {
     ftruncateSync(this.#fd, this.length)
   }
 
+  /** @param bytes to be left alone until they are written */
   add(bytes: Uint8Array): void {
     if (bytes.length === 0) return
-    this.#waiting.push(Buffer.from(bytes)) // a copy: a portion is read over
+    this.#waiting.push(bytes)
     this.length += bytes.length
     this.#isInLine = bytes.at(-1) !== lineFeed
   }
@@ -95,13 +103,25 @@ class Appended {
     if (this.#isInLine) this.add(Buffer.of(lineFeed))
   }
 
-  flush(): void {
+  write(): void {
     if (this.#waiting.length === 0) return
-    try {
-      const bytes = Buffer.concat(this.#waiting)
+    this.#isOnDisk = false
+    const bytes = Buffer.concat(this.#waiting)
+    this.#waiting = []
+    this.#try(() => {
       for (let at = 0; at < bytes.length; ) at += writeSync(this.#fd, bytes, at)
-      fdatasyncSync(this.#fd)
-      this.#waiting = []
+    })
+  }
+
+  flush(): void {
+    if (this.#isOnDisk) return
+    this.#try(() => fdatasyncSync(this.#fd))
+    this.#isOnDisk = true
+  }
+
+  #try(action: () => void): void {
+    try {
+      action()
     } catch (error) {
       throw unwritable(this.#path, error)
     }

@@ -144,8 +144,9 @@ function toolsOf(
     key: journal?.id ?? randomUUID(),
     stop: io.signal,
     tellRefused: async (refused, { name }) => {
-      const all = refused.flatMap(({ line, error }) => (error ? { error: error.error, message: error.message, file: name, line } : []))
-      const shown = settings.errors === 'json' ? all : all.slice(0, Math.max(0, mostShown - told))
+      if (told >= mostShown && settings.errors === 'text') return
+      const all = refused.flatMap(({ line, why }) => (why ? { ...why, file: name, line } : []))
+      const shown = settings.errors === 'json' ? all : all.slice(0, mostShown - told)
       told += shown.length
       if (shown.length === 0) return
       await progress.clear()

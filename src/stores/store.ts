@@ -298,7 +298,11 @@ export interface Token {
 
 /** What every store says of an id that it has given away. */
 export function idTaken(id: bigint): PlantsError {
-  return new PlantsError('conflict', `Another plant has the id ${id}`)
+  return new PlantsError('conflict', idTakenText(id))
+}
+
+export function idTakenText(id: bigint): string {
+  return `Another plant has the id ${id}`
 }
 
 /**

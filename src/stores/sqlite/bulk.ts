@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../plant.js'
+import type { PlantRows } from '../../plant-rows.js'
 import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import { ChangesetWriter } from './changeset.js'
 import type { Database, Statement } from './driver.js'
@@ -50,26 +50,36 @@ export class BulkInsert {
 
   /** Creates a range of rows one by one. True when one was refused that ends it. */
   #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtRefusal }: Policy): boolean {
-    const insert = this.#ways.prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+    const find = this.#ways.prepare(`SELECT ${ifExists === 'same' ? 'name, tag' : '1'} FROM plants WHERE id = ?`)
+    const insert = this.#ways.prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?)')
     for (let rank = from; rank < to; rank += 1) {
       const row = rowAt(order, rank)
       if (outcomes[row] !== Outcome.pending) continue
-      const plant = rows.at(row)
-      const isNew = BigInt(insert.run(plant.id, plant.name, plant.tag ?? null).changes) === 1n
-      const isDone = isNew || ifExists === 'skip' || (ifExists === 'same' && this.#isThere(plant))
-      outcomes[row] = isNew ? Outcome.created : isDone ? Outcome.skipped : Outcome.taken
-      if (!isDone && stopsAtRefusal) return true
+      const old = find.get(rows.idAt(row)) as Row | undefined // the columns of a STRICT table
+      if (old === undefined) {
+        const { id, name, tag } = rows.at(row)
+        insert.run(id, name, tag ?? null)
+      }
+      outcomes[row] = old === undefined ? Outcome.created : isDone(old, rows, row, ifExists) ? Outcome.skipped : Outcome.taken
+      if (stopsAtRefusal && outcomes[row] === Outcome.taken) return true
     }
     return false
-  }
-
-  #isThere({ id, name, tag }: NewPlant): boolean {
-    return this.#ways.prepare('SELECT 1 FROM plants WHERE id = ? AND name = ? AND tag IS ?').get(id, name, tag ?? null) !== undefined
   }
 
   #changes(): bigint {
     return BigInt(this.#ways.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
   }
+}
+
+interface Row {
+  name: string
+  tag: string | null
+}
+
+function isDone(old: Row, rows: PlantRows, row: number, ifExists: Policy['ifExists']): boolean {
+  if (ifExists !== 'same') return ifExists === 'skip'
+  const { name, tag } = rows.at(row)
+  return old.name === name && old.tag === (tag ?? null)
 }
 
 type Range = Record<'from' | 'to', number>
