@@ -2,19 +2,22 @@
  * Parses one JSON text (RFC 8259) like `JSON.parse`, except that a numeric `id` of a top-level
  * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`.
  *
+ * @param idKey what the id is called
  * @throws {SyntaxError} with the line and column of the first character that is not JSON;
  * its `cause` is `severalValues` when the text is several JSON texts in a row.
  */
-export function parseJson(text: string): unknown {
+export function parseJson(text: string, idKey = 'id'): unknown {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
     throw explain(text)
   }
-  if (!hasNumericId(value)) return value
-  const digits = plainId(text) ?? scan(text).id
-  return digits === undefined ? value : Object.assign(value, { id: parseInt64(digits) ?? new NumberText(digits) })
+  if (!hasNumber(value, idKey)) return value
+  const digits = (idKey === 'id' ? plainId(text) : undefined) ?? scan(text, idKey).id
+  if (digits === undefined) return value
+  Object.defineProperty(value, idKey, { value: parseInt64(digits) ?? new NumberText(digits), enumerable: true })
+  return value
 }
 
 /** The digits of an id that stands first in an object, where nothing behind it can be another one: the usual text, in a tenth of the time. */
@@ -84,8 +87,8 @@ export function toWireJson(fields: object): string {
 /** What `JSON.stringify` leaves as it is although a terminal or a line reader may act on it. */
 const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
-function hasNumericId(value: unknown): value is { id: number } {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, 'id') && 'id' in value && typeof value.id === 'number'
+function hasNumber(value: unknown, key: string): value is object {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) && typeof Reflect.get(value, key) === 'number'
 }
 
 function trimZeros(digits: string): { text: string; trailing: number } {
@@ -135,13 +138,13 @@ interface Scan {
   isComplete: boolean
   /** it stops inside a string */
   isInString: boolean
-  /** raw text of the last top-level member `id`, when that is a scalar */
+  /** raw text of the last top-level member that is the id, when that is a scalar */
   id: string | undefined
 }
 
 /** Reads the first JSON value of a text. The stack is its own, so depth costs memory and nothing else. */
-function scan(text: string): Scan {
-  const walk = new Walk()
+function scan(text: string, idKey = 'id'): Scan {
+  const walk = new Walk(idKey)
   for (let at = skipSpace(text, 0); ; at = skipSpace(text, at)) {
     const token = tokenAt(text, at)
     if (!walk.step(token.kind, text.slice(at, token.end))) {
@@ -159,7 +162,12 @@ class Walk {
   #place: Place = 'value'
   /** for each bracket that is open, the place behind a value in it */
   readonly #open: Place[] = []
+  readonly #idKey: string
   #key = ''
+
+  constructor(idKey: string) {
+    this.#idKey = idKey
+  }
 
   /** Takes one token; false when it may not come here. */
   step(kind: Token['kind'], raw: string): boolean {
@@ -177,12 +185,12 @@ class Walk {
 
   #note(kind: Token['kind'], raw: string): void {
     if (this.#place === 'key' || this.#place === 'first key') this.#key = raw
-    else if (this.#place === 'value' && isId(this.#key)) this.id = kind === 'scalar' ? raw : undefined
+    else if (this.#place === 'value' && isKey(this.#key, this.#idKey)) this.id = kind === 'scalar' ? raw : undefined
   }
 }
 
-function isId(rawKey: string): boolean {
-  return rawKey === '"id"' || (rawKey.includes('\\') && JSON.parse(rawKey) === 'id')
+function isKey(raw: string, key: string): boolean {
+  return raw.slice(1, -1) === key || (raw.includes('\\') && JSON.parse(raw) === key)
 }
 
 function skipSpace(text: string, from: number): number {

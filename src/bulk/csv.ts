@@ -50,6 +50,8 @@ export class Csv implements Format {
 
   restore(state: FormatState): void {
     const header = Buffer.from(String(state['header']))
+    this.header = header
+    this.#columns = undefined
     const rows = new CsvRows(this.#delimiter.charCodeAt(0))
     rows.read(header, { start: 0, end: header.length }, true, (found) => this.#takeHeader(header, found))
     this.#rows.restore(state)
@@ -80,7 +82,10 @@ export class Csv implements Format {
   #take(cells: readonly string[], row: Row, portion: Portion, columns: Columns): void {
     const { names, others } = columns
     if (cells.length !== names.length) {
-      const error = new PlantsError('malformed', `The row has ${cells.length} cells, but the header has ${names.length}`)
+      const error = new PlantsError(
+        'malformed',
+        `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${names.length}`,
+      )
       return void portion.addProblem(error, placeOf(row))
     }
     const filled = others.filter((index) => cells[index] !== '').map((index) => [names[index], cells[index]])

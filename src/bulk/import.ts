@@ -2,12 +2,11 @@ import { PlantsError } from '../errors.js'
 import type { Io } from '../io.js'
 import { orderById } from '../plant-order.js'
 import { type BulkStore, type CheckpointStore, type CreateManyOptions, Outcome } from '../stores/store.js'
-import type { Format } from './format.js'
 import type { FormatName } from './format-names.js'
-import { makeFormat } from './formats.js'
+import { formatMaker } from './formats.js'
 import { type FieldRules, Intake } from './intake.js'
 import type { Journal } from './journal.js'
-import type { Portion } from './portion.js'
+import { Portion } from './portion.js'
 import { type Position, packOutcomes, packRefusals, unpackOutcomes, unpackRefusals } from './position.js'
 import type { Glimpse } from './progress.js'
 import { Reader, RunningHash } from './reader.js'
@@ -24,7 +23,9 @@ export interface ImportPlan {
   format: FormatName | undefined
   rules: FieldRules
   ifExists: CreateManyOptions['ifExists']
-  /** how many may be refused before it stops; with 1 it stops before the first of them, and goes on there */
+  /** whether it stops before the first that is refused, and goes on there */
+  stopsAtRefusal: boolean
+  /** it stops soon after so many were refused */
   maxErrors: number
 }
 
@@ -58,6 +59,7 @@ export class Import {
   readonly #plan: ImportPlan
   readonly #tools: ImportTools
   readonly #hash = new RunningHash()
+  readonly #intake: Intake
   readonly #start: Position | undefined
   readonly tally: Tally
   /** refused in this run */
@@ -69,10 +71,10 @@ export class Import {
   /** bytes of all inputs, where that is known */
   #total: number | undefined
   #input = 0
-  #format: FormatName = 'ndjson'
+  format: FormatName = 'ndjson'
+  #reader: Reader | undefined
   /** bytes that the next portion is to have */
   #size = firstPortion
-  #way: Format | undefined
   /** rows of the portion that may have been sent before it was known that they are on their way */
   #sent = 0
   /** the one on its way, until it is reported */
@@ -84,6 +86,7 @@ export class Import {
     this.#plan = plan
     this.#tools = tools
     this.#start = start
+    this.#intake = new Intake(plan.rules)
     this.tally = start?.tally ?? emptyTally()
   }
 
@@ -128,13 +131,12 @@ export class Import {
   /** False when it was stopped before the end. */
   async #readInput(reader: Reader): Promise<boolean> {
     const start = this.#start
+    this.#reader = reader
     const { bytes, isLast } = await reader.head(patience)
     if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
     const begun = start?.input === this.#input ? start : undefined
-    this.#format = begun?.format ?? this.#plan.format ?? recognise(bytes, isLast, reader.source.name)
-    const intake = new Intake(this.#plan.rules)
-    this.#way = await makeFormat(this.#format, intake, this.#plan.rules)
-    reader.use(this.#way, intake)
+    this.format = begun?.format ?? this.#plan.format ?? recognise(bytes, isLast, reader.source.name)
+    reader.use(await formatMaker(this.format, this.#intake, this.#plan.rules), this.#intake)
     if (begun && !(await this.#goOn(reader, begun))) return false
     while (!this.#tools.stop.aborted) {
       const portion = await reader.next(this.#size, patience)
@@ -158,46 +160,40 @@ export class Import {
 
   /** Creates the plants of a portion, and reports what became of them. False when the import ends there. */
   async #take(read: Portion, reader: Reader, begun?: Position): Promise<boolean> {
-    const problem = this.#stopsAtRefusal ? read.problems[0] : undefined
+    const problem = this.#plan.stopsAtRefusal ? read.problems[0] : undefined
     const portion = problem ? reader.again(problem.start) : read
     this.#prepare(portion, begun)
     await this.#create(portion, reader)
-    const row = this.#stopsAtRefusal ? portion.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
+    const row = this.#plan.stopsAtRefusal ? portion.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
     if (row >= 0) return this.#stopBefore(row, portion, reader)
     if (portion.outcomes.includes(Outcome.pending)) return this.#leave(portion, reader)
     await this.#report(portion, reader)
-    if (!problem) return this.refused < this.#plan.maxErrors
-    await this.#save(portion, reader)
-    await this.#tell([ofProblem(problem)], read.bytes)
-    return false
+    if (!problem && this.refused < this.#plan.maxErrors) return true
+    await this.#savePassed(reader)
+    if (problem) await this.#tell([ofProblem(problem)], read.bytes)
+    return !problem && reader.isDone && this.#input === this.#plan.inputs.length - 1
   }
 
   /** Ends before a row that the store refused, so that it can be mended and the import goes on with it. */
-  async #stopBefore(row: number, portion: Portion, reader: Reader): Promise<boolean> {
-    const [refused] = Array.from(refusedOf(portion, this.#sent)).slice(0, 1)
-    const { outcomes } = portion
-    this.#portion = undefined
+  async #stopBefore(row: number, portion: Portion, reader: Reader): Promise<false> {
+    const refused = Array.from(refusedOf(portion, this.#sent))
     const before = reader.again(portion.recordStart[row] ?? 0)
-    before.outcomes = outcomes.slice(0, row)
-    await this.#save(before, reader)
+    before.outcomes = portion.outcomes.slice(0, row)
     await this.#report(before, reader)
-    if (refused) await this.#tell([refused], portion.bytes)
+    await this.#savePassed(reader)
+    await this.#tell(refused, portion.bytes)
     return false
   }
 
   /** Leaves a portion that was not finished; a store that keeps positions has kept it already. */
   async #leave(portion: Portion, reader: Reader): Promise<false> {
-    if (!this.#tools.checkpoints) await this.#save(portion, reader)
+    if (!this.#tools.checkpoints) await this.#keep(this.#position(portion, reader))
     return false
-  }
-
-  get #stopsAtRefusal(): boolean {
-    return this.#plan.maxErrors === 1
   }
 
   #prepare(portion: Portion, begun: Position | undefined): void {
     this.#portion = portion
-    if (this.#tools.checkpoints && !this.#stopsAtRefusal) portion.order = orderById(portion.rows)
+    if (this.#tools.checkpoints && !this.#plan.stopsAtRefusal) portion.order = orderById(portion.rows)
     // In no order, the more is sorted at once the better.
     this.#size = this.#tools.checkpoints ? (portion.order ? unsortedPortion : sortedPortion) : servicePortion
     portion.outcomes = new Uint8Array(portion.rows.length)
@@ -211,7 +207,7 @@ export class Import {
     const place = `${key}-${this.#input}-`
     const save = () => JSON.stringify(this.#position(portion, reader))
     return store.createMany(portion, {
-      ...{ ifExists: this.#plan.ifExists, stopsAtRefusal: this.#stopsAtRefusal, stop },
+      ...{ ifExists: this.#plan.ifExists, stopsAtRefusal: this.#plan.stopsAtRefusal, stop },
       checkpoint: journal && checkpoints && (() => ({ id: journal.id, state: save() })),
       keyOf: (row) => `${place}${reader.offset + (portion.recordStart[row] ?? 0)}`,
       beforeSend: async (row) => {
@@ -232,7 +228,7 @@ export class Import {
   #position(portion: Portion, reader: Reader): Position {
     return {
       input: this.#input,
-      format: this.#format,
+      format: this.format,
       reading: reader.state,
       offset: reader.offset,
       portion: reader.extent,
@@ -245,10 +241,18 @@ export class Import {
     }
   }
 
-  async #save(portion: Portion, reader: Reader): Promise<void> {
+  /** Keeps the place behind the portion that was reported, for an import that ends there. */
+  #savePassed(reader: Reader): Promise<void> {
+    const { offset, extent, stateBehind } = reader
+    const nothing = new Portion(Buffer.alloc(0))
+    const position = this.#position(nothing, reader)
+    return this.#keep({ ...position, offset: offset + extent.length, portion: { length: 0, isLast: false }, reading: stateBehind })
+  }
+
+  async #keep(position: Position): Promise<void> {
     const { journal, checkpoints } = this.#tools
     if (!journal) return
-    const state = JSON.stringify(this.#position(portion, reader))
+    const state = JSON.stringify(position)
     if (checkpoints) await checkpoints.keepCheckpoint({ id: journal.id, state })
     else journal.save(state)
   }
@@ -283,7 +287,7 @@ export class Import {
       if (why && isUnknown) this.tally.unknown += 1
       else if (why) countRefused(this.tally, why.error)
     }
-    rejects?.add(refused, { bytes, name: input.name, header: this.#way?.header })
+    rejects?.add(refused, { bytes, name: input.name, header: this.#reader?.header })
     await tellRefused(refused, input)
   }
 }

@@ -21,6 +21,11 @@ export class Intake {
     this.nextId = rules.idFrom
   }
 
+  /** what the id is called in records */
+  get idKey(): string {
+    return this.#rules.map.id ?? 'id'
+  }
+
   /** Whether a value is taken as it is. */
   get isPlain(): boolean {
     return this.nextId === undefined && Object.keys(this.#rules.map).length === 0

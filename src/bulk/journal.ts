@@ -16,6 +16,7 @@ export interface Binding {
 }
 
 interface Saved extends Binding {
+  kind: typeof kind
   version: number
   id: string
   /** the position, where the store keeps none */
@@ -36,28 +37,35 @@ export class Journal {
   }
 
   /**
-   * Opens the journal of an import, or begins one.
+   * Reads the journal of an import, if there is one.
    *
    * @throws {PlantsError} `malformed` for one that belongs to another import, or is none
    */
   static open(path: string, binding: Binding): Journal {
     const saved = read(path)
     if (saved) checkBinding(path, saved, binding)
-    const journal = new Journal(path, saved ?? { ...binding, version, id: randomUUID() }, saved !== undefined)
-    if (!saved) journal.save(undefined)
-    return journal
+    return new Journal(path, saved ?? { kind, version, ...binding, id: randomUUID() }, saved !== undefined)
   }
 
-  /** Removes the journal at a place, and gives what it was of. */
-  static discard(path: string): (Binding & { id: string }) | undefined {
+  /** Makes its file, before anything happens that it is about. */
+  begin(): void {
+    if (!this.isOld) this.save(undefined)
+  }
+
+  /**
+   * Removes the journal at a place, and gives what it was of.
+   *
+   * @param isUsual whether nobody but this program has a file there; any other is removed only if it is a journal
+   */
+  static discard(path: string, isUsual: boolean): (Binding & { id: string }) | undefined {
+    let saved: Saved | undefined
     try {
-      return read(path)
+      saved = read(path)
     } catch (error) {
-      if (!(error instanceof PlantsError)) throw error
-      return undefined // a broken one is what one begins again for
-    } finally {
-      rmSync(path, { force: true })
+      if (!(error instanceof PlantsError) || !isUsual) throw error
     }
+    rmSync(path, { force: true })
+    return saved
   }
 
   get id(): string {
@@ -85,6 +93,7 @@ export class Journal {
   }
 }
 
+const kind = 'the journal of plants import'
 const version = 1
 
 /** The usual place for the journal of an import; one for each store and inputs. */
@@ -127,12 +136,19 @@ function read(path: string): Saved | undefined {
     throw systemCode(error) === undefined ? error : noJournal(path, `could not be read: ${systemCode(error)}`, error)
   }
   try {
-    const saved = JSON.parse(text)
-    if (typeof saved?.id === 'string' && typeof saved.version === 'number' && saved.version <= version) return saved
+    const saved: unknown = JSON.parse(text)
+    if (isJournal(saved)) return saved
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw noJournal(path, 'is not the journal of an import, or one of a newer version')
+  throw noJournal(path, 'is not the journal of an import, or one of another version')
+}
+
+function isJournal(value: unknown): value is Saved {
+  if (typeof value !== 'object' || value === null) return false
+  const { kind: itsKind, version: itsVersion, id, store, inputs, flags } = value as Partial<Record<keyof Saved, unknown>>
+  const hasTexts = [id, store].every((text) => typeof text === 'string' && text !== '') && Array.isArray(inputs)
+  return itsKind === kind && itsVersion === version && hasTexts && typeof flags === 'object' && flags !== null
 }
 
 function checkBinding(path: string, saved: Saved, binding: Binding): void {

@@ -5,14 +5,14 @@ import { parseJson } from '../json.js'
 /**
  * What a range of bytes says as JSON, as `parseJson` gives it; or why it says nothing.
  *
- * @param line where the range begins in the input: an error names the line that it is in, where that is another one
+ * @param place where the range begins in the input: an error names the line that it is in, where that is another one; and what an id is called
  */
-export function readJson(bytes: Buffer, start: number, end: number, line: number): unknown {
+export function readJson(bytes: Buffer, start: number, end: number, { line, idKey }: { line: number; idKey: string }): unknown {
   const text = bytes.toString('utf8', start, end)
   // What is no UTF-8 was replaced by this, which is also a character that a text can have.
   if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) return new PlantsError('malformed', 'Not UTF-8')
   try {
-    return parseJson(text)
+    return parseJson(text, idKey)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     const [, reason = error.message, below = '1', column] = /^(.*) at line (\d+), column (\d+)$/.exec(error.message) ?? []

@@ -115,7 +115,8 @@ export class JsonValues implements Format {
   /** @param textEnd where its text ends, unless it is too long to be read */
   #take({ portion, bytes }: Reading, { start, end }: { start: number; end: number }, textEnd: number | undefined): void {
     const place = { start, end, line: this.#lines.at(start) }
-    const value = textEnd === undefined ? recordTooLarge() : readJson(bytes, start, textEnd, place.line)
+    const value =
+      textEnd === undefined ? recordTooLarge() : readJson(bytes, start, textEnd, { line: place.line, idKey: this.#intake.idKey })
     if (value instanceof PlantsError) portion.addProblem(value, place)
     else this.#intake.take(value, place, portion)
   }

@@ -50,7 +50,8 @@ export class Ndjson implements Format {
     const found = bytes.subarray(0, limit).indexOf(lineFeed, start)
     const next = found < 0 ? limit : found + 1
     const place = { start, end: next, line: this.#line }
-    const text = bytes.subarray(start, found < 0 ? limit : found)
+    const lineEnd = found < 0 ? limit : found
+    const text = bytes.subarray(start, bytes[lineEnd - 1] === carriageReturn && lineEnd > start ? lineEnd - 1 : lineEnd)
     if (text.length > longestRecord) portion.addProblem(recordTooLarge(), place)
     else if (!isUtf8(text)) portion.addProblem(new PlantsError('malformed', 'Not UTF-8'), place)
     else this.#take(text.toString(), place, portion)
@@ -60,7 +61,7 @@ export class Ndjson implements Format {
   #take(text: string, place: Place, portion: Portion): void {
     if (/^[ \t\r]*$/.test(text)) return
     try {
-      this.#intake.take(parseJson(text), place, portion)
+      this.#intake.take(parseJson(text, this.#intake.idKey), place, portion)
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       portion.addProblem(new PlantsError('malformed', `Not JSON: ${error.message.replace('line 1, ', '')}`), place)

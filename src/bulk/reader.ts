@@ -41,7 +41,8 @@ export class RunningHash {
 export class Reader {
   readonly source: Source
   readonly #hash: RunningHash
-  #way: { format: Format; intake: Intake } | undefined
+  #way: { make: () => Format; intake: Intake } | undefined
+  #format: Format | undefined
   #buffer = Buffer.alloc(0)
   #filled = 0
   #isAtEnd = false
@@ -62,15 +63,31 @@ export class Reader {
   }
 
   /** Looks at the first bytes, up to 64 KiB, without a byte order mark; they are part of the first portion. */
-  async head(patience: number): Promise<{ bytes: Buffer; isLast: boolean }> {
+  async head(patience?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     await this.#fill(headSize, patience)
     if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) this.#pass(3)
     return { bytes: this.#buffer.subarray(0, this.#filled), isLast: this.#isAtEnd }
   }
 
   /** What reads the records from here on. */
-  use(format: Format, intake: Intake): void {
-    this.#way = { format, intake }
+  use(make: () => Format, intake: Intake): void {
+    this.#way = { make, intake }
+    this.#format = make()
+  }
+
+  /** what the records stand behind */
+  get header(): Uint8Array | undefined {
+    return this.#format?.header
+  }
+
+  /** Whether nothing is left behind the portion that was read last. */
+  get isDone(): boolean {
+    return this.#isEnded && this.#filled === this.extent.length
+  }
+
+  /** What it takes to go on behind the portion that was read last. */
+  get stateBehind(): ReadingState | undefined {
+    return this.#save()
   }
 
   /** Goes on to a place, past what was portions before. False when the input is shorter. */
@@ -115,8 +132,10 @@ export class Reader {
 
   /** Goes on as it was when a state was saved. */
   restore({ format, nextId }: ReadingState): void {
-    this.#way?.format.restore(format)
-    if (this.#way) this.#way.intake.nextId = nextId === undefined ? undefined : BigInt(nextId)
+    if (!this.#way) return
+    this.#format = this.#way.make()
+    this.#format.restore(format)
+    this.#way.intake.nextId = nextId === undefined ? undefined : BigInt(nextId)
   }
 
   /** Goes on behind the portion that was read last. */
@@ -126,7 +145,7 @@ export class Reader {
 
   #read({ length: end, isLast }: Extent): Portion {
     const portion = new Portion(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
-    const length = this.#way?.format.read(portion, { start: 0, end }, isLast) ?? 0
+    const length = this.#format?.read(portion, { start: 0, end }, isLast) ?? 0
     this.extent = { length, isLast: isLast && length === end }
     this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, portion.rows.length))
     this.#hash.add(portion.bytes.subarray(0, length))
@@ -134,7 +153,7 @@ export class Reader {
   }
 
   #save(): ReadingState | undefined {
-    return this.#way && { format: this.#way.format.save(), nextId: this.#way.intake.nextId?.toString() }
+    return this.#way && this.#format && { format: this.#format.save(), nextId: this.#way.intake.nextId?.toString() }
   }
 
   #pass(length: number): void {

@@ -1,4 +1,4 @@
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, unlinkSync, writeSync } from 'node:fs'
+import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, statSync, unlinkSync, writeSync } from 'node:fs'
 import { PlantsError, systemCode } from '../errors.js'
 import { toJson } from '../json.js'
 import type { Refused } from './refused.js'
@@ -28,7 +28,12 @@ export class Rejects {
   constructor(path: string, lengths: Lengths | undefined) {
     this.path = path
     this.#records = new Appended(path, lengths?.records)
-    this.#reasons = new Appended(`${path}.reasons`, lengths?.reasons)
+    try {
+      this.#reasons = new Appended(`${path}.reasons`, lengths?.reasons)
+    } catch (error) {
+      this.#records.close()
+      throw error
+    }
   }
 
   get lengths(): Lengths {
@@ -78,17 +83,13 @@ class Appended {
   constructor(path: string, length: number | undefined) {
     this.#path = path
     this.length = length ?? 0
-    try {
-      this.#fd = openSync(path, 'a+')
-    } catch (error) {
-      throw unwritable(path, error)
-    }
+    this.#fd = open(path)
     const { size } = fstatSync(this.#fd)
     if (length === undefined ? size > 0 : size < length) {
       closeSync(this.#fd)
       throw length === undefined ? inUse(path) : changed(path)
     }
-    ftruncateSync(this.#fd, this.length)
+    this.#try(() => ftruncateSync(this.#fd, this.length))
   }
 
   /** @param bytes to be left alone until they are written */
@@ -130,6 +131,18 @@ class Appended {
   close(): void {
     closeSync(this.#fd)
     if (this.length === 0) unlinkSync(this.#path)
+  }
+}
+
+/** Only files can be cut back: what is a device, or a pipe, is not opened, which may wait for somebody to read it. */
+function open(path: string): number {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  if (stats && !stats.isFile() && !stats.isDirectory())
+    throw new PlantsError('malformed', `${path} is no file`, { hint: 'Name a file with --rejects' })
+  try {
+    return openSync(path, 'a+')
+  } catch (error) {
+    throw unwritable(path, error)
   }
 }
 

@@ -5,11 +5,12 @@ import { warn, writeRefusals } from '../output.js'
 import type { Settings } from '../settings/preferences.js'
 import { type ManyStore, openManyStore } from '../stores/open.js'
 import { Import, type ImportPlan, type ImportTools } from './import.js'
+import { checkInputs } from './inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from './journal.js'
 import { type Position, settledAt } from './position.js'
-import { grouped, Progress } from './progress.js'
+import { Progress } from './progress.js'
 import { Rejects } from './rejects.js'
-import { mostShown, Summary } from './summary.js'
+import { mostShown, plants, Summary } from './summary.js'
 import { refusedIn } from './tally.js'
 
 /** What a person asked for. */
@@ -31,9 +32,11 @@ export interface ImportOrder {
 export async function runImport(order: ImportOrder, settings: Settings, io: Io): Promise<void> {
   const binding = bindingOf(order, settings)
   const path = await journalPathOf(order, binding, io)
+  const { rejects } = order
+  await checkInputs(order.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
   if (path === undefined) return withStore(order, settings, { io, journal: undefined, binding })
   await whileAlone(path, io, async () => {
-    const old = order.isRestart ? Journal.discard(path) : undefined
+    const old = order.isRestart ? Journal.discard(path, typeof order.journal !== 'string') : undefined
     await withStore(order, settings, { io, journal: Journal.open(path, binding), binding, old })
   })
 }
@@ -83,10 +86,16 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
   const { io, journal, old } = setting
   if (old) await many.checkpoints?.removeCheckpoint(old.id)
   const position = await findPosition(many, journal)
-  if (position) await warn(io, `Going on with an import that was stopped: ${grouped(settledAt(position))} plants are done`, settings)
+  if (position)
+    await warn(
+      io,
+      `Going on with an import that was stopped: ${plants(settledAt(position))} ${settledAt(position) === 1 ? 'is' : 'are'} done`,
+      settings,
+    )
   const rejects = openRejects(order, setting, position)
   const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
-  const summary = new Summary(io, position)
+  const summary = new Summary(order, settings, io, position)
+  journal?.begin()
   const importing: Import = new Import(
     order.plan,
     toolsOf(many, { ...setting, rejects, progress, settings }, () => importing),
@@ -101,7 +110,7 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
     rejects?.close()
   }
   try {
-    await summary.write(importing, order, settings)
+    await summary.write(importing, journal !== undefined)
   } finally {
     if (importing.isDone && journal) await finish(journal, many) // who is killed before it can ask again how it went
   }
@@ -163,8 +172,7 @@ async function finish(journal: Journal, { checkpoints }: ManyStore): Promise<voi
 
 function interrupted(importing: Import, signal: AbortSignal): PlantsError {
   const { kind, message } = signal.reason as PlantsError // which is what aborts it
-  const done = importing.done
-  return new PlantsError(kind, `${message} after ${grouped(done)} ${done === 1 ? 'plant' : 'plants'}`, { cause: signal.reason })
+  return new PlantsError(kind, `${message} after ${plants(importing.done)}`, { cause: signal.reason })
 }
 
 /** Whether there is something to go on with; the journal of an import that has not come to anything is removed. */

@@ -1,7 +1,7 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import { systemCode } from '../errors.js'
+import { type PlantsError, systemCode } from '../errors.js'
 import { unreadable } from '../input.js'
 import type { Io } from '../io.js'
 import { isPacked, unpacked } from './unpack.js'
@@ -55,9 +55,13 @@ function streamOf(stream: Readable, name: string, stop: AbortSignal): Source {
 }
 
 function explained(error: unknown, name: string): unknown {
-  return systemCode(error)?.startsWith('E') && !systemCode(error)?.startsWith('ERR_')
-    ? unreadable(name, error, 'Give files that hold plants, or "-" for stdin')
-    : error
+  const code = systemCode(error)
+  return code?.startsWith('E') && !code.startsWith('ERR_') ? unreadableInput(name, error) : error
+}
+
+/** The error for an input that the system does not let be read. */
+export function unreadableInput(name: string, cause: unknown): PlantsError {
+  return unreadable(name, cause, 'Give files that hold plants, or "-" for stdin')
 }
 
 /** A file with a size, read with plain system calls. */

@@ -1,4 +1,4 @@
-import { PlantsError } from '../errors.js'
+import { PlantsError, shellWord } from '../errors.js'
 import type { Io } from '../io.js'
 import { warn, writeResult } from '../output.js'
 import { shorten } from '../plant.js'
@@ -7,7 +7,7 @@ import type { Import } from './import.js'
 import type { Position } from './position.js'
 import { grouped } from './progress.js'
 import type { ImportOrder } from './run-import.js'
-import { refusedIn, settledIn } from './tally.js'
+import { refusedIn, settledIn, type Tally } from './tally.js'
 
 /** refused plants that are shown to a person */
 export const mostShown = 20
@@ -15,82 +15,114 @@ export const mostShown = 20
 /** What an import says at its end. */
 export class Summary {
   readonly #io: Io
+  readonly #order: ImportOrder
+  readonly #settings: Settings
   readonly #start: number
   /** settled by earlier runs */
   readonly #before: number
 
-  constructor(io: Io, position: Position | undefined) {
+  constructor(order: ImportOrder, settings: Settings, io: Io, position: Position | undefined) {
     this.#io = io
+    this.#order = order
+    this.#settings = settings
     this.#start = io.now()
     this.#before = position ? settledIn(position.tally) : 0
   }
 
   /** Writes it. Throws `incomplete` when plants were refused, `unknownOutcome` when it is not known of some whether they are stored. */
-  async write(importing: Import, order: ImportOrder, settings: Settings): Promise<void> {
-    const { tally } = importing
-    for (const [name, count] of Object.entries(tally.otherFields))
-      await warn(
-        this.#io,
-        `Not stored, because a NewPlant has only id, name and tag: ${JSON.stringify(shorten(name))} (of ${plants(count)})`,
-        settings,
-      )
-    if (importing.refused > mostShown && settings.errors === 'text')
-      await warn(this.#io, `${grouped(importing.refused - mostShown)} more were refused than are shown here`, settings)
-    const seconds = (this.#io.now() - this.#start) / 1000
-    const rate = Math.round((settledIn(tally) - this.#before) / Math.max(seconds, 0.001))
-    const isCheck = order.staging === 'check'
-    const refused = refusedIn(tally)
-    const created = order.staging === 'atomic' && refused > 0 ? 0 : tally.created
-    const fields = {
-      ...(isCheck ? { valid: tally.created } : { created }),
-      ...{ skipped: tally.skipped, refused, reasons: tally.refused, unknown: tally.unknown },
-      ...{ seconds: Math.round(seconds * 1000) / 1000, rate },
-      ...(order.rejects !== undefined && refused > 0 ? { rejects: order.rejects } : {}),
+  async write(importing: Import, hasJournal: boolean): Promise<void> {
+    await this.#warn(importing)
+    const seconds = Math.round(this.#io.now() - this.#start) / 1000
+    const rate = Math.round((settledIn(importing.tally) - this.#before) / Math.max(seconds, 0.001))
+    const counts = this.#count(importing.tally)
+    const rejects = counts.refused > 0 ? this.#order.rejects : undefined
+    const { valid, created, ...others } = counts
+    const first = valid === undefined ? { created } : { valid }
+    const sentence = `${sentenceOf(counts, importing.tally)} in ${timeOf(seconds)}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
+    await writeResult(this.#io, this.#settings, { ...first, ...others, seconds, rate, rejects }, `${sentence}: ${listOf(counts)}`)
+    throwUnknown(importing.tally, this.#order)
+    if (counts.refused > 0) throw this.#incomplete(importing, hasJournal)
+  }
+
+  async #warn({ tally, refused }: Import): Promise<void> {
+    const hidden = refused - mostShown
+    if (hidden > 0 && this.#settings.errors === 'text')
+      await warn(this.#io, `${grouped(hidden)} more ${hidden === 1 ? 'was' : 'were'} refused than are shown here`, this.#settings)
+    const fields = Object.entries(tally.otherFields)
+    for (const [name, count] of fields.slice(0, mostShown)) {
+      const what = `${JSON.stringify(shorten(name))} (of ${plants(count)})`
+      await warn(this.#io, `Not stored, because a NewPlant has only id, name and tag: ${what}`, this.#settings)
     }
-    const counts = [
-      `${grouped(isCheck ? tally.created : created)} ${isCheck ? 'can be created' : 'created'}`,
-      tally.skipped > 0 ? `${grouped(tally.skipped)} skipped` : [],
-      refused > 0 ? `${grouped(refused)} refused (${reasonsOf(tally.refused)})` : [],
-      tally.unknown > 0 ? `${grouped(tally.unknown)} unknown` : [],
-    ].flat()
-    const verb = isCheck ? 'Checked' : 'Imported'
-    await writeResult(
-      this.#io,
-      settings,
-      fields,
-      `${verb} ${plants(settledIn(tally))} in ${timeOf(seconds)}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}: ${counts.join(', ')}`,
-    )
-    throwIncomplete(importing, order)
+    if (fields.length > mostShown) await warn(this.#io, `Not stored either: more fields than these ${mostShown}`, this.#settings)
+  }
+
+  #count({ created, skipped, refused, unknown }: Tally): Counts {
+    const { staging } = this.#order
+    const all = Object.values(refused).reduce((sum, count) => sum + count, 0)
+    const others = { skipped, refused: all, reasons: refused, unknown }
+    return staging === 'check' ? { valid: created, ...others } : { created: staging === 'atomic' && all > 0 ? 0 : created, ...others }
+  }
+
+  #incomplete({ tally, isDone, format }: Import, hasJournal: boolean): PlantsError {
+    const { plan, rejects, staging } = this.#order
+    const refused = refusedIn(tally)
+    const [only, ...others] = Object.keys(tally.refused)
+    const stopped = isDone ? '' : ', and the import stopped there'
+    const nothing = staging === 'atomic' ? ', so nothing was created' : ''
+    const hints = {
+      stoppedBefore: hasJournal ? 'Mend it, then run the same command again: it goes on there' : 'Mend it. What stands before it was taken',
+      stoppedBehind: hasJournal ? 'The same command goes on behind them' : 'What stands behind them was not read',
+      staged: 'Mend the input: nothing was created',
+      kept: `Mend them in ${rejects}, then: plants import ${shellWord(rejects ?? '')}${format === 'json' ? ' --format json' : ''}`,
+      lost: 'To keep the refused plants in a file, add --rejects PATH',
+    }
+    const stop = plan.stopsAtRefusal ? hints.stoppedBefore : hints.stoppedBehind
+    const end = staging ? hints.staged : rejects === undefined ? hints.lost : hints.kept
+    return new PlantsError('incomplete', `${plants(refused)} ${refused === 1 ? 'was' : 'were'} refused${stopped}${nothing}`, {
+      hint: isDone ? end : stop,
+      ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
+    })
   }
 }
 
-function throwIncomplete({ tally, isDone }: Import, { rejects, staging }: ImportOrder): void {
-  const refused = refusedIn(tally)
-  if (tally.unknown > 0)
-    throw new PlantsError('unknownOutcome', `Whether ${plants(tally.unknown)} ${tally.unknown === 1 ? 'is' : 'are'} stored is not known`, {
-      hint: rejects === undefined ? 'Look in the store for those that were named' : `They are in ${rejects}: look in the store for them`,
-    })
-  if (refused === 0) return
-  const reasons = Object.keys(tally.refused)
-  const what = `${plants(refused)} ${refused === 1 ? 'was' : 'were'} refused`
-  const stopped = isDone ? '' : ', and the import stopped there'
-  const nothing = staging === 'atomic' ? ', so nothing was created' : ''
-  throw new PlantsError('incomplete', `${what}${stopped}${nothing}`, {
-    hint: isDone ? hintFor(rejects) : 'Mend it, then run the same command again: it goes on there',
-    ...(reasons.length === 1 ? { error: parseInt(reasons[0] ?? '', 10) } : {}),
+interface Counts {
+  created?: number
+  /** of a check */
+  valid?: number
+  skipped: number
+  refused: number
+  reasons: Record<string, number>
+  unknown: number
+}
+
+function throwUnknown({ unknown }: Tally, { rejects }: ImportOrder): void {
+  if (unknown === 0) return
+  throw new PlantsError('unknownOutcome', `Whether ${plants(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is not known`, {
+    hint: rejects === undefined ? 'Look in the store for those that were named' : `They are in ${rejects}: look in the store for them`,
   })
 }
 
-function hintFor(rejects: string | undefined): string {
-  return rejects === undefined ? 'To keep the refused plants in a file, add --rejects PATH' : `Mend them in ${rejects}, then import that`
+function sentenceOf({ valid }: Counts, tally: Tally): string {
+  return `${valid === undefined ? 'Imported' : 'Checked'} ${plants(settledIn(tally))}`
 }
 
-function reasonsOf(refused: Readonly<Record<string, number>>): string {
-  const entries = Object.entries(refused)
+function listOf({ created, valid, skipped, refused, reasons, unknown }: Counts): string {
+  return [
+    valid === undefined ? `${grouped(created ?? 0)} created` : `${grouped(valid)} can be created`,
+    skipped > 0 ? `${grouped(skipped)} skipped` : [],
+    refused > 0 ? `${grouped(refused)} refused (${reasonsOf(reasons)})` : [],
+    unknown > 0 ? `${grouped(unknown)} unknown` : [],
+  ]
+    .flat()
+    .join(', ')
+}
+
+function reasonsOf(reasons: Readonly<Record<string, number>>): string {
+  const entries = Object.entries(reasons)
   return entries.map(([error, count]) => (entries.length === 1 ? error : `${error}: ${grouped(count)}`)).join(', ')
 }
 
-function plants(count: number): string {
+export function plants(count: number): string {
   return `${grouped(count)} ${count === 1 ? 'plant' : 'plants'}`
 }
 

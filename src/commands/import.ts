@@ -78,7 +78,8 @@ function readOrder(files: string[], flags: ImportFlags, settings: Settings, io: 
       format: flags.format === undefined ? undefined : parseChoice('--format', flags.format, formatNames),
       rules: { map: parseMap(flags.map), idFrom: flags.idFrom === undefined ? undefined : parseId('--id-from', flags.idFrom) },
       ifExists: parseChoice('--if-exists', flags.ifExists ?? 'error', existsPolicies),
-      maxErrors: maxErrorsOf(flags),
+      stopsAtRefusal: parseChoice('--on-error', flags.onError ?? 'continue', ['continue', 'stop']) === 'stop',
+      maxErrors: count('--max-errors', flags.maxErrors) ?? Infinity,
     },
     rejects: path('--rejects', flags.rejects),
     journal: flags.journal === false ? false : path('--journal', flags.journal),
@@ -98,24 +99,15 @@ function inputsOf(files: string[], io: Io): ImportOrder['plan']['inputs'] {
   return names.map((name) => (name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name }))
 }
 
-function maxErrorsOf({ onError, maxErrors }: ImportFlags): number {
-  const isStopping = onError !== undefined && parseChoice('--on-error', onError, ['continue', 'stop']) === 'stop'
-  return isStopping ? 1 : maxErrors === undefined ? Infinity : Math.max(2, parseCount('--max-errors', maxErrors))
-}
-
 /** `name=CommonName,tag=Family` */
 function parseMap(text: string | undefined): ImportOrder['plan']['rules']['map'] {
   if (text === undefined) return {}
   const entries = text.split(',').map((part) => /^\s*(id|name|tag)\s*=\s*(.*\S)\s*$/s.exec(part) ?? [])
-  const fields = entries.map(([, field]) => field)
-  if (fields.includes(undefined) || new Set(fields).size < fields.length)
-    throw new PlantsError(
-      'malformed',
-      `--map must name a field of the input for id, name or tag, but was ${JSON.stringify(shorten(text))}`,
-      {
-        hint: 'For example: --map name=CommonName,tag=Family',
-      },
-    )
+  const hasTwice = (column: number) => new Set(entries.map((entry) => entry[column])).size < entries.length
+  if (entries.some((entry) => entry.length === 0) || hasTwice(1) || hasTwice(2))
+    throw new PlantsError('malformed', `--map must name a field of its own for id, name or tag, but was ${JSON.stringify(shorten(text))}`, {
+      hint: 'For example: --map name=CommonName,tag=Family',
+    })
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
 }
 

@@ -115,7 +115,11 @@ describe('export prints', () => {
 })
 
 const readers: Record<string, (text: string) => unknown[]> = {
-  ndjson: (text) => text.split('\n').slice(0, -1).map(parseJson),
+  ndjson: (text) =>
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map((text) => parseJson(text)),
   json: (text) => {
     expect(Array.isArray(JSON.parse(text))).toBe(true)
     return text

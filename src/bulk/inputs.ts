@@ -1,0 +1,71 @@
+import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
+import { PlantsError, systemCode } from '../errors.js'
+import type { Io } from '../io.js'
+import type { ImportPlan, Input } from './import.js'
+import { Reader, RunningHash } from './reader.js'
+import { recognise } from './recognise.js'
+import { openSource, unreadableInput } from './source.js'
+
+/**
+ * Looks at the files of an import before anything is done.
+ *
+ * @param places files that the import writes, by the flags that name them
+ * @throws {PlantsError} `malformed` for one that is not there, or that would be written over
+ */
+export async function checkInputs(plan: ImportPlan, places: Record<string, string | undefined>, io: Io): Promise<void> {
+  const files = plan.inputs.filter(({ path }) => path !== '-')
+  for (const { path, name } of files) checkReadable(path, name)
+  const known = new Map(files.map(({ path, name }) => [identityOf(path), `the input ${name}`]))
+  for (const [flag, path] of Object.entries(places)) {
+    const identity = path === undefined ? undefined : identityOf(path)
+    const other = identity === undefined ? undefined : known.get(identity)
+    if (other !== undefined) throw new PlantsError('malformed', `${flag} names ${other}`, { hint: 'Choose another file' })
+    if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
+  }
+  if (places['--rejects'] !== undefined && plan.inputs.length > 1) await checkAlike(plan, io)
+}
+
+function checkReadable(path: string, name: string): void {
+  try {
+    const stats = statSync(path)
+    if (stats.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+    if (stats.isFile()) closeSync(openSync(path, constants.O_RDONLY))
+  } catch (error) {
+    throw systemCode(error) === undefined ? error : unreadableInput(name, error)
+  }
+}
+
+/** A path that is the same for all names of a file. */
+function identityOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return path
+  }
+}
+
+/** What is refused must be an input itself, so it must be of one kind. */
+async function checkAlike(plan: ImportPlan, io: Io): Promise<void> {
+  const kinds = []
+  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
+  const other = kinds.findIndex((kind) => kind !== kinds[0])
+  if (other < 0) return
+  const [first, second] = [plan.inputs[0]?.name, plan.inputs[other]?.name]
+  throw new PlantsError('malformed', `What is refused of ${first} and of ${second} cannot be in one file: their records are not alike`, {
+    hint: 'Import them one by one',
+  })
+}
+
+/** "JSON", or the header of a table; what can be read only once is taken for what it is said to be. */
+async function kindOf({ path, name }: Input, plan: ImportPlan, io: Io): Promise<string> {
+  if (path === '-' || !statSync(path).isFile()) return plan.format ?? 'unknown'
+  const source = await openSource(path, name, { io, stop: io.signal })
+  try {
+    const { bytes, isLast } = await new Reader(source, new RunningHash()).head()
+    const format = plan.format ?? recognise(bytes, isLast, name)
+    return format === 'csv' || format === 'tsv' ? (bytes.toString().split(/\r?\n/, 1)[0] ?? '') : 'JSON'
+  } finally {
+    source.close()
+  }
+}
