@@ -1,0 +1,82 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { runPlants, type World } from './run.js'
+import { temporaryFolder } from './temporary.js'
+
+/** What an import says at its end. */
+export interface Imported {
+  code: number
+  /** without the time and the rate */
+  summary: object | undefined
+  err: string
+}
+
+/** Somebody who imports files of a folder of their own into a store there. */
+export class Importing {
+  readonly folder = temporaryFolder()
+  readonly store = join(this.folder, 'plants.db')
+  readonly state = join(this.folder, 'state')
+
+  write(name: string, content: string | Uint8Array): string {
+    writeFileSync(join(this.folder, name), content)
+    return name
+  }
+
+  read(name: string): string {
+    return readFileSync(join(this.folder, name), 'utf8')
+  }
+
+  has(name: string): boolean {
+    return existsSync(join(this.folder, name))
+  }
+
+  run(argv: string[], world: World = {}) {
+    const env = { PLANTS_STATE_DIR: this.state, PLANTS_STORE: this.store, ...world.env }
+    return runPlants(argv, { cwd: this.folder, ...world, env })
+  }
+
+  async import(argv: string[], world: World = {}): Promise<Imported> {
+    const { code, out, err } = await this.run(['import', ...argv], world)
+    return { code, summary: out === '' ? undefined : timeless(out), err }
+  }
+
+  /** The plants in the store, a line of JSON each. */
+  async list(): Promise<string> {
+    const { out, err } = await this.run(['list'])
+    expect(err).toBe('')
+    return out
+  }
+
+  /** The reasons beside a rejects file. */
+  reasons(name: string): { file: string; line: number; error: number; message: string }[] {
+    return lines(this.read(`${name}.reasons`)).map((line) => JSON.parse(line))
+  }
+}
+
+/** The result of an import that refused nothing. */
+export function imported(counts: object, err = ''): Imported {
+  return { code: 0, summary: summary(counts), err }
+}
+
+/** A summary with nothing in it but what is given. */
+export function summary(counts: object): object {
+  return { created: 0, skipped: 0, refused: 0, reasons: {}, unknown: 0, ...counts }
+}
+
+/** What stderr says in text of refused plants, and at the end. */
+export function complaints(told: string[], message: string, hint = 'To keep the refused plants in a file, add --rejects PATH'): string {
+  return `${[...told, message].map((line) => `plants: ${line}\n`).join('')}  ${hint}\n`
+}
+
+/** The lines of a text, without their breaks. */
+export function lines(text: string): string[] {
+  return text === '' ? [] : text.replace(/\n$/, '').split('\n')
+}
+
+function timeless(out: string): object {
+  const { seconds, rate, ...rest } = JSON.parse(out)
+  expect([typeof seconds, typeof rate, seconds >= 0, Number.isInteger(rate)]).toEqual(['number', 'number', true, true])
+  expect(out.split('\n')).toHaveLength(2)
+  return rest
+}
