@@ -27,6 +27,10 @@ export class Importing {
     return readFileSync(join(this.folder, name), 'utf8')
   }
 
+  bytes(name: string): Buffer {
+    return readFileSync(join(this.folder, name))
+  }
+
   has(name: string): boolean {
     return existsSync(join(this.folder, name))
   }
