@@ -89,7 +89,7 @@ describe('--check', () => {
     })
     expect(readdirSync(user.folder)).toEqual(['plants'])
     expect((await user.run(['import', 'plants', '--check', '--output', 'text'])).out).toMatch(
-      /^Checked 2 plants in \d+\.\d s(?: \([\d,]+/s\))?: 2 can be created\n$/,
+      /^Checked 2 plants in \d+\.\d s(?: \([\d,]+\/s\))?: 2 can be created\n$/,
     )
   })
 })

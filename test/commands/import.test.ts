@@ -19,7 +19,7 @@ describe('an import reads', () => {
     user.write('plants.ndjson', three)
     expect(await user.import(['plants.ndjson'])).toEqual(imported({ created: 3 }))
     expect(await user.list()).toBe(three)
-    expect(user.has('state/imports/plants')).toBe(false)
+    expect(user.journals()).toEqual([])
   })
 
   test('several files, in their order', async () => {
@@ -136,7 +136,7 @@ describe('an import does not read', () => {
 
   test.fails('a missing file, and leaves no store and no journal behind', async () => {
     expect(await user.import(['missing'])).toMatchObject({ code: 2 })
-    expect([user.has('plants.db'), user.has('state/imports')]).toEqual([false, false])
+    expect({ hasStore: user.has('plants.db'), journals: user.journals() }).toEqual({ hasStore: false, journals: [] })
   })
 
   test.each<[string, Uint8Array, string]>([

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { runPlants, type World } from './run.js'
@@ -33,6 +33,12 @@ export class Importing {
 
   has(name: string): boolean {
     return existsSync(join(this.folder, name))
+  }
+
+  /** What is kept of imports that are not done. */
+  journals(): string[] {
+    const folder = join(this.state, 'imports')
+    return existsSync(folder) ? readdirSync(folder) : []
   }
 
   run(argv: string[], world: World = {}) {
