@@ -53,6 +53,7 @@ export class Importing {
 
   /** The plants in the store, a line of JSON each. */
   async list(): Promise<string> {
+    if (!existsSync(this.store)) return ''
     const { out, err } = await this.run(['list'])
     expect(err).toBe('')
     return out
