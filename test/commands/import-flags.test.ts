@@ -158,6 +158,41 @@ describe('flags that go together', () => {
   })
 })
 
+describe('--restart', () => {
+  test.fails.each([['plants'], ['notes']])('loses no file that is no journal: %s', async (name) => {
+    user.write('notes', 'mine\n')
+    const before = user.read(name)
+    const { code } = await user.import(['plants', '--journal', name, '--restart'])
+    expect({ code, kept: user.has(name) && user.read(name) }).toEqual({ code: 2, kept: before })
+  })
+
+  test('begins again although the journal is broken', async () => {
+    user.write('plants', `${good}{"id":2}\n`)
+    await user.import(['plants', '--on-error', 'stop'])
+    const [journal = ''] = user.journals()
+    user.write(`state/imports/${journal}`, '{"version":1,')
+    expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({ code: 2 })
+    expect(await user.import(['plants', '--restart', '--if-exists', 'same'])).toMatchObject({
+      code: 6,
+      summary: { skipped: 1, refused: 1 },
+    })
+    expect(user.journals()).toEqual([])
+  })
+})
+
+test.fails.each([
+  ['a store that is none', ['--store', './plants']],
+  ['a rejects file that cannot be made', ['--rejects', 'no/bad']],
+])('an import that could not begin leaves no journal: %s', async (_, flags) => {
+  expect((await user.import(['plants', ...flags])).code).not.toBe(0)
+  expect(user.journals()).toEqual([])
+})
+
+test.fails('how many other fields there are besides those that are named is told', async () => {
+  const stdin = Array.from({ length: 150 }, (_, id) => `{"id":${id},"name":"x","f${id}":1}\n`).join('')
+  expect((await user.import([], { stdin })).err).toMatch(/\b50 more\b/)
+})
+
 describe('the summary', () => {
   const told = async (argv: string[], world = {}) => (await user.run(['import', ...argv, '--output', 'text'], world)).out
   const time = '\\d+\\.\\d s(?: \\([\\d,]+/s\\))?'
