@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { CsvError, parse } from 'csv-parse/sync'
 import { PlantsError } from '../errors.js'
 import type { Row } from './csv-rows.js'
+import { notUtf8 } from './json-text.js'
 
 /** The cells of each of some rows that follow one another, or why it has none. */
 export function readCells(bytes: Buffer, rows: readonly Row[], delimiter: string): readonly (readonly string[] | PlantsError)[] {
@@ -32,7 +33,7 @@ function join(bytes: Buffer, rows: readonly Row[]): Buffer {
 }
 
 function cellsOf(text: Buffer, delimiter: string): readonly string[] | PlantsError {
-  if (!isUtf8(text)) return new PlantsError('malformed', 'Not UTF-8')
+  if (!isUtf8(text)) return notUtf8()
   const rows = parseRows(text, delimiter)
   return rows?.length === 1 && rows[0] ? rows[0] : new PlantsError('malformed', 'Not CSV: its quotes do not fit')
 }

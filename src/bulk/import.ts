@@ -74,7 +74,9 @@ export class Import {
   format: FormatName = 'ndjson'
   #reader: Reader | undefined
   /** bytes that the next portion is to have */
-  #size = firstPortion
+  #size: number
+  /** when the portion before began */
+  #preparedAt: number
   /** rows of the portion that may have been sent before it was known that they are on their way */
   #sent = 0
   /** the one on its way, until it is reported */
@@ -87,6 +89,8 @@ export class Import {
     this.#tools = tools
     this.#start = start
     this.#intake = new Intake(plan.rules)
+    this.#size = tools.checkpoints ? firstPortion : smallPortion
+    this.#preparedAt = tools.io.now()
     this.tally = start?.tally ?? emptyTally()
   }
 
@@ -195,11 +199,22 @@ export class Import {
     this.#portion = portion
     if (this.#tools.checkpoints && !this.#plan.stopsAtRefusal) portion.order = orderById(portion.rows)
     // In no order, the more is sorted at once the better.
-    this.#size = this.#tools.checkpoints ? (portion.order ? unsortedPortion : sortedPortion) : servicePortion
+    this.#size = this.#sizeAfter(portion)
     portion.outcomes = new Uint8Array(portion.rows.length)
     if (!begun) return
     if (!unpackOutcomes(portion, begun.outcomes)) throw changed(this.#plan.inputs[this.#input]?.name ?? '')
     unpackRefusals(portion, begun.refusals)
+  }
+
+  /** For a service, a portion is what takes about a second, so that one is soon told how it goes. */
+  #sizeAfter({ order }: Portion): number {
+    if (this.#plan.maxErrors < Infinity || this.#plan.stopsAtRefusal) return smallPortion
+    if (this.#tools.checkpoints) return order ? unsortedPortion : sortedPortion
+    const now = this.#tools.io.now()
+    const took = now - this.#preparedAt
+    this.#preparedAt = now
+    if (took > 2000) return Math.max(smallestPortion, this.#size / 2)
+    return took < 1000 ? Math.min(servicePortion, this.#size * 2) : this.#size
   }
 
   #create(portion: Portion, reader: Reader): Promise<void> {
@@ -292,7 +307,9 @@ export class Import {
   }
 }
 
-/** bytes of a portion: of the first, of others, of those whose ids are in no order, and for a service */
+/** bytes of a portion: where it may be the last, of the first, of others, of those whose ids are in no order, and for a service */
+const smallestPortion = 8192
+const smallPortion = 65_536
 const firstPortion = 262_144
 const sortedPortion = 4_194_304
 const unsortedPortion = 8_388_608

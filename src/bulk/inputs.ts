@@ -1,7 +1,9 @@
 import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
 import { PlantsError, systemCode } from '../errors.js'
 import type { Io } from '../io.js'
+import { formatMaker } from './formats.js'
 import type { ImportPlan, Input } from './import.js'
+import { Intake } from './intake.js'
 import { Reader, RunningHash } from './reader.js'
 import { recognise } from './recognise.js'
 import { openSource, unreadableInput } from './source.js'
@@ -22,7 +24,9 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
     if (other !== undefined) throw new PlantsError('malformed', `${flag} names ${other}`, { hint: 'Choose another file' })
     if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
   }
-  if (places['--rejects'] !== undefined && plan.inputs.length > 1) await checkAlike(plan, io)
+  const kinds: string[] = []
+  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
+  if (places['--rejects'] !== undefined) refuseMixture(plan, kinds)
 }
 
 function checkReadable(path: string, name: string): void {
@@ -46,25 +50,33 @@ function identityOf(path: string): string {
 }
 
 /** What is refused must be an input itself, so it must be of one kind. */
-async function checkAlike(plan: ImportPlan, io: Io): Promise<void> {
-  const kinds = []
-  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
-  const other = kinds.findIndex((kind) => kind !== kinds[0])
+function refuseMixture({ inputs }: ImportPlan, kinds: string[]): void {
+  const other = kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
   if (other < 0) return
-  const [first, second] = [plan.inputs[0]?.name, plan.inputs[other]?.name]
-  throw new PlantsError('malformed', `What is refused of ${first} and of ${second} cannot be in one file: their records are not alike`, {
-    hint: 'Import them one by one',
-  })
+  throw new PlantsError(
+    'malformed',
+    `What is refused of ${inputs[0]?.name} and of ${inputs[other]?.name} cannot be in one file: their records are not alike`,
+    {
+      hint: 'Import them one by one',
+    },
+  )
 }
 
-/** "JSON", or the header of a table; what can be read only once is taken for what it is said to be. */
+/** "JSON", or the header of a table, which must have the columns that are needed; what can be read only once is not looked at. */
 async function kindOf({ path, name }: Input, plan: ImportPlan, io: Io): Promise<string> {
-  if (path === '-' || !statSync(path).isFile()) return plan.format ?? 'unknown'
+  if (path === '-' || !statSync(path).isFile()) return 'unknown'
   const source = await openSource(path, name, { io, stop: io.signal })
   try {
-    const { bytes, isLast } = await new Reader(source, new RunningHash()).head()
+    const reader = new Reader(source, new RunningHash())
+    const { bytes, isLast } = await reader.head()
     const format = plan.format ?? recognise(bytes, isLast, name)
-    return format === 'csv' || format === 'tsv' ? (bytes.toString().split(/\r?\n/, 1)[0] ?? '') : 'JSON'
+    if (format !== 'csv' && format !== 'tsv') return 'JSON'
+    const intake = new Intake(plan.rules)
+    reader.use(await formatMaker(format, intake, plan.rules), intake)
+    await reader.next({ length: bytes.length, isLast })
+    return Buffer.from(reader.header ?? [])
+      .toString()
+      .trimEnd()
   } finally {
     source.close()
   }

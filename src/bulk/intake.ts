@@ -13,11 +13,13 @@ export interface FieldRules {
 /** Takes what records hold: numbers and renames their fields, checks them, and adds them to a portion. */
 export class Intake {
   readonly #rules: FieldRules
+  readonly #sources: ReadonlySet<string>
   /** the id of the next record that has none */
   nextId: bigint | undefined
 
   constructor(rules: FieldRules) {
     this.#rules = rules
+    this.#sources = new Set(Object.values(rules.map))
     this.nextId = rules.idFrom
   }
 
@@ -34,23 +36,27 @@ export class Intake {
   /** @param value what a record holds, as `parseJson` gives it */
   take(value: unknown, place: Place, portion: Portion): void {
     const checked = checkNewPlant(this.isPlain ? value : this.#fit(value))
-    for (const field of checked.otherFields) portion.otherFields.set(field, (portion.otherFields.get(field) ?? 0) + 1)
+    for (const field of checked.otherFields) portion.countField(field)
     if ('plant' in checked) portion.addPlant(checked.plant, place)
     else portion.addProblem(new PlantsError('invalid', `Not a NewPlant: ${checked.problems.join('; ')}`), place)
   }
 
   #fit(value: unknown): unknown {
     if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-    const fitted = Object.fromEntries(Object.entries(value).map(([key, item]) => [this.#nameOf(key), item]))
-    if (fitted['id'] !== undefined || this.nextId === undefined) return fitted
-    const id = this.nextId
-    this.nextId += 1n
-    return { ...fitted, id }
+    const fitted = new Map<string, unknown>()
+    for (const [key, item] of Object.entries(value))
+      if (!this.#sources.has(key)) fitted.set(this.#isMapped(key) ? `${key} (of the input)` : key, item)
+    for (const [field, source] of Object.entries(this.#rules.map))
+      if (Object.hasOwn(value, source)) fitted.set(field, Reflect.get(value, source))
+    if (!fitted.has('id') && this.nextId !== undefined) {
+      fitted.set('id', this.nextId)
+      this.nextId += 1n
+    }
+    return Object.fromEntries(fitted)
   }
 
-  /** What a field is called in a NewPlant; one whose name is taken by another becomes one of the fields that no NewPlant has. */
-  #nameOf(key: string): string {
-    const [field] = Object.entries(this.#rules.map).find(([, source]) => source === key) ?? []
-    return field ?? (Object.hasOwn(this.#rules.map, key) ? `${key} (of the input)` : key)
+  /** Whether a field of a NewPlant has another source, so that what is called like it is one that no NewPlant has. */
+  #isMapped(key: string): boolean {
+    return Object.hasOwn(this.#rules.map, key)
   }
 }

@@ -10,7 +10,7 @@ import { parseJson } from '../json.js'
 export function readJson(bytes: Buffer, start: number, end: number, { line, idKey }: { line: number; idKey: string }): unknown {
   const text = bytes.toString('utf8', start, end)
   // What is no UTF-8 was replaced by this, which is also a character that a text can have.
-  if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) return new PlantsError('malformed', 'Not UTF-8')
+  if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) return notUtf8()
   try {
     return parseJson(text, idKey)
   } catch (error) {
@@ -22,4 +22,9 @@ export function readJson(bytes: Buffer, start: number, end: number, { line, idKe
 
 export function notJson(reason: string): PlantsError {
   return new PlantsError('malformed', `Not JSON: ${reason}`)
+}
+
+/** The error for a record in another encoding. */
+export function notUtf8(): PlantsError {
+  return new PlantsError('malformed', 'Not UTF-8')
 }

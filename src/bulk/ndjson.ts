@@ -5,6 +5,7 @@ import { noTag } from '../plant-rows.js'
 import type { Format, FormatState } from './format.js'
 import { readId } from './id-bytes.js'
 import type { Intake } from './intake.js'
+import { notUtf8 } from './json-text.js'
 import type { Place, Portion } from './portion.js'
 import { longestRecord, recordTooLarge } from './record-limit.js'
 
@@ -53,7 +54,7 @@ export class Ndjson implements Format {
     const lineEnd = found < 0 ? limit : found
     const text = bytes.subarray(start, bytes[lineEnd - 1] === carriageReturn && lineEnd > start ? lineEnd - 1 : lineEnd)
     if (text.length > longestRecord) portion.addProblem(recordTooLarge(), place)
-    else if (!isUtf8(text)) portion.addProblem(new PlantsError('malformed', 'Not UTF-8'), place)
+    else if (!isUtf8(text)) portion.addProblem(notUtf8(), place)
     else this.#take(text.toString(), place, portion)
     return next
   }

@@ -51,6 +51,12 @@ export class Portion implements Batch {
     this.problems.push({ ...place, row: this.rows.length, error })
   }
 
+  /** Counts a field that no NewPlant has; of a thousand names more, nobody would read. */
+  countField(name: string): void {
+    const count = this.otherFields.get(name)
+    if (count !== undefined || this.otherFields.size < 1000) this.otherFields.set(name, (count ?? 0) + 1)
+  }
+
   #grow(): void {
     const capacity = 2 * this.recordStart.length
     const [start, end, line] = [new Uint32Array(capacity), new Uint32Array(capacity), new Float64Array(capacity)]

@@ -1,4 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
+import { PlantsError } from '../errors.js'
 import type { Format, FormatState } from './format.js'
 import type { Intake } from './intake.js'
 import { Portion } from './portion.js'
@@ -145,11 +146,20 @@ export class Reader {
 
   #read({ length: end, isLast }: Extent): Portion {
     const portion = new Portion(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
-    const length = this.#format?.read(portion, { start: 0, end }, isLast) ?? 0
+    const length = this.#readRecords(portion, end, isLast)
     this.extent = { length, isLast: isLast && length === end }
     this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, portion.rows.length))
     this.#hash.add(portion.bytes.subarray(0, length))
     return portion
+  }
+
+  #readRecords(portion: Portion, end: number, isLast: boolean): number {
+    try {
+      return this.#format?.read(portion, { start: 0, end }, isLast) ?? 0
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      throw new PlantsError(error.kind, `${this.source.name}: ${error.message}`, { hint: error.hint, cause: error })
+    }
   }
 
   #save(): ReadingState | undefined {

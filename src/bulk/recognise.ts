@@ -26,6 +26,10 @@ export function recognise(head: Buffer, isLast: boolean, source: string): Format
 function refuseOtherEncodings(head: Buffer, source: string): void {
   const firstLine = head.subarray(0, lineEnd(head, 0))
   const mark = head.toString('latin1', 0, 2)
+  if (mark === 'PK') {
+    const hint = 'A spreadsheet is saved as CSV first'
+    throw new PlantsError('malformed', `${source} is a ZIP archive, or a spreadsheet`, { hint })
+  }
   if (mark === '\xff\xfe' || mark === '\xfe\xff') throw notText(`${source} is UTF-16, not UTF-8`, 'UTF-16')
   if (head[0] === 0 && head[1] !== 0 && head[2] === 0) throw notText(`${source} is UTF-16, not UTF-8`, 'UTF-16BE')
   if (head[0] !== 0 && head[1] === 0 && head[2] !== 0) throw notText(`${source} is UTF-16, not UTF-8`, 'UTF-16LE')
@@ -51,12 +55,23 @@ function recogniseValues(head: Buffer, start: number, isLast: boolean): FormatNa
   const end = lineEnd(head, start)
   const line = new JsonScan(0)
   const inLine = line.scan(head, start, end)
-  if (inLine === 'whole') return isFollowed(head, start + line.length, end) ? 'json' : 'ndjson'
+  if (inLine === 'whole') return isFollowed(head, start + line.length, end) || goesOnSomewhere(head, end) ? 'json' : 'ndjson'
   if (inLine === 'broken' || end === head.length) return 'ndjson'
   const value = new JsonScan(start - (head.lastIndexOf(lineFeed, start) + 1))
   const found = value.scan(head, start, head.length)
   if (found === 'whole' || (found === 'cut' && !isLast)) return 'json'
   return value.suspect > 0 || value.length <= end - start ? 'ndjson' : 'json'
+}
+
+/** Whether a line holds the beginning of a value that goes on in the next one, behind lines that hold one each. */
+function goesOnSomewhere(head: Buffer, from: number): boolean {
+  for (let start = from + 1; start < head.length; ) {
+    const end = lineEnd(head, start)
+    const isBegun = head[start] === brace && end < head.length && new JsonScan(0).scan(head, start, end) === 'cut'
+    if (isBegun && end + 1 < head.length && head[end + 1] !== brace) return true
+    start = end + 1
+  }
+  return false
 }
 
 /** Whether a place is followed by another value in the same line; what is none there breaks the line, and nothing else. */

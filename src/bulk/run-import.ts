@@ -58,7 +58,6 @@ function bindingOf({ plan, rejects }: ImportOrder, { store }: Settings): Binding
         .map((entry) => entry.join('='))
         .join(',') || undefined,
     '--id-from': idFrom?.toString(),
-    '--if-exists': plan.ifExists === 'error' ? undefined : plan.ifExists,
     '--rejects': rejects,
   }
   const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))

@@ -1,7 +1,6 @@
 import { PlantsError, shellWord } from '../errors.js'
 import type { Io } from '../io.js'
 import { warn, writeResult } from '../output.js'
-import { shorten } from '../plant.js'
 import type { Settings } from '../settings/preferences.js'
 import type { Import } from './import.js'
 import type { Position } from './position.js'
@@ -38,7 +37,8 @@ export class Summary {
     const rejects = counts.refused > 0 ? this.#order.rejects : undefined
     const { valid, created, ...others } = counts
     const first = valid === undefined ? { created } : { valid }
-    const sentence = `${sentenceOf(counts, importing.tally)} in ${timeOf(seconds)}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
+    const since = this.#before > 0 ? ' since it went on' : ''
+    const sentence = `${sentenceOf(counts, importing.tally)} in ${timeOf(seconds)}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
     await writeResult(this.#io, this.#settings, { ...first, ...others, seconds, rate, rejects }, `${sentence}: ${listOf(counts)}`)
     throwUnknown(importing.tally, this.#order)
     if (counts.refused > 0) throw this.#incomplete(importing, hasJournal)
@@ -47,13 +47,18 @@ export class Summary {
   async #warn({ tally, refused }: Import): Promise<void> {
     const hidden = refused - mostShown
     if (hidden > 0 && this.#settings.errors === 'text')
-      await warn(this.#io, `${grouped(hidden)} more ${hidden === 1 ? 'was' : 'were'} refused than are shown here`, this.#settings)
+      await warn(
+        this.#io,
+        hidden === 1 ? '1 more was refused than is shown here' : `${grouped(hidden)} more were refused than are shown here`,
+        this.#settings,
+      )
     const fields = Object.entries(tally.otherFields)
-    for (const [name, count] of fields.slice(0, mostShown)) {
-      const what = `${JSON.stringify(shorten(name))} (of ${plants(count)})`
-      await warn(this.#io, `Not stored, because a NewPlant has only id, name and tag: ${what}`, this.#settings)
-    }
-    if (fields.length > mostShown) await warn(this.#io, `Not stored either: more fields than these ${mostShown}`, this.#settings)
+    for (const [name, count] of fields.slice(0, mostShown))
+      await warn(this.#io, `${describeField(name)} (of ${plants(count)})`, this.#settings)
+    const more = fields.length - mostShown
+    if (more > 0) await warn(this.#io, `Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`, this.#settings)
+    if (this.#order.staging === 'check' && this.#settings.store.kind === 'remote')
+      await warn(this.#io, `Only the input was checked: what ${this.#settings.store.name} holds, its service does not tell`, this.#settings)
   }
 
   #count({ created, skipped, refused, unknown }: Tally): Counts {
@@ -85,6 +90,12 @@ export class Summary {
   }
 }
 
+function describeField(name: string): string {
+  const alike = ['id', 'name', 'tag'].find((field) => field === name.trim().toLowerCase())
+  const hint = alike === undefined ? '' : `; if it is the ${alike}: --map ${shellWord(`${alike}=${name}`)}`
+  return `Not stored, because a NewPlant has only id, name and tag: ${JSON.stringify(name)}${hint}`
+}
+
 interface Counts {
   created?: number
   /** of a check */
@@ -103,7 +114,7 @@ function throwUnknown({ unknown }: Tally, { rejects }: ImportOrder): void {
 }
 
 function sentenceOf({ valid }: Counts, tally: Tally): string {
-  return `${valid === undefined ? 'Imported' : 'Checked'} ${plants(settledIn(tally))}`
+  return `${valid === undefined ? 'Read' : 'Checked'} ${plants(settledIn(tally))}`
 }
 
 function listOf({ created, valid, skipped, refused, reasons, unknown }: Counts): string {

@@ -1,3 +1,4 @@
+import { shorten } from '../plant.js'
 import type { Batch } from '../stores/store.js'
 import { Outcome } from '../stores/store.js'
 
@@ -9,7 +10,7 @@ export interface Tally {
   refused: Record<string, number>
   /** how many were sent, and may be stored or not */
   unknown: number
-  /** how many plants had a field that no NewPlant has; the first hundred names */
+  /** how many plants had a field that no NewPlant has: the first thousand names, shortened */
   otherFields: Record<string, number>
 }
 
@@ -30,13 +31,16 @@ export function countRefused(tally: Tally, error: number): void {
 }
 
 export function countFields(tally: Tally, counts: ReadonlyMap<string, number>): void {
+  const known = new Map(Object.entries(tally.otherFields))
   for (const [name, count] of counts) {
-    const known = Object.hasOwn(tally.otherFields, name) ? tally.otherFields[name] : undefined
-    if (known !== undefined || Object.keys(tally.otherFields).length < 100) {
-      Object.defineProperty(tally.otherFields, name, { value: (known ?? 0) + count, enumerable: true, configurable: true, writable: true })
-    }
+    const short = shorten(name)
+    if (known.has(short) || known.size < mostFields) known.set(short, (known.get(short) ?? 0) + count)
   }
+  tally.otherFields = Object.fromEntries(known)
 }
+
+/** names of fields that are counted */
+const mostFields = 1000
 
 export function refusedIn({ refused }: Tally): number {
   return Object.values(refused).reduce((sum, count) => sum + count, 0)

@@ -103,11 +103,15 @@ function inputsOf(files: string[], io: Io): ImportOrder['plan']['inputs'] {
 function parseMap(text: string | undefined): ImportOrder['plan']['rules']['map'] {
   if (text === undefined) return {}
   const entries = text.split(',').map((part) => /^\s*(id|name|tag)\s*=\s*(.*\S)\s*$/s.exec(part) ?? [])
-  const hasTwice = (column: number) => new Set(entries.map((entry) => entry[column])).size < entries.length
-  if (entries.some((entry) => entry.length === 0) || hasTwice(1) || hasTwice(2))
-    throw new PlantsError('malformed', `--map must name a field of its own for id, name or tag, but was ${JSON.stringify(shorten(text))}`, {
-      hint: 'For example: --map name=CommonName,tag=Family',
-    })
+  const fields = entries.map(([, field]) => field)
+  if (fields.includes(undefined) || new Set(fields).size < fields.length)
+    throw new PlantsError(
+      'malformed',
+      `--map must name a field of the input for id, name or tag, but was ${JSON.stringify(shorten(text))}`,
+      {
+        hint: 'For example: --map name=CommonName,tag=Family',
+      },
+    )
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
 }
 

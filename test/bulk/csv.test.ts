@@ -55,7 +55,7 @@ test.each<[string, string, ReadRecord[]]>([
     'too few cells and too many',
     'id,name\n1\n2,b,\n3,c\n',
     [
-      problem('The row has 1 cells, but the header has 2', 2, '1\n'),
+      problem('The row has 1 cell, but the header has 2', 2, '1\n'),
       problem('The row has 3 cells, but the header has 2', 3, '2,b,\n'),
       row(3, 'c', 4, '3,c\n'),
     ],

@@ -137,7 +137,7 @@ describe('--map', () => {
     expect(await user.list()).toBe(`${told}\n`)
   })
 
-  test.fails('keeps an id exact that has another name, also beyond 2^53', async () => {
+  test('keeps an id exact that has another name, also beyond 2^53', async () => {
     const ids = ['9007199254740993', '9223372036854775807', '-9223372036854775808', '1.0']
     const stdin = ids.map((id, index) => `{"nr":${id},"name":"${index}"}\n`).join('')
     expect(await user.import(['--map', 'id=nr'], { stdin })).toEqual(imported({ created: 4 }))
@@ -146,7 +146,7 @@ describe('--map', () => {
     )
   })
 
-  test.fails('gives one field of the input to two of a plant', async () => {
+  test('gives one field of the input to two of a plant', async () => {
     expect(await user.import(['--map', 'name=x,tag=x'], { stdin: '{"id":1,"x":"A"}' })).toEqual(imported({ created: 1 }))
     expect(await user.list()).toBe('{"id":1,"name":"A","tag":"A"}\n')
   })
@@ -191,7 +191,7 @@ describe('--id-from', () => {
     expect(await user.list()).toBe('{"id":9223372036854775807,"name":"A"}\n')
   })
 
-  test.fails('counts on over several files', async () => {
+  test('counts on over several files', async () => {
     user.write('one', '{"name":"A"}\n{"name":"B"}\n')
     user.write('other', '{"name":"C"}\n')
     expect(await user.import(['one', 'other', '--id-from', '1'])).toEqual(imported({ created: 3 }))

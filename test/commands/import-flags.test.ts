@@ -119,7 +119,6 @@ describe('flags that go together', () => {
     const flags = ['plants', '--on-error', 'stop']
     await user.import(flags)
     for (const other of [
-      ['--if-exists', 'skip'],
       ['--map', 'tag=x'],
       ['--id-from', '1'],
       ['--rejects', 'bad'],
@@ -159,7 +158,7 @@ describe('flags that go together', () => {
 })
 
 describe('--restart', () => {
-  test.fails.each([['plants'], ['notes']])('loses no file that is no journal: %s', async (name) => {
+  test.each([['plants'], ['notes']])('loses no file that is no journal: %s', async (name) => {
     user.write('notes', 'mine\n')
     const before = user.read(name)
     const { code } = await user.import(['plants', '--journal', name, '--restart'])
@@ -180,7 +179,7 @@ describe('--restart', () => {
   })
 })
 
-test.fails.each([
+test.each([
   ['a store that is none', ['--store', './plants']],
   ['a rejects file that cannot be made', ['--rejects', 'no/bad']],
 ])('an import that could not begin leaves no journal: %s', async (_, flags) => {
@@ -188,9 +187,9 @@ test.fails.each([
   expect(user.journals()).toEqual([])
 })
 
-test.fails('how many other fields there are besides those that are named is told', async () => {
+test('how many other fields there are besides those that are named is told', async () => {
   const stdin = Array.from({ length: 150 }, (_, id) => `{"id":${id},"name":"x","f${id}":1}\n`).join('')
-  expect((await user.import([], { stdin })).err).toMatch(/\b50 more\b/)
+  expect((await user.import([], { stdin })).err).toMatch(/\b130 more\b/)
 })
 
 describe('the summary', () => {
@@ -198,11 +197,11 @@ describe('the summary', () => {
   const time = '\\d+\\.\\d s(?: \\([\\d,]+/s\\))?'
 
   test.each([
-    [0, [], '', 'Imported 0 plants in TIME: 0 created'],
-    [1, [], good, 'Imported 1 plant in TIME: 1 created'],
-    [2, [], `${good}{"id":2,"name":"Moss"}\n`, 'Imported 2 plants in TIME: 2 created'],
-    [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Imported 3 plants in TIME: 1 created, 1 skipped, 1 refused \\(422\\)'],
-    [4, [], `${good}${good}x\n{"id":2}\n`, 'Imported 4 plants in TIME: 1 created, 3 refused \\(400: 1, 409: 1, 422: 1\\)'],
+    [0, [], '', 'Read 0 plants in TIME: 0 created'],
+    [1, [], good, 'Read 1 plant in TIME: 1 created'],
+    [2, [], `${good}{"id":2,"name":"Moss"}\n`, 'Read 2 plants in TIME: 2 created'],
+    [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Read 3 plants in TIME: 1 created, 1 skipped, 1 refused \\(422\\)'],
+    [4, [], `${good}${good}x\n{"id":2}\n`, 'Read 4 plants in TIME: 1 created, 3 refused \\(400: 1, 409: 1, 422: 1\\)'],
     [1, ['--check'], good, 'Checked 1 plant in TIME: 1 can be created'],
   ])('counts %i for people', async (_, flags, stdin, expected) => {
     expect(await told([...flags], { stdin })).toMatch(new RegExp(`^${expected.replace('TIME', time)}\n$`))
@@ -210,11 +209,11 @@ describe('the summary', () => {
 
   test('groups the digits of what is many', async () => {
     const stdin = Array.from({ length: 12_345 }, (_, id) => `{"id":${id},"name":"x"}\n`).join('')
-    expect(await told([], { stdin })).toMatch(new RegExp(`^Imported 12,345 plants in ${time}: 12,345 created\n$`))
+    expect(await told([], { stdin })).toMatch(new RegExp(`^Read 12,345 plants in ${time}: 12,345 created\n$`))
   })
 
   test('is text on a terminal, and JSON elsewhere', async () => {
-    expect((await user.run(['import', 'plants'], { terminals: ['stdout'] })).out).toMatch(/^Imported 1 plant in /)
+    expect((await user.run(['import', 'plants'], { terminals: ['stdout'] })).out).toMatch(/^Read 1 plant in /)
     expect(JSON.parse((await user.run(['import', 'plants', '--if-exists', 'skip'])).out)).toMatchObject({ skipped: 1 })
   })
 
@@ -223,7 +222,7 @@ describe('the summary', () => {
     expect(lines(err)).toContain('plants: 1 plant was refused')
   })
 
-  test.fails('has one more refused plant in the singular', async () => {
+  test('has one more refused plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: good + '{"id":2}\n'.repeat(21) })
     expect(err).toContain('plants: 1 more was refused than is shown here\n')
   })

@@ -114,9 +114,9 @@ describe('--atomic', () => {
     expect(await user.list()).toBe(plant(7))
   })
 
-  test.fails('does not send people to a rejects file that alone would be half of it', async () => {
+  test('does not send people to a rejects file that alone would be half of it', async () => {
     const { err } = await user.import(['--atomic', '--rejects', 'bad'], { stdin: `${plant(1)}{"id":2}\n` })
-    expect(err).not.toContain('then import that')
+    expect(err).not.toContain('then: plants import')
   })
 })
 
@@ -147,7 +147,7 @@ describe('--on-error stop', () => {
     expect(await user.list()).toBe([1, 2, 3, 4, 5, 9].map((id) => plant(id)).join(''))
   })
 
-  test.fails('counts each plant once over its runs', async () => {
+  test('counts each plant once over its runs', async () => {
     user.write('plants', `${plant(1)}{"id":2}\n${plant(3)}`)
     await user.import(['plants', '--on-error', 'stop'])
     user.write('plants', plant(1) + plant(2) + plant(3))
@@ -199,7 +199,7 @@ describe('--on-error stop', () => {
     expect((await user.list()) === many.slice(0, 100_000).join('')).toBe(true)
   })
 
-  test.fails.each([
+  test.each([
     ['stdin', ['--on-error', 'stop'], `${plant(1)}{"id":2}\n`],
     ['no journal', ['plants', '--no-journal', '--on-error', 'stop'], undefined],
     ['--check', ['plants', '--check', '--on-error', 'stop'], undefined],
@@ -238,19 +238,19 @@ describe('--max-errors', () => {
     expect(created < 400_000).toBe(true)
   })
 
-  test.fails('1 stops soon after the first', async () => {
+  test('1 stops soon after the first', async () => {
     user.write('plants', bad + many(0, 400_000))
     const { summary: told } = await user.import(['plants', '--max-errors', '1'])
     expect((told as { created: number }).created < 400_000).toBe(true)
   })
 
-  test.fails('lets the same command go on, until as many more are refused', async () => {
+  test('lets the same command go on, until as many more are refused', async () => {
     user.write('plants', bad.repeat(2) + many(0, 400_000) + bad)
     expect(await user.import(['plants', '--max-errors', '2'])).toMatchObject({ code: 6, summary: { refused: 2 } })
     expect(await user.import(['plants', '--max-errors', '2'])).toMatchObject({ code: 6, summary: { created: 400_000, refused: 3 } })
   })
 
-  test.fails('reached in the last portion has stopped nothing', async () => {
+  test('reached in the last portion has stopped nothing', async () => {
     user.write('plants', bad + plant(1) + bad)
     const { err } = await user.import(['plants', '--max-errors', '2'])
     expect(err).not.toContain('stopped there')
@@ -258,7 +258,7 @@ describe('--max-errors', () => {
     expect(again).not.toContain('Going on')
   })
 
-  test.fails('does not call for mending what is behind the place where it goes on', async () => {
+  test('does not call for mending what is behind the place where it goes on', async () => {
     user.write('plants', bad.repeat(5) + many(0, 400_000))
     expect((await user.import(['plants', '--max-errors', '5'])).err).not.toContain(goOn)
   })

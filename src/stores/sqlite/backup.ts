@@ -1,4 +1,4 @@
-import { statSync } from 'node:fs'
+import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { PlantsError, shellWord } from '../../errors.js'
 import type { Copy, FileAddress, OpenOptions } from '../store.js'
 import { copyStore, unchanged } from './copy.js'
@@ -43,6 +43,19 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
   }
   if (!stats?.size) return
   if (!(await isStore(target, options))) throw refuse(target, 'holds no store', mayGo)
+  if (isWal(target)) throw refuse(target, 'is a store that is used as one, and no backup', mayGo)
+}
+
+/** A backup is no store that was written to: that would have turned the write-ahead log on (https://sqlite.org/fileformat.html, 1.3). */
+function isWal(path: string): boolean {
+  const fd = openSync(path, 'r')
+  try {
+    const header = Buffer.alloc(20)
+    readSync(fd, header, 0, header.length, 0)
+    return header[18] === 2
+  } finally {
+    closeSync(fd)
+  }
 }
 
 async function isStore(target: string, options: OpenOptions): Promise<boolean> {
