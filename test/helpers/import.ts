@@ -1,0 +1,137 @@
+import { createHash } from 'node:crypto'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from '@photostructure/sqlite'
+import { expect } from 'vitest'
+import { type ProcessResult, plants, start } from './process.js'
+import { temporaryFolder } from './temporary.js'
+
+/** The summary of an import, without what differs from run to run. */
+export interface Counts {
+  created: number
+  skipped: number
+  refused: number
+  reasons: Record<string, number>
+  unknown: number
+}
+
+const names = ['Fern', 'Zypressen-Wolfsmilch', 'Подорожник', '银杏', 'زيتون', 'カエデ', 'A "quoted" \\ one', '🌵 Saguaro']
+
+/** Lines of NDJSON in the order of their ids, which are all over int64, just as an export writes them. */
+export function plantLines(count: number): string[] {
+  const step = 2n ** 64n / BigInt(count)
+  return Array.from({ length: count }, (_, index) => {
+    const id = -(2n ** 63n) + step * BigInt(index)
+    const name = JSON.stringify(`${names[index % names.length]} ${index}`)
+    return `{"id":${id},"name":${name}${index % 3 === 0 ? '' : `,"tag":"tag ${index % 100}"`}}`
+  })
+}
+
+/** The same lines in no order; the same one each time. */
+export function shuffled(lines: readonly string[]): string[] {
+  const prime = 7_368_787
+  return lines.map((_, index) => lines[(index * prime) % lines.length] ?? '')
+}
+
+/** Writes lines into a file, and gives its path. */
+export function writeLines(folder: string, lines: readonly string[], name = 'plants.ndjson'): string {
+  const path = join(folder, name)
+  writeFileSync(path, `${lines.join('\n')}\n`)
+  return path
+}
+
+/** What an import has answered, without its times. */
+export function countsOf(out: string): Counts {
+  const { created, skipped, refused, reasons, unknown } = JSON.parse(out) as Counts
+  return { created, skipped, refused, reasons, unknown }
+}
+
+/** The counts of an import that went well. */
+export function allCreated(created: number): Counts {
+  return { created, skipped: 0, refused: 0, reasons: {}, unknown: 0 }
+}
+
+/** The files that imports keep while they are not done, in a test's home. */
+export function journalsIn(folder: string): string[] {
+  const imports = join(folder, '.local/state/plants/imports')
+  return existsSync(imports) ? readdirSync(imports).filter((name) => name.endsWith('.json')) : []
+}
+
+/** How many plants are in a store, past the program; none while there is no store. */
+export function countOf(path: string): number {
+  if (!existsSync(path)) return 0
+  const db = new DatabaseSync(path, { readOnly: true })
+  try {
+    return Number(db.prepare('SELECT count(*) AS count FROM plants').get()?.['count'])
+  } catch {
+    return 0 // it is just being made
+  } finally {
+    db.close()
+  }
+}
+
+export function integrityOf(path: string): unknown {
+  const db = new DatabaseSync(path)
+  try {
+    return db.prepare('PRAGMA integrity_check').get()?.['integrity_check']
+  } finally {
+    db.close()
+  }
+}
+
+/** For comparisons of texts that are too large to be shown. */
+export function digestOf(text: string): string {
+  return `${text.length} characters, ${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
+}
+
+/** The most memory that a process has had, in MiB; nothing when it is gone. */
+export function peakOf(pid: number | undefined): number | undefined {
+  const path = `/proc/${pid}/status`
+  const [, kilobytes] = /VmHWM:\s+(\d+) kB/.exec(existsSync(path) ? readFileSync(path, 'utf8') : '') ?? []
+  return kilobytes === undefined ? undefined : Number(kilobytes) / 1024
+}
+
+/** The lines that most tests import: more than are read at once. */
+export const inputLines = plantLines(80_000).map((line, index) =>
+  index < 40_000 ? line : line.replace('"name":"', `"name":"${'Very '.repeat(20)}`),
+)
+
+export function storeIn(folder: string): string {
+  return join(folder, 'data/plants.db')
+}
+
+export function importAgain(folder: string, ...flags: string[]): Promise<ProcessResult> {
+  return plants(['import', 'plants.ndjson', ...flags], folder, { cwd: folder })
+}
+
+/** An import of a file in a folder of its own, held in the middle: `stop` sends it a signal, and gives how it ends. */
+export async function caughtImport(lines: readonly string[], ...flags: string[]) {
+  for (;;) {
+    const folder = temporaryFolder()
+    writeLines(folder, lines)
+    const run = start(['import', 'plants.ndjson', ...flags], folder, { cwd: folder })
+    await expect.poll(() => countOf(storeIn(folder)), { interval: 1, timeout: 30_000 }).toBeGreaterThan(0)
+    run.kill('SIGSTOP')
+    const stop = async (...signals: NodeJS.Signals[]): Promise<ProcessResult> => {
+      for (const signal of [...signals, 'SIGCONT'] as const) run.kill(signal)
+      const { exitCode, stdout, stderr } = await run
+      return { code: exitCode, out: String(stdout), err: String(stderr) }
+    }
+    if (countOf(storeIn(folder)) < inputLines.length / 2) return { folder, stop }
+    await stop('SIGKILL') // it was too fast for this machine
+  }
+}
+
+/** Looks whether an import has created all of the input, and nothing else is there. */
+export async function judgeDone(folder: string, { code, out }: ProcessResult, counts = allCreated(inputLines.length)): Promise<void> {
+  expect({ code, counts: out && countsOf(out), journals: journalsIn(folder) }).toEqual({
+    ...{ code: counts.refused > 0 ? 6 : 0, counts, journals: [] },
+  })
+  const { out: exported } = await plants(['export'], folder)
+  expect(digestOf(exported)).toBe(digestOf(`${inputLines.join('\n')}\n`))
+}
+
+/** 1,000 for a thousand. */
+export function grouped(number: number): string {
+  return number.toLocaleString('en-US')
+}
