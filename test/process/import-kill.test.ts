@@ -21,7 +21,9 @@ const isSoak = rounds(10) > 10
 const count = isSoak ? 1_000_000 : 60_000
 const sorted = plantLines(count)
 
-describe('an import that is killed at random goes on, and at the end its store holds exactly the input:', () => {
+describe('an import that is killed at random goes on, and at the end its store holds exactly the input:', {
+  timeout: rounds(120_000),
+}, () => {
   test('ids in order', async () => {
     await killAndGoOn({ lines: sorted, flags: [], counts: allCreated(count) })
   })
@@ -86,7 +88,7 @@ async function killAndGoOn({ lines, flags, counts, refused }: Scenario): Promise
   const rejects = refused ? ['--rejects', 'rejects.ndjson'] : []
   const args = ['import', '../plants.ndjson', ...flags, ...rejects]
   let [goneOn, longest] = [0, 500]
-  for (let round = 0; goneOn < rounds(4); round += 1) {
+  for (let round = 0; goneOn < rounds(3); round += 1) {
     const folder = join(base, `${round}`)
     mkdirSync(folder)
     const end = await untilDone(args, folder, () => Math.random() * longest)
@@ -139,22 +141,23 @@ describe.runIf(canTrace)('an import that is killed before a system call on its f
 
   const moss = '{"id":7,"name":"Moss"}\n'
 
-  test.each([
-    ['makes its store', []],
-    ['finds its store', ['7']],
-  ])('and that %s, goes on with the same command', { timeout: 600_000 }, async (_, ids) => {
-    const base = temporaryFolder()
-    const before = join(base, 'before')
-    mkdirSync(before)
-    writeLines(before, lines)
-    for (const id of ids) await plants(['create', '--id', id, '--name', 'Moss'], before)
-    const results = await Promise.allSettled(calls.map((call, index) => killAtEach(call, join(base, `${index}`), before)))
-    for (const result of results) if (result.status === 'rejected') throw result.reason
-    const hits = results.map((result) => (result.status === 'fulfilled' ? result.value : 0))
-    expect(Object.fromEntries(calls.map((call, index) => [call, (hits[index] ?? 0) > 0]))).toEqual(
-      Object.fromEntries(calls.map((call) => [call, true])),
-    )
-  })
+  test.each<[string, string[]]>([['finds its store', ['7']], ...(isSoak ? [['makes its store', []] satisfies [string, string[]]] : [])])(
+    'and that %s, goes on with the same command',
+    { timeout: 600_000 },
+    async (_, ids) => {
+      const base = temporaryFolder()
+      const before = join(base, 'before')
+      mkdirSync(before)
+      writeLines(before, lines)
+      for (const id of ids) await plants(['create', '--id', id, '--name', 'Moss'], before)
+      const results = await Promise.allSettled(calls.map((call, index) => killAtEach(call, join(base, `${index}`), before)))
+      for (const result of results) if (result.status === 'rejected') throw result.reason
+      const hits = results.map((result) => (result.status === 'fulfilled' ? result.value : 0))
+      expect(Object.fromEntries(calls.map((call, index) => [call, (hits[index] ?? 0) > 0]))).toEqual(
+        Object.fromEntries(calls.map((call) => [call, true])),
+      )
+    },
+  )
 
   /** Gives how many runs were hit. In a usual run not every call of a kind that is there often is. */
   async function killAtEach(call: string, base: string, before: string): Promise<number> {
