@@ -112,7 +112,6 @@ describe('the journal', () => {
     const others = [
       ['other.ndjson'],
       ['plants.ndjson', 'other.ndjson'],
-      ['plants.ndjson', '--if-exists', 'skip'],
       ['plants.ndjson', '--id-from', '1'],
       ['plants.ndjson', '--map', 'name=title'],
       ['plants.ndjson', '--rejects', 'rejects.ndjson'],

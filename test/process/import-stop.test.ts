@@ -98,7 +98,7 @@ describe('on a terminal', () => {
     expect(draws).toBeGreaterThan(1)
     expect(draws).toBeLessThanOrEqual(seconds * 10 + 1)
     expect(screen.split('\r\n')).toHaveLength(2)
-    expect(shown(screen)).toEqual([expect.stringMatching(/^Imported 80,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 80,000 created$/), ''])
+    expect(shown(screen)).toEqual([expect.stringMatching(/^Read 80,000 plants in [\d.]+ s( \([\d,]+\/s\))?: 80,000 created$/), ''])
   })
 
   test('nothing is drawn into what was refused', async () => {
@@ -111,7 +111,7 @@ describe('on a terminal', () => {
     const bad = Array.from({ length: 10 }, (_, index) => `${path}:${index * 8001 + 2}: Not JSON: unexpected "b" at column 1`)
     const lines = shown(screen)
       .join('\n')
-      .replaceAll(/\n(?!plants:|Imported| )/g, '')
+      .replaceAll(/\n(?!plants:|Read| )/g, '')
     expect(code).toBe(6)
     for (const line of bad) expect(lines).toContain(`plants: ${line}`)
     expect(lines).not.toMatch(/\d %|done/)
