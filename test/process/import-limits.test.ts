@@ -27,7 +27,7 @@ const isSoak = rounds(10) > 10
 const mebibyte = 1_048_576
 
 describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unshare)', () => {
-  const lines = plantLines(60_000)
+  const lines = plantLines(150_000)
   const withBad = lines.flatMap((line, index) => (index % 10 === 3 ? [line, `bad ${index} ${'and long '.repeat(8)}`] : [line]))
   const bad = withBad.filter((line) => line.startsWith('bad'))
 
@@ -36,7 +36,7 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     ['ids in no order', shuffled(lines)],
   ])('goes on when there is space again: the store, %s', async (_, input) => {
     const disk = await diskFor(input)
-    disk.grow('2m')
+    disk.grow('4m')
     const args = ['import', 'plants.ndjson', '--store', join(disk.folder, 'plants.db')]
     const full = await disk.plants(args)
     expect(full).toEqual({

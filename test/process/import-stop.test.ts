@@ -117,22 +117,19 @@ describe('on a terminal', () => {
     expect(lines).not.toMatch(/\d %|done/)
   })
 
-  test.each([
-    ['--output json', ['--output', 'json']],
-    ['--quiet things piped away', []],
-  ])('%s', async (_, flags) => {
+  test('nothing is drawn with --output json', async () => {
     const folder = temporaryFolder()
-    const path = writeLines(folder, inputLines)
-    if (flags.length === 0) {
-      const { code, err } = await plants(['import', path, '--output', 'text'], folder)
-      expect({ code, err }).toEqual({ code: 0, err: '' })
-      return
-    }
-    const { code, screen } = await terminal(['import', path, ...flags], folder).ended
+    const { code, screen } = await terminal(['import', writeLines(folder, inputLines), '--output', 'json'], folder).ended
     expect({ code, lines: screen.split('\r\n').length, counts: countsOf(screen) }).toEqual({
       ...{ code: 0, lines: 2 },
       counts: allCreated(inputLines.length),
     })
+  })
+
+  test('nothing is drawn where stderr is none', async () => {
+    const folder = temporaryFolder()
+    const { code, err } = await plants(['import', writeLines(folder, inputLines), '--output', 'text'], folder)
+    expect({ code, err }).toEqual({ code: 0, err: '' })
   })
 
   test('Ctrl-C takes the progress away, and says how to go on', async () => {
