@@ -25,7 +25,7 @@ const rooms: Record<string, RegExp> = {
   commander: /^src\/(run|usage|commands\/[\w-]+)\.ts$/,
   fastify: /^src\/service\/(app|answers)\.ts$/,
   undici: /^src\/stores\/remote\//,
-  zod: /^src\/(plant|settings\/schema)\.ts$/,
+  zod: /^src\/(plant|settings\/schema|bulk\/position)\.ts$/,
 }
 
 /** What a file may import of ours. What is not named may import anything that no other rule forbids. */
@@ -36,10 +36,10 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/(?!io\b|input)/, /^src\/(?!io\/)/],
   [
     /^src\/settings\//,
-    /^src\/(settings\/[\w-]+|access\/certificates|errors|file-lock|flags|io|json|link-target|nearest|plant|stores\/(open|store))\.ts$/,
+    /^src\/(settings\/[\w-]+|access\/certificates|errors|file-lock|flags|folder|io|json|link-target|nearest|plant|stores\/(open|store))\.ts$/,
   ],
   [/^src\/(?!stores\/|file-lock)/, /^src\/(?!stores\/(?!(open|store)\.ts))/],
-  [/^src\/stores\//, /^src\/(stores\/.*|plant|plant-rows|json|errors)\.ts$/],
+  [/^src\/stores\//, /^src\/(stores\/.*|folder|plant|plant-rows|json|errors)\.ts$/],
   [
     /^src\/commands\//,
     /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output|bulk)\/[\w-]+)\.ts$/,

@@ -27,7 +27,8 @@ export function readHeader(names: readonly string[], rules: FieldRules): Columns
 }
 
 function refuseUnusable(names: readonly string[]): void {
-  const repeated = names.find((name, index) => names.indexOf(name) !== index)
+  const known = new Set<string>()
+  const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)
   if (repeated !== undefined) {
     const hint = 'Give each column a name of its own'
     throw new PlantsError('malformed', `The header has the column ${JSON.stringify(shorten(repeated))} twice`, { hint })

@@ -89,7 +89,8 @@ export class Csv implements Format {
       return void portion.addProblem(error, placeOf(row))
     }
     const filled = others.filter((index) => cells[index] !== '').map((index) => [names[index], cells[index]])
-    const value: Record<string, unknown> = filled.length === 0 ? {} : Object.fromEntries(filled)
+    const value: Record<string, unknown> = Object.create(null) // where every name is just a name
+    for (const [other = '', cell] of filled) value[other] = cell
     const isThere = (index: number) => cells[index] !== '' || this.#isQuoted(index, row, portion)
     const [id, name, tag] = [cells[columns.id], cells[columns.name], cells[columns.tag]]
     if (id !== undefined && isThere(columns.id)) value[names[columns.id] ?? ''] = parseInt64(id) ?? id

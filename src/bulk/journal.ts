@@ -1,8 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, rmSync, writeSync } from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PlantsError, systemCode } from '../errors.js'
 import { holdLock } from '../file-lock.js'
+import { makeFolder, syncFolder } from '../folder.js'
 import type { Io } from '../io.js'
 
 /** What an import must be like to be the same one. */
@@ -79,11 +80,13 @@ export class Journal {
   /** Writes the position, down to the disk, in place of the one before. */
   save(position: string | undefined): void {
     if (position !== undefined) this.#saved.position = position
-    const temporary = `${this.path}.tmp`
+    const temporary = `${this.path}.${randomUUID()}.tmp`
     try {
       writeDurably(temporary, `${JSON.stringify(this.#saved)}\n`)
       renameSync(temporary, this.path)
+      if (position === undefined) syncFolder(dirname(this.path))
     } catch (error) {
+      rmSync(temporary, { force: true })
       throw unwritable(this.path, error)
     }
   }
@@ -105,31 +108,38 @@ export function journalPath(folder: string, { store, inputs }: Binding): string 
   return join(folder, 'imports', `${name}.json`)
 }
 
-/** Runs an action while no other process can go on with the same journal. Throws `conflict` when one does. */
+/** Runs an action while no other process can go on with the same journal. Throws `unavailable` when one does. */
 export async function whileAlone<T>(path: string, io: Io, action: () => Promise<T>): Promise<T> {
-  let hasBegun = false
   const lock = `${path}.lock`
-  try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    return await holdLock(lock, { timeout: 0, clock: io }, async () => {
-      hasBegun = true
-      try {
-        return await action()
-      } finally {
-        rmSync(lock, { force: true })
-      }
-    })
-  } catch (error) {
-    if (hasBegun) throw error
-    if (!(error instanceof PlantsError && error.retryable)) throw unwritable(path, error)
-    const hint = 'Wait for it. To import the same once more meanwhile, give another --journal'
-    throw new PlantsError('unavailable', 'Another plants is importing this into this store', { hint, retryable: true, cause: error })
+  for (let tries = 0; ; tries += 1) {
+    let hasBegun = false
+    try {
+      makeFolder(dirname(path))
+      return await holdLock(lock, { timeout: 0, clock: io }, async () => {
+        hasBegun = true
+        return await action().finally(() => rmSync(lock, { force: true }))
+      })
+    } catch (error) {
+      if (hasBegun) throw error
+      // Whoever held it has removed it just now.
+      if (tries > 50 || existsSync(lock)) throw isHeld(error) ? inUse(error) : unwritable(path, error)
+    }
   }
+}
+
+function isHeld(error: unknown): boolean {
+  return error instanceof PlantsError && error.retryable
+}
+
+function inUse(cause: unknown): PlantsError {
+  const hint = 'Wait for it. To import the same once more meanwhile, give another --journal'
+  return new PlantsError('unavailable', 'Another plants is importing this into this store', { hint, retryable: true, cause })
 }
 
 function read(path: string): Saved | undefined {
   let text: string
   try {
+    if (!statSync(path).isFile()) throw noJournal(path, 'is no file')
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined
@@ -147,8 +157,8 @@ function read(path: string): Saved | undefined {
 function isJournal(value: unknown): value is Saved {
   if (typeof value !== 'object' || value === null) return false
   const { kind: itsKind, version: itsVersion, id, store, inputs, flags } = value as Partial<Record<keyof Saved, unknown>>
-  const hasTexts = [id, store].every((text) => typeof text === 'string' && text !== '') && Array.isArray(inputs)
-  return itsKind === kind && itsVersion === version && hasTexts && typeof flags === 'object' && flags !== null
+  const isNamed = typeof id === 'string' && /^[\da-f-]{36}$/.test(id) && typeof store === 'string'
+  return itsKind === kind && itsVersion === version && isNamed && Array.isArray(inputs) && typeof flags === 'object' && flags !== null
 }
 
 function checkBinding(path: string, saved: Saved, binding: Binding): void {
@@ -178,9 +188,9 @@ function unwritable(path: string, cause: unknown): unknown {
 }
 
 function writeDurably(path: string, text: string): void {
-  const fd = openSync(path, 'w', 0o600)
+  const fd = openSync(path, 'wx', 0o600)
   try {
-    writeSync(fd, text)
+    writeFileSync(fd, text)
     fsyncSync(fd)
   } finally {
     closeSync(fd)

@@ -33,7 +33,7 @@ export class Ndjson implements Format {
       at = next === unusual ? this.#readAny(portion, at, end) : next
       this.#line += 1
     }
-    return at >= limit && end - at > longestRecord ? this.#skip(portion, at, end, recordTooLarge()) : at
+    return at >= limit && end - at > longestRecord + 1 ? this.#skip(portion, at, end, recordTooLarge()) : at
   }
 
   save(): FormatState {

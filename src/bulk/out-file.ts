@@ -4,6 +4,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { PlantsError, systemCode } from '../errors.js'
+import { syncFolder } from '../folder.js'
 import { targetOf } from '../link-target.js'
 import type { Put } from './compression.js'
 
@@ -63,7 +64,7 @@ async function replace(path: string, old: Stats | undefined, signal: AbortSignal
     await rm(temporary, { force: true })
     throw signal.aborted && error === signal.reason ? unchanged(error, path) : error
   }
-  await syncFolder(dirname(target))
+  syncFolder(dirname(target))
 }
 
 async function writeNew(path: string, old: Stats | undefined, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
@@ -106,16 +107,6 @@ async function putAll(file: FileHandle, bytes: Uint8Array, signal: AbortSignal):
 async function pause(signal: AbortSignal): Promise<void> {
   await setTimeout(1)
   signal.throwIfAborted()
-}
-
-async function syncFolder(path: string): Promise<void> {
-  try {
-    const folder = await open(path, 'r')
-    await folder.sync().finally(() => folder.close())
-  } catch (error) {
-    // EINVAL, ENOTSUP, EISDIR: a file system, or Windows, that syncs no folders
-    if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
-  }
 }
 
 function unchanged(reason: unknown, path: string): unknown {

@@ -15,7 +15,7 @@ export interface Extent {
 /** What it takes to read on from a place. */
 export interface ReadingState {
   format: FormatState
-  nextId: string | undefined
+  nextId?: string | undefined
 }
 
 /** The SHA-256 of all that was read, as a text at any moment. */
@@ -63,11 +63,21 @@ export class Reader {
     this.#hash = hash
   }
 
-  /** Looks at the first bytes, up to 64 KiB, without a byte order mark; they are part of the first portion. */
+  /** Looks at the first bytes, up to 64 KiB, but with a line that is not blank, without a byte order mark; they are part of the first portion. */
   async head(patience?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
+    for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
+      before = this.#filled
+      await this.#fill(before + 1)
+    }
     await this.#fill(headSize, patience)
     if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) this.#pass(3)
     return { bytes: this.#buffer.subarray(0, this.#filled), isLast: this.#isAtEnd }
+  }
+
+  get #hasLine(): boolean {
+    const bytes = this.#buffer.subarray(0, this.#filled)
+    const start = bytes.findIndex((byte) => byte > 0x20 && !byteOrderMark.includes(byte))
+    return start >= 0 && bytes.includes(0x0a, start)
   }
 
   /** What reads the records from here on. */

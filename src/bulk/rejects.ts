@@ -1,4 +1,15 @@
-import { closeSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, statSync, unlinkSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
 import { PlantsError, systemCode } from '../errors.js'
 import { toJson } from '../json.js'
 import type { Refused } from './refused.js'
@@ -76,12 +87,15 @@ class Appended {
   readonly #fd: number
   #waiting: Uint8Array[] = []
   #isOnDisk = true
+  /** whether nobody else has made it */
+  readonly #isOurs: boolean
   #isInLine = false
   /** with what is still to be written */
   length: number
 
   constructor(path: string, length: number | undefined) {
     this.#path = path
+    this.#isOurs = length !== undefined || !existsSync(path)
     this.length = length ?? 0
     this.#fd = open(path)
     const { size } = fstatSync(this.#fd)
@@ -90,6 +104,7 @@ class Appended {
       throw length === undefined ? inUse(path) : changed(path)
     }
     this.#try(() => ftruncateSync(this.#fd, this.length))
+    this.#isInLine = this.length > 0 && !endsLine(this.#fd, this.length)
   }
 
   /** @param bytes to be left alone until they are written */
@@ -130,7 +145,7 @@ class Appended {
 
   close(): void {
     closeSync(this.#fd)
-    if (this.length === 0) unlinkSync(this.#path)
+    if (this.length === 0 && this.#isOurs) unlinkSync(this.#path)
   }
 }
 
@@ -140,10 +155,16 @@ function open(path: string): number {
   if (stats && !stats.isFile() && !stats.isDirectory())
     throw new PlantsError('malformed', `${path} is no file`, { hint: 'Name a file with --rejects' })
   try {
-    return openSync(path, 'a+')
+    return openSync(path, 'a+', 0o600)
   } catch (error) {
     throw unwritable(path, error)
   }
+}
+
+function endsLine(fd: number, length: number): boolean {
+  const last = Buffer.alloc(1)
+  readSync(fd, last, 0, 1, length - 1)
+  return last[0] === lineFeed
 }
 
 const lineFeed = 0x0a

@@ -7,7 +7,7 @@ import { type ManyStore, openManyStore } from '../stores/open.js'
 import { Import, type ImportPlan, type ImportTools } from './import.js'
 import { checkInputs } from './inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from './journal.js'
-import { type Position, settledAt } from './position.js'
+import { type Position, readPosition, settledAt } from './position.js'
 import { Progress } from './progress.js'
 import { Rejects } from './rejects.js'
 import { mostShown, plants, Summary } from './summary.js'
@@ -72,7 +72,9 @@ async function journalPathOf({ journal, staging, plan }: ImportOrder, binding: B
 }
 
 async function withStore(order: ImportOrder, settings: Settings, setting: Setting): Promise<void> {
-  const { concurrency, rate, staging } = order
+  const { rate, staging } = order
+  // What is sent together with a plant that is refused could not be taken back.
+  const concurrency = order.plan.stopsAtRefusal ? 1 : order.concurrency
   const many = await openManyStore(settings.store, { ...settings.opening, concurrency, rate }, staging)
   try {
     await importInto(many, order, settings, setting)
@@ -84,7 +86,7 @@ async function withStore(order: ImportOrder, settings: Settings, setting: Settin
 async function importInto(many: ManyStore, order: ImportOrder, settings: Settings, setting: Setting): Promise<void> {
   const { io, journal, old } = setting
   if (old) await many.checkpoints?.removeCheckpoint(old.id)
-  const position = await findPosition(many, journal)
+  const position = await findPosition(many, journal, order.plan)
   if (position)
     await warn(
       io,
@@ -121,18 +123,23 @@ async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io
   if (importing.isDone && refusedIn(importing.tally) === 0) await commit?.()
 }
 
-/** A rejects file that is not empty must be the one of the import that goes on, or begins again. */
-function openRejects({ rejects }: ImportOrder, { journal, old }: Setting, position: Position | undefined): Rejects | undefined {
+/** A rejects file that is not empty must be the one of the import that goes on. */
+function openRejects({ rejects }: ImportOrder, { journal }: Setting, position: Position | undefined): Rejects | undefined {
   if (rejects === undefined) return undefined
-  const isOurs = journal?.isOld || old?.flags['--rejects'] === rejects
-  return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined))
+  return new Rejects(rejects, position?.rejects ?? (journal?.isOld ? { records: 0, reasons: 0 } : undefined))
 }
 
 /** Where an earlier run stopped, if there was one. */
-async function findPosition({ checkpoints }: ManyStore, journal: Journal | undefined): Promise<Position | undefined> {
+async function findPosition(
+  { checkpoints }: ManyStore,
+  journal: Journal | undefined,
+  { inputs }: ImportPlan,
+): Promise<Position | undefined> {
   if (!journal) return undefined
   const text = checkpoints ? await checkpoints.findCheckpoint(journal.id) : journal.position
-  return text === undefined ? undefined : (JSON.parse(text) as Position) // which is what was kept
+  const position = text === undefined ? undefined : readPosition(text, inputs.length)
+  if (text === undefined || position) return position
+  throw new PlantsError('malformed', `The journal ${journal.path} is damaged`, { hint: 'Begin again with --restart' })
 }
 
 interface Surroundings extends Setting {

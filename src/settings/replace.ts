@@ -1,20 +1,9 @@
-import {
-  chmodSync,
-  closeSync,
-  constants,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import { chmodSync, closeSync, constants, mkdtempSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import Conf from 'conf'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
 import { giveToOwner, holdLock } from '../file-lock.js'
+import { makeFolder } from '../folder.js'
 import type { Io } from '../io.js'
 import { targetOf } from '../link-target.js'
 import { longestFile, type SavedSettings, settingsPath } from './file.js'
@@ -29,7 +18,7 @@ import { longestFile, type SavedSettings, settingsPath } from './file.js'
 export async function whileLocked<T>(io: Io, patience: number, action: (replace: Replace) => Promise<T>): Promise<T> {
   const path = await settingsPath(io)
   try {
-    makeFolder(dirname(path))
+    makeFolder(dirname(path), finishFolder)
     const target = targetOf(path)
     const run = () => action((settings) => replace(target, settings))
     return await holdLock(`${target}.lock`, { timeout: patience, clock: io }, run)
@@ -67,16 +56,9 @@ const reasons: Record<string, string> = {
 /** What we say of a file that lacks its owner's right to write: to replace it would take no such right. */
 const readOnly = 'EREADONLY'
 
-function makeFolder(folder: string): void {
-  if (existsSync(folder)) return
-  makeFolder(dirname(folder))
-  try {
-    mkdirSync(folder, 0o700)
-    openToOwner(folder)
-    give(folder, constants.O_DIRECTORY ?? 0)
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
-  }
+function finishFolder(folder: string): void {
+  openToOwner(folder)
+  give(folder, constants.O_DIRECTORY ?? 0)
 }
 
 /** Whatever the umask has taken away; else there is nothing to change. */

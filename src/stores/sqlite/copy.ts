@@ -1,10 +1,11 @@
 import { closeSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PlantsError, systemCode } from '../../errors.js'
+import { syncFolder } from '../../folder.js'
 import type { Clock, Copy } from '../store.js'
 import { connect, copyDatabase } from './driver.js'
 import { explainFailure, isFull, primaryCode } from './failure.js'
-import { makeFile, syncFolder, uriOf } from './file.js'
+import { makeFile, uriOf } from './file.js'
 import { examine, type Snapshot } from './snapshot.js'
 import { inWorkplace } from './workplace.js'
 

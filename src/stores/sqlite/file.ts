@@ -1,7 +1,8 @@
-import { chmodSync, closeSync, existsSync, fchmodSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fchmodSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { systemCode } from '../../errors.js'
+import { makeFolder, syncFolder } from '../../folder.js'
 import type { FileAddress } from '../store.js'
 import { connect, type Database } from './driver.js'
 import { isFull, isWritable, notOurs } from './failure.js'
@@ -26,18 +27,6 @@ export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefa
     const fd = openSync(path, 'wx', 0o600)
     fchmodSync(fd, 0o600) // whatever the umask takes away
     closeSync(fd)
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error
-  }
-}
-
-/** Makes a folder and all above it, for their owner alone. Node's own way to do this never ends in /proc. */
-function makeFolder(folder: string): void {
-  if (existsSync(folder)) return
-  makeFolder(dirname(folder))
-  try {
-    mkdirSync(folder, 0o700)
-    chmodSync(folder, 0o700)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
@@ -146,19 +135,5 @@ export function syncFolders(path: string): void {
   for (let folder = dirname(path); ; folder = dirname(folder)) {
     syncFolder(folder)
     if (folder === dirname(folder)) return
-  }
-}
-
-/** Makes the names in a folder durable, where the system can. */
-export function syncFolder(folder: string): void {
-  let fd: number | undefined
-  try {
-    fd = openSync(folder, 'r')
-    fsyncSync(fd)
-  } catch (error) {
-    // EINVAL, ENOTSUP, EISDIR: a file system, or Windows, that syncs no folders
-    if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
-  } finally {
-    if (fd !== undefined) closeSync(fd)
   }
 }
