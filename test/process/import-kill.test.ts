@@ -118,10 +118,8 @@ function judgeRejects(folder: string, refused: NonNullable<Scenario['refused']>)
 async function untilDone(args: string[], folder: string, chooseDelay: () => number) {
   for (let goneOn = 0; ; ) {
     const began = performance.now()
-    const run = start(args, folder, { cwd: folder })
-    const timer = setTimeout(() => run.kill('SIGKILL'), chooseDelay())
+    const run = start(args, folder, { cwd: folder, timeout: chooseDelay(), killSignal: 'SIGKILL' })
     const { exitCode: code, signal, stdout, stderr } = await run
-    clearTimeout(timer)
     const out = String(stdout)
     if (String(stderr).includes('Going on with an import that was stopped')) goneOn += 1
     // Who has told its end has done its work, although it is killed while it leaves.
@@ -179,7 +177,7 @@ describe.runIf(canTrace)('an import that is killed before a system call on its f
   async function importUnderTrace(call: string, when: number, folder: string): Promise<ProcessResult & { isKilled: boolean }> {
     const [store, rejects] = [join(folder, 'data/plants.db'), join(folder, 'rejects.ndjson')]
     const paths = [store, `${store}-journal`, `${store}-wal`, `${store}-shm`, rejects, `${rejects}.reasons`, ...journalPaths(folder)]
-    const filter = call === 'write' ? [] : paths.flatMap((path) => ['-P', path])
+    const filter = call === 'write' || call.includes('rename') ? [] : paths.flatMap((path) => ['-P', path])
     const strace = ['-D', '-o', '/dev/null', '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`, ...filter]
     const { exitCode, signal, stdout, stderr } = await startUnder('strace', strace, args, folder, { cwd: folder })
     return { code: exitCode, out: String(stdout), err: String(stderr), isKilled: signal === 'SIGKILL' }

@@ -65,24 +65,21 @@ describe('an import that a signal stops', () => {
 
   test.each(['SIGINT', 'SIGTERM'] as const)('by %s ends although nothing more comes on its stdin', async (signal) => {
     const folder = temporaryFolder()
-    const run = start(['import', '-'], folder, { stdin: 'pipe' })
+    const run = start(['import', '-'], folder, { stdin: 'pipe', timeout: 20_000, killSignal: 'SIGKILL' })
     run.stdin?.write('{"id":1,"name":"Fern"}\n')
     await expect.poll(() => countOf(storeIn(folder)), { interval: 20, timeout: 5000 }).toBe(1)
     run.kill(signal)
-    const ended = await Promise.race([run, patience(5000)])
-    run.kill('SIGKILL')
-    expect(ended?.exitCode).toBe(signal === 'SIGINT' ? 130 : 143)
+    expect((await run).exitCode).toBe(signal === 'SIGINT' ? 130 : 143)
   })
 
   test.runIf(isLinux)('ends although nobody writes to its pipe', async () => {
     const folder = temporaryFolder()
     expect(spawnSync('mkfifo', [join(folder, 'pipe')]).status).toBe(0)
-    const run = start(['import', 'pipe'], folder, { cwd: folder })
+    const run = start(['import', 'pipe'], folder, { cwd: folder, timeout: 50_000, killSignal: 'SIGKILL' })
     await isIdle(run.pid)
     run.kill('SIGINT')
-    const ended = await Promise.race([run, patience(5000)])
-    run.kill('SIGKILL')
-    expect(ended?.exitCode ?? ended?.signal).toBeOneOf([130, 'SIGINT'])
+    const { exitCode, signal } = await run
+    expect(exitCode ?? signal).toBeOneOf([130, 'SIGINT'])
   })
 })
 
@@ -219,10 +216,6 @@ async function expectAll(folder: string): Promise<void> {
 /** The lines that stay on a screen, where each is drawn over from its start. */
 function shown(screen: string): string[] {
   return screen.split('\r\n').map((line) => stripVTControlCharacters(line.split('\r').at(-1) ?? ''))
-}
-
-function patience(milliseconds: number): Promise<undefined> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds, undefined).unref())
 }
 
 /** Resolves when a process has had nothing to do for a while. */
