@@ -11,7 +11,7 @@ const doors: Record<string, string[]> = {
   '@photostructure/sqlite': ['src/stores/sqlite/driver.ts'],
   chalk: ['src/output.ts'],
   conf: ['src/settings/replace.ts'],
-  'csv-parse': ['src/bulk/csv-cells.ts'],
+  'csv-parse': ['src/bulk/formats/csv-cells.ts'],
   'env-paths': ['src/io.ts'],
   execa: ['src/access/token-command.ts'],
   leven: ['src/nearest.ts'],
@@ -25,7 +25,7 @@ const rooms: Record<string, RegExp> = {
   commander: /^src\/(run|usage|commands\/[\w-]+)\.ts$/,
   fastify: /^src\/service\/(app|answers)\.ts$/,
   undici: /^src\/stores\/remote\//,
-  zod: /^src\/(plant|settings\/schema|bulk\/position)\.ts$/,
+  zod: /^src\/(plant|settings\/schema|bulk\/import\/position)\.ts$/,
 }
 
 /** What a file may import of ours. What is not named may import anything that no other rule forbids. */
@@ -42,7 +42,7 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/stores\//, /^src\/(stores\/.*|folder|plant|plant-rows|json|errors)\.ts$/],
   [
     /^src\/commands\//,
-    /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output|bulk)\/[\w-]+)\.ts$/,
+    /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output|bulk)\/[\w/-]+)\.ts$/,
   ],
   [/^src\/output(\/\w+)?\.ts$/, /^src\/(output|output\/\w+|errors|io|json|plant|settings\/[\w-]+|stores\/store)\.ts$/],
   [/^src\/bulk\//, /^src\/((?!run|start|commands\/|stores\/|service\/)[\w/-]+|stores\/(open|store))\.ts$/],

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
-import { formatNames } from '../bulk/format-names.js'
-import type { ImportOrder } from '../bulk/run-import.js'
+import { formatNames } from '../bulk/formats/format-names.js'
+import type { ImportOrder } from '../bulk/import/order.js'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseChoice, parseCount, parseId, parseText } from '../flags.js'
 import type { Io } from '../io.js'
@@ -63,7 +63,7 @@ Examples:
 async function importPlants(files: string[], flags: ImportFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const order = readOrder(files, flags, settings, io)
-  const { runImport } = await import('../bulk/run-import.js')
+  const { runImport } = await import('../bulk/import/run-import.js')
   await runImport(order, settings, io)
 }
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { FormatName } from '../../src/bulk/format-names.js'
-import { headSize, recognise } from '../../src/bulk/recognise.js'
+import type { FormatName } from '../../src/bulk/formats/format-names.js'
+import { headSize, recognise } from '../../src/bulk/formats/recognise.js'
 import type { PlantsError } from '../../src/errors.js'
 import { rounds } from '../helpers/rounds.js'
 

@@ -1,5 +1,5 @@
-import type { Format, FormatState } from '../../src/bulk/format.js'
-import { Portion } from '../../src/bulk/portion.js'
+import type { Format, FormatState } from '../../src/bulk/formats/format.js'
+import { Portion } from '../../src/bulk/formats/portion.js'
 import type { NewPlant } from '../../src/plant.js'
 
 /** What an input holds: its plants and its problems, in its order. */

@@ -1,4 +1,4 @@
-import type { Block, RecordKind } from '../stores/store.js'
+import type { Block, RecordKind } from '../../stores/store.js'
 
 /** How plants stand in a text. */
 export interface ExportFormat {

@@ -1,10 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { PlantsError, systemCode } from '../errors.js'
-import { holdLock } from '../file-lock.js'
-import { makeFolder, syncFolder } from '../folder.js'
-import type { Io } from '../io.js'
+import { PlantsError, systemCode } from '../../errors.js'
+import { holdLock } from '../../file-lock.js'
+import { makeFolder, syncFolder } from '../../folder.js'
+import type { Io } from '../../io.js'
 
 /** What an import must be like to be the same one. */
 export interface Binding {

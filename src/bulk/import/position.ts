@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
-import { PlantsError } from '../errors.js'
-import type { Batch } from '../stores/store.js'
-import { formatNames } from './format-names.js'
+import { PlantsError } from '../../errors.js'
+import type { Batch } from '../../stores/store.js'
+import { formatNames } from '../formats/format-names.js'
 import { settledIn } from './tally.js'
 
 const count = z.number().check(z.int(), z.nonnegative())

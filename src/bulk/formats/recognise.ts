@@ -1,4 +1,4 @@
-import { PlantsError } from '../errors.js'
+import { PlantsError } from '../../errors.js'
 import type { FormatName } from './format-names.js'
 import { JsonScan } from './json-scan.js'
 

@@ -1,9 +1,9 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
-import { type PlantsError, systemCode } from '../errors.js'
-import { unreadable } from '../input.js'
-import type { Io } from '../io.js'
+import { type PlantsError, systemCode } from '../../errors.js'
+import { unreadable } from '../../input.js'
+import type { Io } from '../../io.js'
 import { isPacked, unpacked } from './unpack.js'
 
 /** An input: a file, or stdin. */

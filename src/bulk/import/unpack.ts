@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import zlib from 'node:zlib'
-import { PlantsError, systemCode } from '../errors.js'
+import { PlantsError, systemCode } from '../../errors.js'
 
 /** Whether bytes begin as gzip (RFC 1952) or zstd (RFC 8878) does. */
 export function isPacked(head: Uint8Array): boolean {

@@ -1,5 +1,5 @@
-import { PlantsError, shellWord } from '../errors.js'
-import { type Field, shorten } from '../plant.js'
+import { PlantsError, shellWord } from '../../errors.js'
+import { type Field, shorten } from '../../plant.js'
 import type { FieldRules } from './intake.js'
 
 /** What the columns of a table hold. */

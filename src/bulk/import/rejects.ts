@@ -10,8 +10,8 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { PlantsError, systemCode } from '../errors.js'
-import { toJson } from '../json.js'
+import { PlantsError, systemCode } from '../../errors.js'
+import { toJson } from '../../json.js'
 import type { Refused } from './refused.js'
 
 /** bytes of a rejects file, and of the reasons beside it */

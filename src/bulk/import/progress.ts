@@ -1,4 +1,4 @@
-import type { Io } from '../io.js'
+import type { Io } from '../../io.js'
 
 /** What is shown of an import that goes on. */
 export interface Glimpse {

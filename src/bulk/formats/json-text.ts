@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { PlantsError } from '../errors.js'
-import { parseJson } from '../json.js'
+import { PlantsError } from '../../errors.js'
+import { parseJson } from '../../json.js'
 
 /**
  * What a range of bytes says as JSON, as `parseJson` gives it; or why it says nothing.

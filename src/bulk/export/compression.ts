@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import * as zlib from 'node:zlib'
-import { PlantsError, shellWord } from '../errors.js'
+import { PlantsError, shellWord } from '../../errors.js'
 
 /** Makes what compresses a stream of bytes. */
 export type Compression = () => Transform

@@ -3,9 +3,9 @@ import { accessSync, constants, type Stats, statSync, writeSync } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { PlantsError, systemCode } from '../errors.js'
-import { syncFolder } from '../folder.js'
-import { targetOf } from '../link-target.js'
+import { PlantsError, systemCode } from '../../errors.js'
+import { syncFolder } from '../../folder.js'
+import { targetOf } from '../../link-target.js'
 import type { Put } from './compression.js'
 
 /**

@@ -1,4 +1,4 @@
-import { PlantsError } from '../errors.js'
+import { PlantsError } from '../../errors.js'
 import type { Format, FormatState } from './format.js'
 import type { Intake } from './intake.js'
 import { JsonRecord, type RecordState, type Situation } from './json-record.js'

@@ -1,11 +1,11 @@
 import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
-import { PlantsError, systemCode } from '../errors.js'
-import type { Io } from '../io.js'
-import { formatMaker } from './formats.js'
-import type { ImportPlan, Input } from './import.js'
-import { Intake } from './intake.js'
+import { PlantsError, systemCode } from '../../errors.js'
+import type { Io } from '../../io.js'
+import { Intake } from '../formats/intake.js'
+import { formatMaker } from '../formats/maker.js'
+import { recognise } from '../formats/recognise.js'
+import type { ImportPlan, Input } from './order.js'
 import { Reader, RunningHash } from './reader.js'
-import { recognise } from './recognise.js'
 import { openSource, unreadableInput } from './source.js'
 
 /**

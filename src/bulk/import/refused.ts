@@ -1,6 +1,6 @@
-import type { PlantsError } from '../errors.js'
-import { idTakenText, Outcome } from '../stores/store.js'
-import type { Place, Portion, Problem } from './portion.js'
+import type { PlantsError } from '../../errors.js'
+import { idTakenText, Outcome } from '../../stores/store.js'
+import type { Place, Portion, Problem } from '../formats/portion.js'
 
 /** A record that was refused, or whose fate is not known. */
 export interface Refused extends Place {

@@ -1,32 +1,18 @@
 import { randomUUID } from 'node:crypto'
-import { PlantsError } from '../errors.js'
-import type { Io } from '../io.js'
-import { warn, writeRefusals } from '../output.js'
-import type { Settings } from '../settings/preferences.js'
-import { type ManyStore, openManyStore } from '../stores/open.js'
-import { Import, type ImportPlan, type ImportTools } from './import.js'
+import { PlantsError } from '../../errors.js'
+import type { Io } from '../../io.js'
+import { warn, writeRefusals } from '../../output.js'
+import type { Settings } from '../../settings/preferences.js'
+import { type ManyStore, openManyStore } from '../../stores/open.js'
+import { Import, type ImportTools } from './import.js'
 import { checkInputs } from './inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from './journal.js'
+import type { ImportOrder, ImportPlan } from './order.js'
 import { type Position, readPosition, settledAt } from './position.js'
 import { Progress } from './progress.js'
 import { Rejects } from './rejects.js'
 import { mostShown, plants, Summary } from './summary.js'
 import { refusedIn } from './tally.js'
-
-/** What a person asked for. */
-export interface ImportOrder {
-  plan: ImportPlan
-  /** absolute */
-  rejects: string | undefined
-  /** absolute; false for none, undefined for the usual place */
-  journal: string | false | undefined
-  isRestart: boolean
-  /** only to look whether it would work, or to do all of it at once */
-  staging: 'check' | 'atomic' | undefined
-  /** requests in flight, and a second */
-  concurrency: number | undefined
-  rate: number | undefined
-}
 
 /** Imports, goes on with an import, or checks one, and tells how that went. Throws `incomplete` when something was refused. */
 export async function runImport(order: ImportOrder, settings: Settings, io: Io): Promise<void> {

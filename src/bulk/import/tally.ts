@@ -1,6 +1,6 @@
-import { shorten } from '../plant.js'
-import type { Batch } from '../stores/store.js'
-import { Outcome } from '../stores/store.js'
+import { shorten } from '../../plant.js'
+import type { Batch } from '../../stores/store.js'
+import { Outcome } from '../../stores/store.js'
 
 /** What has come of an import so far. */
 export interface Tally {

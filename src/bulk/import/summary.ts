@@ -1,11 +1,11 @@
-import { PlantsError, shellWord } from '../errors.js'
-import type { Io } from '../io.js'
-import { warn, writeResult } from '../output.js'
-import type { Settings } from '../settings/preferences.js'
+import { PlantsError, shellWord } from '../../errors.js'
+import type { Io } from '../../io.js'
+import { warn, writeResult } from '../../output.js'
+import type { Settings } from '../../settings/preferences.js'
 import type { Import } from './import.js'
+import type { ImportOrder } from './order.js'
 import type { Position } from './position.js'
 import { grouped } from './progress.js'
-import type { ImportOrder } from './run-import.js'
 import { refusedIn, settledIn, type Tally } from './tally.js'
 
 /** refused plants that are shown to a person */

@@ -1,4 +1,4 @@
-import type { PlantRows } from '../plant-rows.js'
+import type { PlantRows } from '../../plant-rows.js'
 
 /**
  * Reads the digits of an id into the columns of a row.

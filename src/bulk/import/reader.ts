@@ -1,9 +1,9 @@
 import { createHash, type Hash } from 'node:crypto'
-import { PlantsError } from '../errors.js'
-import type { Format, FormatState } from './format.js'
-import type { Intake } from './intake.js'
-import { Portion } from './portion.js'
-import { headSize } from './recognise.js'
+import { PlantsError } from '../../errors.js'
+import type { Format, FormatState } from '../formats/format.js'
+import type { Intake } from '../formats/intake.js'
+import { Portion } from '../formats/portion.js'
+import { headSize } from '../formats/recognise.js'
 import type { Source } from './source.js'
 
 /** How much of an input a portion is: bytes, and whether the input ended behind them. */

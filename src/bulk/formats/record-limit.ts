@@ -1,5 +1,5 @@
-import { PlantsError } from '../errors.js'
-import { bodyLimit } from '../input.js'
+import { PlantsError } from '../../errors.js'
+import { bodyLimit } from '../../input.js'
 
 /** A record may have this many bytes: as many as the body of a request. */
 export const longestRecord = bodyLimit

@@ -1,4 +1,4 @@
-import { PlantsError } from '../errors.js'
+import { PlantsError } from '../../errors.js'
 import { CsvScan } from './csv-scan.js'
 import type { FormatState } from './format.js'
 import { LineCounter } from './line-counter.js'

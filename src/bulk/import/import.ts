@@ -1,40 +1,21 @@
-import { PlantsError } from '../errors.js'
-import type { Io } from '../io.js'
-import { orderById } from '../plant-order.js'
-import { type BulkStore, type CheckpointStore, type CreateManyOptions, Outcome } from '../stores/store.js'
-import type { FormatName } from './format-names.js'
-import { formatMaker } from './formats.js'
-import { type FieldRules, Intake } from './intake.js'
+import { PlantsError } from '../../errors.js'
+import type { Io } from '../../io.js'
+import { orderById } from '../../plant-order.js'
+import { type BulkStore, type CheckpointStore, Outcome } from '../../stores/store.js'
+import type { FormatName } from '../formats/format-names.js'
+import { Intake } from '../formats/intake.js'
+import { formatMaker } from '../formats/maker.js'
+import { Portion } from '../formats/portion.js'
+import { recognise } from '../formats/recognise.js'
 import type { Journal } from './journal.js'
-import { Portion } from './portion.js'
+import type { ImportPlan, Input } from './order.js'
 import { type Position, packOutcomes, packRefusals, unpackOutcomes, unpackRefusals } from './position.js'
 import type { Glimpse } from './progress.js'
 import { Reader, RunningHash } from './reader.js'
-import { recognise } from './recognise.js'
 import { ofProblem, type Refused, refusedOf } from './refused.js'
 import type { Rejects } from './rejects.js'
 import { openSource } from './source.js'
 import { countDone, countFields, countRefused, emptyTally, settledIn, type Tally } from './tally.js'
-
-/** What an import is to do. */
-export interface ImportPlan {
-  inputs: Input[]
-  /** recognised by content where it is not given */
-  format: FormatName | undefined
-  rules: FieldRules
-  ifExists: CreateManyOptions['ifExists']
-  /** whether it stops before the first that is refused, and goes on there */
-  stopsAtRefusal: boolean
-  /** it stops soon after so many were refused */
-  maxErrors: number
-}
-
-export interface Input {
-  /** absolute, or "-" for stdin */
-  path: string
-  /** what people call it */
-  name: string
-}
 
 /** What an import works with. */
 export interface ImportTools {

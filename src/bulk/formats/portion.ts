@@ -1,7 +1,7 @@
-import type { PlantsError } from '../errors.js'
-import type { NewPlant } from '../plant.js'
-import { PlantRows } from '../plant-rows.js'
-import type { Batch } from '../stores/store.js'
+import type { PlantsError } from '../../errors.js'
+import type { NewPlant } from '../../plant.js'
+import { PlantRows } from '../../plant-rows.js'
+import type { Batch } from '../../stores/store.js'
 
 /** What was read of an input in one go: its plants, and the records that are none. */
 export class Portion implements Batch {

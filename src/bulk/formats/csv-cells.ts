@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { CsvError, parse } from 'csv-parse/sync'
-import { PlantsError } from '../errors.js'
+import { PlantsError } from '../../errors.js'
 import type { Row } from './csv-rows.js'
 import { notUtf8 } from './json-text.js'
 
