@@ -73,6 +73,7 @@ const meant = new Map([
   ['dump', ['export']],
   ['edit', ['set']],
   ['file', ['path']],
+  ['load', ['import']],
   ['login', ['auth login']],
   ['logout', ['auth logout']],
   ['ls', ['list']],

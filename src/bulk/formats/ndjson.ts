@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { PlantsError } from '../../errors.js'
 import { parseJson } from '../../json.js'
-import { noTag } from '../../plant-rows.js'
+import { noTag, type PlantRows } from '../../plant-rows.js'
 import type { Format, FormatState } from './format.js'
 import { readId } from './id-bytes.js'
 import type { Intake } from './intake.js'
@@ -88,21 +88,37 @@ function readUsual(portion: Portion, start: number, line: number): number {
   const nameStart = idEnd === unusual ? unusual : behind(bytes, idEnd, nameKey)
   const nameEnd = nameStart === unusual ? unusual : textEnd(bytes, nameStart)
   if (nameEnd === unusual) return unusual
-  const tagStart = behind(bytes, nameEnd + 1, tagKey)
+  const tagStart = behind(bytes, quoteAt(nameEnd) + 1, tagKey)
   const tagEnd = tagStart === unusual ? nameEnd : textEnd(bytes, tagStart)
-  const next = tagEnd === unusual ? unusual : lineEnd(bytes, tagEnd + 1)
+  const next = tagEnd === unusual ? unusual : lineEnd(bytes, quoteAt(tagEnd) + 1)
   if (next === unusual || next - start > longestRecord) return unusual
   const row = rows.next()
-  if (!readId(rows, row, bytes, { start: idStart, end: idEnd })) {
-    rows.length = row
-    return unusual
-  }
-  rows.nameStart[row] = nameStart
-  rows.nameEnd[row] = nameEnd
-  rows.tagStart[row] = tagStart === unusual ? noTag : tagStart
-  rows.tagEnd[row] = tagStart === unusual ? noTag : tagEnd
-  portion.placeLast(start, next, line)
-  return next
+  const isRead = readId(rows, row, bytes, { start: idStart, end: idEnd }) && keepTexts(rows, row, { nameStart, nameEnd, tagStart, tagEnd })
+  if (isRead) portion.placeLast(start, next, line)
+  else rows.length = row
+  return isRead ? next : unusual
+}
+
+/** False for an escape that only `parseJson` can judge. */
+function keepTexts(
+  rows: PlantRows,
+  row: number,
+  { nameStart, nameEnd, tagStart, tagEnd }: Record<'nameStart' | 'nameEnd' | 'tagStart' | 'tagEnd', number>,
+) {
+  const name = nameEnd < 0 ? rows.keepString(rows.bytes.subarray(nameStart, quoteAt(nameEnd))) : { start: nameStart, end: nameEnd }
+  const none = { start: noTag, end: noTag }
+  const tag =
+    tagStart === unusual
+      ? none
+      : tagEnd < 0
+        ? rows.keepString(rows.bytes.subarray(tagStart, quoteAt(tagEnd)))
+        : { start: tagStart, end: tagEnd }
+  if (!name || !tag) return false
+  rows.nameStart[row] = name.start
+  rows.nameEnd[row] = name.end
+  rows.tagStart[row] = tag.start
+  rows.tagEnd[row] = tag.end
+  return true
 }
 
 /** Where a text goes on behind another one; in that, a space stands for one that may be left out. */
@@ -125,13 +141,22 @@ function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39
 }
 
-/** Where a string ends that has no escapes and no control characters, at its quote. */
+/** Where a string ends that has no control characters: at its quote, or, where it has escapes, at `quoteAt` of a negative number. */
 function textEnd(bytes: Uint8Array, start: number): number {
+  let isEscaped = false
   for (let at = start; ; at += 1) {
     const byte = bytes[at] ?? 0
-    if (byte === quote) return at
-    if (byte < space || byte === backslash) return unusual
+    if (byte === quote) return isEscaped ? -2 - at : at
+    if (byte < space) return unusual
+    if (byte !== backslash) continue
+    isEscaped = true
+    at += 1
+    if ((bytes[at] ?? 0) < space) return unusual
   }
+}
+
+function quoteAt(end: number): number {
+  return end < 0 ? -2 - end : end
 }
 
 /** Where the next line begins behind the closing brace of an object. */
