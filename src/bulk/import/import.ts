@@ -60,6 +60,8 @@ export class Import {
   #preparedAt: number
   /** rows of the portion that may have been sent before it was known that they are on their way */
   #sent = 0
+  /** as many of them as an earlier run has noted */
+  #sentBefore = 0
   /** the one on its way, until it is reported */
   #portion: Portion | undefined
   #savedAt = 0
@@ -127,6 +129,7 @@ export class Import {
       const portion = await reader.next(this.#size, patience)
       if (!portion) return !this.#tools.stop.aborted
       this.#sent = 0
+      this.#sentBefore = 0
       if (!(await this.#take(portion, reader))) return false
     }
     return false
@@ -140,6 +143,7 @@ export class Import {
     if (this.#hash.digest() !== start.hash) throw changed(reader.source.name)
     if (!portion) return true
     this.#sent = start.sent
+    this.#sentBefore = start.sent
     return this.#take(portion, reader, start)
   }
 
@@ -161,7 +165,7 @@ export class Import {
 
   /** Ends before a row that the store refused, so that it can be mended and the import goes on with it. */
   async #stopBefore(row: number, portion: Portion, reader: Reader): Promise<false> {
-    const refused = Array.from(refusedOf(portion, this.#sent))
+    const refused = Array.from(refusedOf(portion, this.#sentBefore))
     const before = reader.again(portion.recordStart[row] ?? 0)
     before.outcomes = portion.outcomes.slice(0, row)
     await this.#report(before, reader)
@@ -198,11 +202,11 @@ export class Import {
     return took < 1000 ? Math.min(servicePortion, this.#size * 2) : this.#size
   }
 
-  #create(portion: Portion, reader: Reader): Promise<void> {
+  async #create(portion: Portion, reader: Reader): Promise<void> {
     const { store, checkpoints, journal, key, stop } = this.#tools
     const place = `${key}-${this.#input}-`
     const save = () => JSON.stringify(this.#position(portion, reader))
-    return store.createMany(portion, {
+    const created = store.createMany(portion, {
       ...{ ifExists: this.#plan.ifExists, stopsAtRefusal: this.#plan.stopsAtRefusal, stop },
       checkpoint: journal && checkpoints && (() => ({ id: journal.id, state: save() })),
       keyOf: (row) => `${place}${reader.offset + (portion.recordStart[row] ?? 0)}`,
@@ -217,6 +221,10 @@ export class Import {
         this.#savedAt = this.#tools.io.now()
         journal.save(save())
       },
+    })
+    await created.catch(async (error: unknown) => {
+      await this.#leave(portion, reader)
+      throw error
     })
   }
 
@@ -258,7 +266,7 @@ export class Import {
     countDone(this.tally, portion)
     countFields(this.tally, portion.otherFields)
     this.bytes.here = reader.offset + reader.extent.length
-    await this.#tell(refusedOf(portion, this.#sent), portion.bytes)
+    await this.#tell(refusedOf(portion, this.#sentBefore), portion.bytes)
   }
 
   /** A thousand at a time: they take more memory than the bytes that they are about. */
@@ -306,7 +314,6 @@ const saveEvery = 500
 const rowsAhead = 200
 
 function changed(name: string): PlantsError {
-  const hint =
-    'To begin again with what it is now, add --restart; plants that are there already are then refused, or skipped with --if-exists same'
+  const hint = 'To begin again with what it is now, add --restart; what is there already is then refused, or skipped with --if-exists skip'
   return new PlantsError('malformed', `${name} was changed since its import was stopped`, { hint })
 }

@@ -122,12 +122,12 @@ export class Reader {
   async next(size: number | Extent, patience?: number): Promise<Portion | undefined> {
     this.finish()
     const known = typeof size === 'number' ? undefined : size
-    for (let wanted = known?.length ?? Number(size); ; wanted = this.#filled + longestSkip) {
+    for (let wanted = known?.length ?? Number(size); ; wanted += longestSkip) {
       await this.#fill(wanted, patience)
-      const length = known?.length ?? this.#filled
+      const length = known?.length ?? Math.min(this.#filled, wanted)
       if (this.#filled < length || (this.#filled === 0 && (this.#isEnded || !this.#isAtEnd))) return undefined
       this.state = this.#save()
-      const portion = this.#read({ length, isLast: known?.isLast ?? this.#isAtEnd })
+      const portion = this.#read({ length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) })
       this.#isEnded = this.#isAtEnd && this.extent.isLast
       if (this.extent.length > 0 || portion.problems.length > 0) return portion
       this.#hash.undo()

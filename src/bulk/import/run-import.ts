@@ -91,7 +91,7 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
   try {
     await carryOut(importing, many, io)
   } catch (error) {
-    throw howToGoOn(error, (await isBegun(many, setting)) ? goOnHint(journal) : undefined)
+    throw howToGoOn(error, (await isBegun(many, setting)) ? goOnHint(journal, settings) : undefined)
   } finally {
     await progress.clear()
     rejects?.close()
@@ -109,10 +109,11 @@ async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io
   if (importing.isDone && refusedIn(importing.tally) === 0) await commit?.()
 }
 
-/** A rejects file that is not empty must be the one of the import that goes on. */
-function openRejects({ rejects }: ImportOrder, { journal }: Setting, position: Position | undefined): Rejects | undefined {
+/** A rejects file that is not empty must be the one of the import that goes on, or begins again. */
+function openRejects({ rejects }: ImportOrder, { journal, old }: Setting, position: Position | undefined): Rejects | undefined {
   if (rejects === undefined) return undefined
-  return new Rejects(rejects, position?.rejects ?? (journal?.isOld ? { records: 0, reasons: 0 } : undefined))
+  const isOurs = journal?.isOld || old?.flags['--rejects'] === rejects
+  return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined))
 }
 
 /** Where an earlier run stopped, if there was one. */
@@ -176,8 +177,9 @@ async function isBegun({ checkpoints }: ManyStore, { journal }: Setting): Promis
   return false
 }
 
-function goOnHint(journal: Journal | undefined): string {
-  return journal ? 'To go on, run the same command again' : 'What was created stays. To go on, run it again with --if-exists skip or same'
+function goOnHint(journal: Journal | undefined, { store }: Settings): string {
+  if (journal) return 'To go on, run the same command again'
+  return `What was created stays. To go on, run it again with --if-exists ${store.kind === 'remote' ? 'skip' : 'same'}`
 }
 
 /** What was created before a failure stays. */

@@ -1,6 +1,6 @@
 import { PlantsError } from '../../errors.js'
 import type { Access, OpenOptions, RemoteAddress } from '../store.js'
-import { wait, within } from '../wait.js'
+import { secondsOf, wait, within } from '../wait.js'
 import { judge } from './answer.js'
 import { type Answer, type Connection, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'
@@ -38,7 +38,9 @@ export async function findKeys({ address, access, options, connection }: Remote,
     if (typeof found === 'boolean') return found
     signal.throwIfAborted()
     const pause = Math.min(100 * 2 ** tries, 5000)
-    if (options.clock.now() + pause >= end) throw notFound(found, address, access)
+    const why = notFound(found, address, access)
+    if (options.clock.now() + pause >= end) throw why
+    if (tries === 2) await access.notify(`${why.message}. Trying again for up to ${secondsOf(end - options.clock.now())}`)
     await wait(pause, [signal])
   }
 }
