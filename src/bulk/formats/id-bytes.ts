@@ -5,7 +5,8 @@ import type { PlantRows } from '../../plant-rows.js'
  *
  * @returns false for what is not written the usual way or does not fit 64 bits, and is to be looked at by `parseInt64`
  */
-export function readId(rows: PlantRows, row: number, bytes: Uint8Array, { start, end }: { start: number; end: number }): boolean {
+export function readId(rows: PlantRows, row: number, start: number, end: number): boolean {
+  const { bytes } = rows
   const isNegative = bytes[start] === minus
   const first = isNegative ? start + 1 : start
   const count = end - first

@@ -93,32 +93,27 @@ function readUsual(portion: Portion, start: number, line: number): number {
   const next = tagEnd === unusual ? unusual : lineEnd(bytes, quoteAt(tagEnd) + 1)
   if (next === unusual || next - start > longestRecord) return unusual
   const row = rows.next()
-  const isRead = readId(rows, row, bytes, { start: idStart, end: idEnd }) && keepTexts(rows, row, { nameStart, nameEnd, tagStart, tagEnd })
+  const isRead = readId(rows, row, idStart, idEnd) && keepName(rows, row, nameStart, nameEnd) && keepTag(rows, row, tagStart, tagEnd)
   if (isRead) portion.placeLast(start, next, line)
   else rows.length = row
   return isRead ? next : unusual
 }
 
 /** False for an escape that only `parseJson` can judge. */
-function keepTexts(
-  rows: PlantRows,
-  row: number,
-  { nameStart, nameEnd, tagStart, tagEnd }: Record<'nameStart' | 'nameEnd' | 'tagStart' | 'tagEnd', number>,
-) {
-  const name = nameEnd < 0 ? rows.keepString(rows.bytes.subarray(nameStart, quoteAt(nameEnd))) : { start: nameStart, end: nameEnd }
-  const none = { start: noTag, end: noTag }
-  const tag =
-    tagStart === unusual
-      ? none
-      : tagEnd < 0
-        ? rows.keepString(rows.bytes.subarray(tagStart, quoteAt(tagEnd)))
-        : { start: tagStart, end: tagEnd }
-  if (!name || !tag) return false
-  rows.nameStart[row] = name.start
-  rows.nameEnd[row] = name.end
-  rows.tagStart[row] = tag.start
-  rows.tagEnd[row] = tag.end
-  return true
+function keepName(rows: PlantRows, row: number, start: number, end: number): boolean {
+  const text = end < 0 ? rows.keepString(rows.bytes.subarray(start, quoteAt(end))) : undefined
+  rows.nameStart[row] = text?.start ?? start
+  rows.nameEnd[row] = text?.end ?? end
+  return end >= 0 || text !== undefined
+}
+
+/** The same of a tag, which may not be there. */
+function keepTag(rows: PlantRows, row: number, start: number, end: number): boolean {
+  const isThere = start !== unusual
+  const text = isThere && end < 0 ? rows.keepString(rows.bytes.subarray(start, quoteAt(end))) : undefined
+  rows.tagStart[row] = isThere ? (text?.start ?? start) : noTag
+  rows.tagEnd[row] = isThere ? (text?.end ?? end) : noTag
+  return !isThere || end >= 0 || text !== undefined
 }
 
 /** Where a text goes on behind another one; in that, a space stands for one that may be left out. */

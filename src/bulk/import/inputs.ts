@@ -24,6 +24,7 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
     if (other !== undefined) throw new PlantsError('malformed', `${flag} names ${other}`, { hint: 'Choose another file' })
     if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
   }
+  if (plan.inputs.length < 2) return // the first thing that is done with it is the same
   const kinds: string[] = []
   for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
   if (places['--rejects'] !== undefined) refuseMixture(plan, kinds)
