@@ -13,13 +13,15 @@ export interface Post {
   index: number
   /** when it came, of `performance.now` */
   time: number
+  /** how many had no answer then, this one too */
+  underWay: number
 }
 
 /**
  * What is done with a create instead of the usual: an answer, a connection that is reset before or after the plant is stored,
- * or no answer at all.
+ * or no answer at all, and the plant is stored ("keep") or not ("hang").
  */
-export type Deed = { status: number; body?: object; headers?: Record<string, string> } | 'reset' | 'lose' | 'hang' | undefined
+export type Deed = { status: number; body?: object; headers?: Record<string, string> } | 'reset' | 'lose' | 'keep' | 'hang' | undefined
 
 interface Manner {
   /** whether it keeps keys, and says so */
@@ -92,6 +94,7 @@ export class PlantService {
     if (deed === 'reset') return void request.socket.resetAndDestroy()
     if (typeof deed === 'object') return say(response, deed.status, deed.body, deed.headers)
     const { status, answer } = this.#make(body, post)
+    if (deed === 'keep') return
     if (deed === 'lose') request.socket.resetAndDestroy()
     else say(response, status, answer)
   }
@@ -104,7 +107,8 @@ export class PlantService {
   #note({ headers }: IncomingMessage, body: string): Post {
     const key = headers['idempotency-key']
     const id = /^\{"id":(-?\d+)/.exec(body)?.[1] ?? ''
-    const post = { id, key: key?.toString(), authorization: headers.authorization, index: this.posts.length, time: performance.now() }
+    const [index, time, underWay] = [this.posts.length, performance.now(), this.#underWay]
+    const post = { id, key: key?.toString(), authorization: headers.authorization, index, time, underWay }
     this.posts.push(post)
     return post
   }
@@ -121,4 +125,10 @@ export class PlantService {
 
 function say(response: ServerResponse, status: number, body: object = {}, headers: Record<string, string> = {}): void {
   response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
+}
+
+/** The time that a slow service takes. Nothing is to depend on how long it is. */
+export async function takeTime(milliseconds: number): Promise<undefined> {
+  await once(AbortSignal.timeout(milliseconds), 'abort')
+  return undefined
 }

@@ -1,0 +1,88 @@
+import { describe, expect, test } from 'vitest'
+import { allCreated, digestOf, plantLines } from '../helpers/import.js'
+import { type Deed, PlantService, takeTime } from '../helpers/plant-service.js'
+import { plants } from '../helpers/process.js'
+import { eachOnce, RemoteImport, remoteToken } from '../helpers/remote-import.js'
+import { rounds } from '../helpers/rounds.js'
+import { addressOf, startService } from '../helpers/service-process.js'
+import { temporaryFolder } from '../helpers/temporary.js'
+
+const isSoak = rounds(10) > 10
+const env = { PLANTS_SERVE_TOKEN: remoteToken }
+const lines = plantLines(2000)
+const once = eachOnce(lines)
+
+const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '1' } }
+
+describe('a service in trouble', () => {
+  test('that answers 503 for a while, then slowly, then well is sent less, and more again, and gets everything once', async () => {
+    const many = plantLines(8000)
+    const length = isSoak ? 10_000 : 2500
+    const seen: [string, number][] = []
+    let start = Infinity
+    const service = await PlantService.listen({
+      async deed({ index, time, underWay }) {
+        if (index === 2500) start = time
+        const phase = ['busy', 'slow'][Math.floor((time - start) / length)] ?? (index < 2500 ? 'before' : 'well')
+        seen.push([phase, underWay])
+        await takeTime(phase === 'slow' ? 300 : 10)
+        return phase === 'busy' ? busy : undefined
+      },
+    })
+    const result = await new RemoteImport(many, service.url).run()
+    expect(result).toEqual({
+      ...{ code: 0, counts: allCreated(many.length), journals: 0 },
+      err: expect.stringMatching(/^(plants: Not now\. Trying again for up to \d+ s\n)?$/),
+    })
+    expect(service.made).toEqual(eachOnce(many))
+    const most = (...phases: string[]) => Math.max(...seen.filter(([phase]) => phases.includes(phase)).map(([, underWay]) => underWay))
+    const [before, least, well] = [most('before', 'busy'), seen.findLast(([phase]) => phase === 'busy')?.[1] ?? NaN, most('well')]
+    const flow = { before, least, well, hasFallen: least <= before / 2, hasRisen: well >= 2 * least }
+    expect(flow).toEqual({ ...flow, hasFallen: true, hasRisen: true })
+  })
+
+  test('that resets every tenth connection after it has stored the plant gets everything once', async () => {
+    const service = await PlantService.listen({ deed: ({ index }) => (index % 10 === 9 ? 'lose' : undefined) })
+    const result = await new RemoteImport(lines, service.url).run()
+    expect(result).toEqual({ code: 0, counts: allCreated(lines.length), err: '', journals: 0 })
+    expect(service.made).toEqual(once)
+  })
+
+  test('that is down is waited for', async () => {
+    const home = temporaryFolder()
+    const first = startService(['--port', '0'], home, { env })
+    const address = await addressOf(first)
+    first.kill('SIGKILL')
+    await first
+    const run = new RemoteImport(lines, address)
+    const { child } = await run.startInVain('--timeout', '2m')
+    startService(['--port', new URL(address).port], home, { env })
+    const { code, counts } = run.resultOf(await child)
+    expect({ code, counts }).toEqual({ code: 0, counts: allCreated(lines.length) })
+    expect(digestOf((await plants(['export'], home)).out)).toBe(digestOf(`${lines.join('\n')}\n`))
+  })
+
+  test.each([
+    ['from the start', 0],
+    ['in the middle', 700],
+  ])('that is down for good %s is given up, and the same command goes on when it is back', async (_, start) => {
+    const service = await PlantService.listen({
+      deed: async ({ index }) => {
+        if (index === start && start > 0) await service.close()
+        return undefined
+      },
+    })
+    if (start === 0) await service.close()
+    const run = new RemoteImport(lines, service.url, '--timeout', '2s')
+    const down = await run.run()
+    expect(down).toEqual({
+      ...{ code: 4, counts: undefined, journals: 1 },
+      err: expect.stringMatching(
+        /^(plants: .* Trying again .*\n)?plants: Could not reach .*: the connection was refused\n {2}Is it running\?.*\n$/,
+      ),
+    })
+    await service.comeBack()
+    expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(lines.length), journals: 0 })
+    expect(service.made).toEqual(once)
+  })
+})
