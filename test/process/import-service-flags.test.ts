@@ -68,6 +68,7 @@ describe('the flags of an import into a service', () => {
   test.each([
     ['as long', true, mended.padEnd(lines[1000]?.length ?? 0)],
     ['shorter', true, mended],
+    ['as long, without keys', false, mended.padEnd(lines[1000]?.length ?? 0)],
   ])(
     '--on-error stop stops before a plant that the service refuses, and goes on there when it was mended: %s',
     async (_, isKeyed, line) => {
@@ -91,6 +92,30 @@ describe('the flags of an import into a service', () => {
     await new RemoteImport([lines[1000] ?? ''], service.url).run()
     await new RemoteImport(lines, service.url, '--on-error', 'stop').run()
     expect(service.made).toEqual(eachOnce(lines.slice(0, 1001)))
+  })
+
+  test('--max-errors stops soon after so many were refused, by the service too, and goes on behind them', async () => {
+    const service = await PlantService.listen()
+    const many = plantLines(6000)
+    await new RemoteImport(many.slice(100, 200), service.url).run()
+    const run = new RemoteImport(many, service.url, '--max-errors', '10')
+    const stopped = await run.run()
+    expect(stopped).toMatchObject({ code: 6, journals: 1, err: expect.stringContaining('were refused, and the import stopped there\n') })
+    expect(service.posts.length).toBeLessThan(100 + 3000)
+    const counts = { ...allCreated(5900), refused: 100, reasons: { 409: 100 } }
+    expect(await run.run('--max-errors', '1000')).toMatchObject({ code: 6, counts, journals: 0 })
+    expect(service.made).toEqual(eachOnce(many))
+  })
+
+  test('what is refused is told soon', async () => {
+    const service = await PlantService.listen()
+    const child = new RemoteImport(['bad', ...plantLines(6000)], service.url).start()
+    let before = NaN
+    child.stderr?.once('data', () => {
+      before = service.posts.length
+    })
+    expect((await child).exitCode).toBe(6)
+    expect(before).toBeLessThan(3000)
   })
 
   test('--verbose does not wait for whoever reads it', async () => {

@@ -62,6 +62,18 @@ describe('a service in trouble', () => {
     expect(digestOf((await plants(['export'], home)).out)).toBe(digestOf(`${lines.join('\n')}\n`))
   })
 
+  test('that is down from the start is told of while it is waited for', async () => {
+    const service = await PlantService.listen()
+    await service.close()
+    const { code, err } = await new RemoteImport(lines, service.url, '--timeout', '5s').run()
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: expect.stringMatching(
+        /^plants: Could not reach .*: the connection was refused\. Trying again for up to \d s\nplants: Could not reach/,
+      ),
+    })
+  })
+
   test.each([
     ['from the start', 0],
     ['in the middle', 700],

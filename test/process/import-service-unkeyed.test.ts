@@ -60,6 +60,29 @@ describe('a service that keeps no keys', () => {
     expect({ all: created + skipped, hasSkipped: skipped > 3 }).toEqual({ all: lines.length, hasSkipped: true })
     expect(service.made).toEqual(once)
   })
+
+  test('refuses what was there before, which is not unknown', async () => {
+    const service = await PlantService.listen({ isKeyed: false })
+    await new RemoteImport(lines.slice(0, 3), service.url).run()
+    expect(await new RemoteImport(lines, service.url).run()).toMatchObject({
+      ...{ code: 6, counts: { ...allCreated(1997), refused: 3, reasons: { 409: 3 } }, journals: 0 },
+      err: expect.stringMatching(/^(plants: plants\.ndjson:[123]: Another plant has the id -\d+\n){3}plants: 3 plants were refused\n/),
+    })
+  })
+
+  test('refuses what was there before an import that was interrupted, and goes on: it is not unknown', async () => {
+    const gate = new Gate()
+    const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : gate.opening) })
+    await new RemoteImport([lines[10] ?? '', lines[1990] ?? ''], service.url).run()
+    const run = new RemoteImport(lines, service.url)
+    const child = run.start()
+    await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
+    child.kill('SIGINT')
+    gate.open()
+    expect((await child).exitCode).toBe(130)
+    const counts = { ...allCreated(1998), refused: 2, reasons: { 409: 2 } }
+    expect(await run.run()).toMatchObject({ code: 6, counts, journals: 0 })
+  })
 })
 
 /** An import that was killed when it had sent plants that were stored, and not answered. */

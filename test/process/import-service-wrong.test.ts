@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { allCreated, plantLines } from '../helpers/import.js'
-import { type Deed, PlantService } from '../helpers/plant-service.js'
-import { eachOnce, RemoteImport, remoteToken, teamSettings } from '../helpers/remote-import.js'
+import { type Deed, PlantService, type Post } from '../helpers/plant-service.js'
+import { eachOnce, goOn, RemoteImport, remoteToken, teamSettings } from '../helpers/remote-import.js'
 import { addressOf, startService } from '../helpers/service-process.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
@@ -38,6 +38,24 @@ describe('a service that is not what it should be', () => {
       expect(service.made).toEqual(once)
     },
   )
+
+  test.each([
+    ['whatever its service keeps', true],
+    ['and nothing is unknown that was answered, or refused, by one without keys', false],
+  ])('says how to go on when it has ended in the middle, %s', async (_, isKeyed) => {
+    let isMended = false
+    const deed = ({ index }: Post): Deed => (index < 700 || isMended ? undefined : { status: 404 })
+    const service = await PlantService.listen({ isKeyed, deed })
+    const run = new RemoteImport(lines, service.url)
+    const result = await run.run()
+    isMended = true
+    const again = await run.run()
+    expect([result, again]).toEqual([
+      { code: 1, counts: undefined, err: expect.stringContaining(goOn), journals: 1 },
+      { code: 0, counts: allCreated(lines.length), err: expect.stringMatching(/^plants: Going on .* plants are done\n$/), journals: 0 },
+    ])
+    expect(service.made).toEqual(once)
+  })
 
   test('is the real one with a wrong token', async () => {
     const address = await addressOf(startService(['--port', '0'], temporaryFolder(), { env }))

@@ -72,6 +72,18 @@ describe('an import into a service that does not come to anything', () => {
     expect(service.made).toEqual(once)
   })
 
+  test('says by Ctrl-C that nothing was changed while its service is down', async () => {
+    const service = await PlantService.listen()
+    await service.close()
+    const run = new RemoteImport(lines, service.url)
+    const { child } = await run.startInVain('--timeout', '2h')
+    child.kill('SIGINT')
+    const { code, err, journals } = run.resultOf(await child)
+    expect({ code, err: err.slice(err.lastIndexOf('plants: ')), journals }).toEqual({
+      ...{ code: 130, err: 'plants: Interrupted, nothing was changed\n', journals: 0 },
+    })
+  })
+
   test('is the same as one that runs', async () => {
     const gate = new Gate()
     const service = await PlantService.listen({ deed: () => gate.opening })
@@ -94,6 +106,16 @@ describe('an import of stdin into a service', () => {
     child.stdin?.end()
     const { exitCode, stderr } = await child
     expect({ exitCode, stderr, made: service.made }).toEqual({ exitCode: 0, stderr: '', made: eachOnce(lines.slice(0, 3)) })
+  })
+
+  test('says by Ctrl-C how to go on', async () => {
+    const { child } = await importOfStdin()
+    child.kill('SIGINT')
+    const { exitCode, stderr } = await child
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 130,
+      stderr: 'plants: Interrupted after 3 plants\n  What was created stays. To go on, run it again with --if-exists skip\n',
+    })
   })
 
   /** Three plants were given, and taken, and there may be more. */
