@@ -62,6 +62,8 @@ export class Import {
   #sent = 0
   /** as many of them as an earlier run has noted */
   #sentBefore = 0
+  /** whether anything was sent to a service */
+  #hasSent = false
   /** the one on its way, until it is reported */
   #portion: Portion | undefined
   #savedAt = 0
@@ -174,10 +176,16 @@ export class Import {
     return false
   }
 
-  /** Leaves a portion that was not finished; a store that keeps positions has kept it already. */
+  /** Leaves a portion that was not finished, with nothing on its way; a store that keeps positions has kept it already. */
   async #leave(portion: Portion, reader: Reader): Promise<false> {
-    if (!this.#tools.checkpoints) await this.#keep(this.#position(portion, reader))
+    this.#sent = 0
+    if (!this.#tools.checkpoints && this.isBegun) await this.#keep(this.#position(portion, reader))
     return false
+  }
+
+  /** Whether anything can have come of it, in this run or one before. */
+  get isBegun(): boolean {
+    return this.#hasSent || this.done > 0 || this.#start !== undefined
   }
 
   #prepare(portion: Portion, begun: Position | undefined): void {
@@ -209,7 +217,10 @@ export class Import {
     const created = store.createMany(portion, {
       ...{ ifExists: this.#plan.ifExists, stopsAtRefusal: this.#plan.stopsAtRefusal, stop },
       checkpoint: journal && checkpoints && (() => ({ id: journal.id, state: save() })),
-      keyOf: (row) => `${place}${reader.offset + (portion.recordStart[row] ?? 0)}`,
+      keyOf: (row) => {
+        this.#hasSent = true
+        return `${place}${reader.offset + (portion.recordStart[row] ?? 0)}`
+      },
       beforeSend: async (row) => {
         if (row < this.#sent) return
         this.#sent = row + rowsAhead

@@ -91,7 +91,8 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
   try {
     await carryOut(importing, many, io)
   } catch (error) {
-    throw howToGoOn(error, (await isBegun(many, setting)) ? goOnHint(journal, settings) : undefined)
+    const canGoOn = journal ? await hasPlace(many, journal) : importing.isBegun
+    throw howToGoOn(error, canGoOn ? goOnHint(journal, settings) : undefined)
   } finally {
     await progress.clear()
     rejects?.close()
@@ -165,16 +166,15 @@ async function finish(journal: Journal, { checkpoints }: ManyStore): Promise<voi
 
 function interrupted(importing: Import, signal: AbortSignal): PlantsError {
   const { kind, message } = signal.reason as PlantsError // which is what aborts it
-  return new PlantsError(kind, `${message} after ${plants(importing.done)}`, { cause: signal.reason })
+  const after = importing.isBegun ? ` after ${plants(importing.done)}` : ', nothing was changed'
+  return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 
 /** Whether there is something to go on with; the journal of an import that has not come to anything is removed. */
-async function isBegun({ checkpoints }: ManyStore, { journal }: Setting): Promise<boolean> {
-  if (!journal || journal.position !== undefined) return true
-  if (!checkpoints || (await checkpoints.findCheckpoint(journal.id).catch(() => 'not known')) !== undefined)
-    return checkpoints !== undefined
-  journal.remove()
-  return false
+async function hasPlace({ checkpoints }: ManyStore, journal: Journal): Promise<boolean> {
+  const position = checkpoints ? await checkpoints.findCheckpoint(journal.id).catch(() => 'not known now') : journal.position
+  if (position === undefined) journal.remove()
+  return position !== undefined
 }
 
 function goOnHint(journal: Journal | undefined, { store }: Settings): string {
