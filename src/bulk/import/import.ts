@@ -312,7 +312,7 @@ const smallestPortion = 8192
 const smallPortion = 65_536
 const firstPortion = 262_144
 const sortedPortion = 4_194_304
-const unsortedPortion = 8_388_608
+const unsortedPortion = 16_777_216
 const servicePortion = 1_048_576
 
 /** milliseconds to wait for more of an input that comes slowly */
