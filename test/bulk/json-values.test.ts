@@ -146,7 +146,7 @@ test('any cut gives what one read gives, and so does any state that was saved', 
   const same = (input: Uint8Array, places: number[], isRestored: boolean) => {
     expect(readRecords(input, { make, cuts: places, isRestored })).toEqual(readRecords(input, { make }))
   }
-  fc.assert(fc.property(nearJson(), cuts, fc.boolean(), same), { numRuns: rounds(3000) })
+  fc.assert(fc.property(nearJson(), cuts, fc.boolean(), same), { numRuns: rounds(1000) })
 })
 
 test('reading byte by byte gives what one read gives', { timeout: rounds(60_000) }, () => {
@@ -182,7 +182,7 @@ test('a broken line takes no other line with it', { timeout: rounds(60_000) }, (
     expect(read).toEqual(good)
   }
   fc.assert(fc.property(lines, fc.boolean(), fc.constantFrom('', '  ', '\t'), fc.constantFrom('\n', '\r\n'), survive), {
-    numRuns: rounds(3000),
+    numRuns: rounds(1000),
   })
 })
 

@@ -7,6 +7,7 @@ import { SqliteStore } from '../../src/stores/sqlite.js'
 import { fill } from '../helpers/fill.js'
 import { canMount, canTrace, smallDisk } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start, startUnder } from '../helpers/process.js'
+import { rounds } from '../helpers/rounds.js'
 import { addressOf, startService } from '../helpers/service-process.js'
 import { closedAfterTest, fileAddress, openOptions } from '../helpers/store.js'
 import { temporaryFolder } from '../helpers/temporary.js'
@@ -23,6 +24,8 @@ async function grownStore(): Promise<string> {
   fill(join(folder, 'data/plants.db'), all.length)
   return folder
 }
+
+const isSoak = rounds(10) > 10
 
 describe.runIf(canTrace)('killed before a system call, each in its turn (needs strace):', () => {
   test('a backup leaves the file that was there, or is there itself', { timeout: 300_000 }, async () => {
@@ -41,7 +44,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     const counts = await forEachCall({ signal: 'KILL', calls, before }, ['restore', 'plants.bak', '--force'], (folder, result) =>
       judgeRestore(folder, result, old),
     )
-    expect(Math.max(...counts)).toBeGreaterThan(20)
+    expect(Math.max(...counts)).toBeGreaterThan(5)
   })
 })
 
@@ -227,15 +230,17 @@ type Judge = (folder: string, result: ProcessResult, isHit: boolean) => Promise<
 
 /**
  * Runs the program with a signal before the first system call of a kind, then before the second, until one run has so few
- * that it comes to its end. Gives for each kind how many were hit.
+ * that it comes to its end; outside of a soak run, not before every one of those that there are many of. Gives for each kind how many were hit.
  */
 async function forEachCall(stopping: Stopping, args: string[], judge: Judge): Promise<number[]> {
   const base = temporaryFolder()
   const hitAll = async (call: string, index: number) => {
-    for (let when = 1; ; when += 1) {
+    let hits = 0
+    for (let when = 1; ; when += isSoak ? 1 : 1 + Math.floor(Math.random() * 4)) {
       const folder = join(base, `${index}-${when}`)
       const isHit = await hit({ ...stopping, call, when }, folder, args, judge)
-      if (!isHit) return when - 1
+      if (!isHit) return hits
+      hits += 1
     }
   }
   const results = await Promise.allSettled(stopping.calls.map(hitAll)) // the folder must outlast all
