@@ -15,6 +15,7 @@ import {
   inputLines,
   journalsIn,
   judgeDone,
+  plantLines,
   shuffled,
   storeIn,
   writeLines,
