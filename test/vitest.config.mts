@@ -4,8 +4,8 @@ export default defineConfig({
   cacheDir: '../node_modules/.vite',
   test: {
     root: import.meta.dirname,
-    // Most tests wait for processes of their own, so a machine with two cores has room for two.
-    maxWorkers: 2,
+    // Most tests wait for processes of their own, or for a time-out, so a machine with two cores has room for three.
+    maxWorkers: 3,
     // What a developer's own shell says about stores and colours must not reach a test.
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },
     projects: [
