@@ -185,6 +185,7 @@ function goOnHint(journal: Journal | undefined, { store }: Settings): string {
 /** What was created before a failure stays. */
 function howToGoOn(error: unknown, goOn: string | undefined): unknown {
   if (!(error instanceof PlantsError) || error.kind === 'defect' || goOn === undefined) return error
+  if (error.hint?.includes('--restart')) return error // which says how
   const { kind, message, hint, retryable, status, requestId } = error
   const hints = hint === undefined ? goOn : `${hint}. ${goOn}`
   return new PlantsError(kind, message, { hint: hints, ...{ retryable, error: error.error, status, requestId }, cause: error })
