@@ -152,7 +152,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   async #prepareForMany(): Promise<BulkInsert> {
     const { clock } = this.#options
     this.#writer.isBulk = true
-    await this.#read(() => this.#db.exec('PRAGMA cache_size=-16384; PRAGMA wal_autocheckpoint=4000'))
+    await this.#read(() => this.#db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
     const { BulkInsert } = await import('./sqlite/bulk.js')
     return new BulkInsert({ db: this.#db, prepare: (sql) => this.#prepare(sql), now: () => clock.now() })
   }

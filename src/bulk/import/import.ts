@@ -311,7 +311,7 @@ export class Import {
 const smallestPortion = 8192
 const smallPortion = 65_536
 const firstPortion = 262_144
-const sortedPortion = 4_194_304
+const sortedPortion = 2_097_152
 const unsortedPortion = 16_777_216
 const servicePortion = 1_048_576
 
