@@ -10,7 +10,7 @@ const eager = [
   /\/package\.json$/,
   /\/node_modules\/(commander|zod)\//,
 ]
-const sqlite = /\/src\/stores\/(sqlite|sqlite\/(driver|failure|file|lock|schema|tokens|writer))\.ts$/
+const sqlite = /\/src\/stores\/(sqlite|sqlite\/(driver|failure|file|lock|schema|tokens|ways|writer))\.ts$/
 const remote = /\/src\/stores\/(remote|remote\/(answer|exchange|failure|keys|parser|sockets))\.ts$/
 
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own

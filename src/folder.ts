@@ -1,5 +1,5 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { basename, dirname } from 'node:path'
 import { systemCode } from './errors.js'
 
 /**
@@ -29,5 +29,19 @@ export function syncFolder(folder: string): void {
     if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
   } finally {
     if (fd !== undefined) closeSync(fd)
+  }
+}
+
+/** What the names of our folders beside a file begin with, and those of nobody else. */
+export function prefixFor(file: string): string {
+  return `.${basename(file)}.plants-`
+}
+
+/** Removes a folder with all that is in it. What stays is the next one's to remove: it changes nothing about what was made in it. */
+export function removeFolder(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true })
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
   }
 }

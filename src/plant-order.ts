@@ -10,7 +10,10 @@ export function orderById(rows: PlantRows): Uint32Array | undefined {
   let spare = new Uint32Array(rows.length)
   for (const digit of digits) {
     const counts = new Uint32Array(256)
-    for (let row = 0; row < rows.length; row += 1) counts[digit(rows, row)] = (counts[digit(rows, row)] ?? 0) + 1
+    for (let row = 0; row < rows.length; row += 1) {
+      const value = digit(rows, row)
+      counts[value] = (counts[value] ?? 0) + 1
+    }
     if (counts.includes(rows.length)) continue
     place(rows, digit, { counts, from: order, to: spare })
     ;[order, spare] = [spare, order]

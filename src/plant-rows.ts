@@ -40,8 +40,9 @@ export class PlantRows {
   /** Adds a plant that has been checked. */
   add({ id, name, tag }: NewPlant): void {
     const row = this.next()
-    this.idHigh[row] = Number(id >> 32n)
-    this.idLow[row] = Number(id & 0xffffffffn)
+    const [high, low] = [id >> 32n, id & 0xffffffffn]
+    this.idHigh[row] = Number(high)
+    this.idLow[row] = Number(low)
     this.nameStart[row] = this.#keep(name)
     this.nameEnd[row] = this.bytes.length + this.#decodedLength
     this.tagStart[row] = tag === undefined ? noTag : this.#keep(tag)

@@ -1,9 +1,9 @@
-import { chmodSync, closeSync, constants, mkdtempSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { chmodSync, closeSync, constants, mkdtempSync, openSync, readdirSync, renameSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import Conf from 'conf'
-import { PlantsError, shellWord, systemCode } from '../errors.js'
+import { PlantsError, shellWord, systemCode, unwritableReasons } from '../errors.js'
 import { giveToOwner, holdLock } from '../file-lock.js'
-import { makeFolder } from '../folder.js'
+import { makeFolder, prefixFor, removeFolder } from '../folder.js'
 import type { Io } from '../io.js'
 import { targetOf } from '../link-target.js'
 import { longestFile, type SavedSettings, settingsPath } from './file.js'
@@ -41,11 +41,7 @@ export async function whileLocked<T>(io: Io, patience: number, action: (replace:
 type Replace = (settings: SavedSettings) => void
 
 const reasons: Record<string, string> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the disk is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'no space left for this user',
+  ...unwritableReasons,
   ENOENT: 'their folder is gone, or the one that a link leads to',
   ENOTDIR: 'what should be their folder is none',
   ELOOP: 'their links lead in a circle',
@@ -99,24 +95,10 @@ function replace(target: string, settings: SavedSettings): void {
   }
 }
 
-/** What stays is the next writer's to remove: it changes nothing about what was written. */
-function removeFolder(folder: string): void {
-  try {
-    rmSync(folder, { recursive: true, force: true })
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-  }
-}
-
 /** What a process has left that was killed: with the lock held, nobody else is writing. */
 function removeLeftovers(target: string): void {
   const left = readdirSync(dirname(target), { withFileTypes: true }).filter(
     (entry) => entry.isDirectory() && entry.name.startsWith(prefixFor(target)) && /-\w{6}$/.test(entry.name),
   )
   for (const { name } of left) removeFolder(join(dirname(target), name))
-}
-
-/** What the names of our folders beside a file begin with, and those of nobody else. */
-function prefixFor(target: string): string {
-  return `.${basename(target)}.plants-`
 }

@@ -114,7 +114,7 @@ export async function inspectFile(address: FileAddress, options: OpenOptions): P
 /** Whether a path leads to the file of a store, or to one that belongs to it. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
   const file = await import('./sqlite/file.js')
-  return file.isPartOf(readable(address), path)
+  return file.isPartOf(file.realPathOf(readable(address).path), path)
 }
 
 /** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */

@@ -1,13 +1,24 @@
-import { PlantsError } from '../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
 import type { BulkInsert } from './sqlite/bulk.js'
 import type { Database, Statement } from './sqlite/driver.js'
 import { explainFailure } from './sqlite/failure.js'
-import { fileHasContent, identityOf, isFrozen, makeFile, openToRead, openToWrite, realPathOf, secure, stampOf } from './sqlite/file.js'
+import {
+  checkStamp,
+  fileHasContent,
+  identityOf,
+  isFrozen,
+  makeFile,
+  openToRead,
+  openToWrite,
+  realPathOf,
+  secure,
+  stampOf,
+} from './sqlite/file.js'
 import { lockedError, whenFree } from './sqlite/lock.js'
 import { identify, migrate } from './sqlite/schema.js'
 import type { Staging } from './sqlite/staging.js'
 import { SqliteTokens } from './sqlite/tokens.js'
+import { Statements, type Ways } from './sqlite/ways.js'
 import { Writer } from './sqlite/writer.js'
 import {
   type Batch,
@@ -36,7 +47,8 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   readonly #writer: Writer
   /** of a file that is read without a lock */
   readonly #stamp: string | undefined
-  readonly #statements = new Map<string, Statement>()
+  readonly #statements: Statements
+  readonly #ways: Ways
 
   private constructor(path: string, options: OpenOptions, { isWriting }: { isWriting: boolean }) {
     const frozen = !isWriting && isFrozen(path)
@@ -46,11 +58,14 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     this.#path = path
     this.#options = options
     this.#writer = new Writer(this.#db, path, { ...options, identity })
-    this.tokens = new SqliteTokens({
+    this.#statements = new Statements(this.#db)
+    this.#ways = {
+      db: this.#db,
       prepare: (sql) => this.#prepare(sql),
       read: (read) => this.#read(read),
       write: (work) => this.#writer.write(work),
-    })
+    }
+    this.tokens = new SqliteTokens(this.#ways)
   }
 
   /** Opens the file; makes or migrates it first where that is needed. */
@@ -106,7 +121,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
 
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
     const { snapshot } = await import('./sqlite/records.js')
-    yield* snapshot({ db: this.#db, prepare: (sql) => this.#prepare(sql), read: (read) => this.#read(read) }, query)
+    yield* snapshot(this.#ways, query)
   }
 
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
@@ -139,22 +154,15 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   /** What takes plants in beside this store; closing it closes the store. */
   async stage(): Promise<Staging> {
     const { Staging } = await import('./sqlite/staging.js')
-    const ways = {
-      db: this.#db,
-      prepare: (sql: string) => this.#prepare(sql),
-      read: <T>(read: () => T) => this.#read(read),
-      write: <T>(work: () => T) => this.#writer.write(work),
-    }
-    return Staging.beside(ways, () => this.close())
+    return Staging.beside(this.#ways, () => this.close())
   }
 
   /** Room in memory and in the log, so that pages that many rows go to are written once. */
   async #prepareForMany(): Promise<BulkInsert> {
-    const { clock } = this.#options
     this.#writer.isBulk = true
     await this.#read(() => this.#db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
     const { BulkInsert } = await import('./sqlite/bulk.js')
-    return new BulkInsert({ db: this.#db, prepare: (sql) => this.#prepare(sql), now: () => clock.now() })
+    return new BulkInsert(this.#ways, this.#options.clock)
   }
 
   #keep(checkpoint: Checkpoint | undefined): void {
@@ -219,9 +227,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   }
 
   #prepare(sql: string): Statement {
-    const statement = this.#statements.get(sql) ?? this.#db.prepare(sql)
-    this.#statements.set(sql, statement)
-    return statement
+    return this.#statements.prepare(sql)
   }
 
   async #ready<T>(prepare: () => T): Promise<T> {
@@ -237,18 +243,12 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   async #read<T>(read: () => T): Promise<T> {
     try {
       const result = await whenFree(read, this.#options, () => lockedError(this.#path, this.#options.timeout))
-      this.#checkStamp()
+      checkStamp(this.#path, this.#stamp)
       return result
     } catch (error) {
-      this.#checkStamp(error)
+      checkStamp(this.#path, this.#stamp, error)
       throw explainFailure(error, this.#path)
     }
-  }
-
-  /** What was read without a lock counts only if nobody has written meanwhile. */
-  #checkStamp(cause?: unknown): void {
-    if (this.#stamp === undefined || this.#stamp === stampOf(this.#path)) return
-    throw new PlantsError('unavailable', `${this.#path} was changed while it was read`, { hint: 'Try again', retryable: true, cause })
   }
 }
 

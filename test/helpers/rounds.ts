@@ -4,3 +4,6 @@ export function rounds(n: number): number {
   if (!(factor > 0 && factor < Infinity)) throw new Error(`PLANTS_SOAK must be a positive number, but was ${process.env['PLANTS_SOAK']}`)
   return Math.max(Math.round(n * factor), 1)
 }
+
+/** Whether this is a soak run. */
+export const isSoak = rounds(10) > 10

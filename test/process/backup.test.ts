@@ -7,7 +7,7 @@ import { SqliteStore } from '../../src/stores/sqlite.js'
 import { fill } from '../helpers/fill.js'
 import { canMount, canTrace, smallDisk } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start, startUnder } from '../helpers/process.js'
-import { rounds } from '../helpers/rounds.js'
+import { isSoak } from '../helpers/rounds.js'
 import { addressOf, startService } from '../helpers/service-process.js'
 import { closedAfterTest, fileAddress, openOptions } from '../helpers/store.js'
 import { temporaryFolder } from '../helpers/temporary.js'
@@ -24,8 +24,6 @@ async function grownStore(): Promise<string> {
   fill(join(folder, 'data/plants.db'), all.length)
   return folder
 }
-
-const isSoak = rounds(10) > 10
 
 describe.runIf(canTrace)('killed before a system call, each in its turn (needs strace):', () => {
   test('a backup leaves the file that was there, or is there itself', { timeout: 300_000 }, async () => {

@@ -6,10 +6,8 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { canMount, canTrace, smallDisk } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants } from '../helpers/process.js'
-import { rounds } from '../helpers/rounds.js'
+import { isSoak } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
-
-const isSoak = rounds(10) > 10
 
 interface Fault {
   /** system calls in strace's words; one that not every machine has is marked with "?" */

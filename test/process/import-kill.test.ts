@@ -14,10 +14,9 @@ import {
 } from '../helpers/import.js'
 import { canTrace } from '../helpers/linux.js'
 import { type ProcessResult, plants, start, startUnder } from '../helpers/process.js'
-import { rounds } from '../helpers/rounds.js'
+import { isSoak, rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
-const isSoak = rounds(10) > 10
 const count = isSoak ? 1_000_000 : 60_000
 const sorted = plantLines(count)
 

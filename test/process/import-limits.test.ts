@@ -19,11 +19,10 @@ import {
 } from '../helpers/import.js'
 import { canMount, isLinux, smallDisk } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start } from '../helpers/process.js'
-import { rounds } from '../helpers/rounds.js'
+import { isSoak, rounds } from '../helpers/rounds.js'
 import { addressOf, startService } from '../helpers/service-process.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
-const isSoak = rounds(10) > 10
 const mebibyte = 1_048_576
 
 describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unshare)', () => {

@@ -4,10 +4,9 @@ import { MortalService } from '../helpers/mortal-service.js'
 import { plants } from '../helpers/process.js'
 import { socketPath } from '../helpers/remote.js'
 import { RemoteImport, type RemoteResult } from '../helpers/remote-import.js'
-import { rounds } from '../helpers/rounds.js'
+import { isSoak, rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
-const isSoak = rounds(10) > 10
 const count = isSoak ? 200_000 : 5000
 /** how often the import is killed until it may come to its end, and its service meanwhile */
 const kills = 5

@@ -3,11 +3,10 @@ import { allCreated, digestOf, plantLines } from '../helpers/import.js'
 import { type Deed, PlantService, takeTime } from '../helpers/plant-service.js'
 import { plants } from '../helpers/process.js'
 import { eachOnce, RemoteImport, remoteToken } from '../helpers/remote-import.js'
-import { rounds } from '../helpers/rounds.js'
+import { isSoak } from '../helpers/rounds.js'
 import { addressOf, startService } from '../helpers/service-process.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
-const isSoak = rounds(10) > 10
 const env = { PLANTS_SERVE_TOKEN: remoteToken }
 const lines = plantLines(2000)
 const once = eachOnce(lines)

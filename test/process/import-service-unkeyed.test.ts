@@ -40,14 +40,7 @@ describe('a service that keeps no keys', () => {
   })
 
   test('and is interrupted makes nothing unknown', async () => {
-    const gate = new Gate()
-    const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : gate.opening) })
-    const run = new RemoteImport(lines, service.url)
-    const child = run.start()
-    await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
-    child.kill('SIGINT')
-    gate.open()
-    expect((await child).exitCode).toBe(130)
+    const { service, run } = await interruptedImport([])
     expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(lines.length), journals: 0 })
     expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })
   })
@@ -71,19 +64,25 @@ describe('a service that keeps no keys', () => {
   })
 
   test('refuses what was there before an import that was interrupted, and goes on: it is not unknown', async () => {
-    const gate = new Gate()
-    const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : gate.opening) })
-    await new RemoteImport([lines[10] ?? '', lines[1990] ?? ''], service.url).run()
-    const run = new RemoteImport(lines, service.url)
-    const child = run.start()
-    await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
-    child.kill('SIGINT')
-    gate.open()
-    expect((await child).exitCode).toBe(130)
+    const { run } = await interruptedImport([lines[10] ?? '', lines[1990] ?? ''])
     const counts = { ...allCreated(1998), refused: 2, reasons: { 409: 2 } }
     expect(await run.run()).toMatchObject({ code: 6, counts, journals: 0 })
   })
 })
+
+/** An import that was interrupted when plants were on their way, into a service that had some before. */
+async function interruptedImport(before: readonly string[]) {
+  const gate = new Gate()
+  const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : gate.opening) })
+  if (before.length > 0) await new RemoteImport(before, service.url).run()
+  const run = new RemoteImport(lines, service.url)
+  const child = run.start()
+  await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
+  child.kill('SIGINT')
+  gate.open()
+  expect((await child).exitCode).toBe(130)
+  return { service, run }
+}
 
 /** An import that was killed when it had sent plants that were stored, and not answered. */
 async function killedImport(...flags: string[]) {

@@ -3,7 +3,7 @@ import { accessSync, constants, type Stats, statSync, writeSync } from 'node:fs'
 import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { PlantsError, systemCode } from '../../errors.js'
+import { PlantsError, systemCode, unwritableReasons } from '../../errors.js'
 import { syncFolder } from '../../folder.js'
 import { targetOf } from '../../link-target.js'
 import type { Put } from './compression.js'
@@ -127,11 +127,7 @@ function explain(error: unknown, path: string): unknown {
 }
 
 const reasons: Record<string, string> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the disk is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'no space left for this user',
+  ...unwritableReasons,
   ENOENT: 'its folder is not there',
   ENOTDIR: 'what should be its folder is none',
   EISDIR: 'it is a folder',

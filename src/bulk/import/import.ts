@@ -9,6 +9,7 @@ import { Portion } from '../formats/portion.js'
 import { recognise } from '../formats/recognise.js'
 import type { Journal } from './journal.js'
 import type { ImportPlan, Input } from './order.js'
+import { PortionSize } from './portion-size.js'
 import { type Position, packOutcomes, packRefusals, unpackOutcomes, unpackRefusals } from './position.js'
 import type { Glimpse } from './progress.js'
 import { Reader, RunningHash } from './reader.js'
@@ -54,10 +55,7 @@ export class Import {
   #input = 0
   format: FormatName = 'ndjson'
   #reader: Reader | undefined
-  /** bytes that the next portion is to have */
-  #size: number
-  /** when the portion before began */
-  #preparedAt: number
+  readonly #size: PortionSize
   /** rows of the portion that may have been sent before it was known that they are on their way */
   #sent = 0
   /** as many of them as an earlier run has noted */
@@ -74,8 +72,8 @@ export class Import {
     this.#tools = tools
     this.#start = start
     this.#intake = new Intake(plan.rules)
-    this.#size = tools.checkpoints ? firstPortion : smallPortion
-    this.#preparedAt = tools.io.now()
+    const mayBeLast = plan.stopsAtRefusal || plan.maxErrors < Infinity
+    this.#size = new PortionSize({ mayBeLast, keepsPositions: tools.checkpoints !== undefined, clock: tools.io })
     this.tally = start?.tally ?? emptyTally()
   }
 
@@ -128,7 +126,7 @@ export class Import {
     reader.use(await formatMaker(this.format, this.#intake, this.#plan.rules), this.#intake)
     if (begun && !(await this.#goOn(reader, begun))) return false
     while (!this.#tools.stop.aborted) {
-      const portion = await reader.next(this.#size, patience)
+      const portion = await reader.next(this.#size.bytes, patience)
       if (!portion) return !this.#tools.stop.aborted
       this.#sent = 0
       this.#sentBefore = 0
@@ -191,23 +189,11 @@ export class Import {
   #prepare(portion: Portion, begun: Position | undefined): void {
     this.#portion = portion
     if (this.#tools.checkpoints && !this.#plan.stopsAtRefusal) portion.order = orderById(portion.rows)
-    // In no order, the more is sorted at once the better.
-    this.#size = this.#sizeAfter(portion)
+    this.#size.adapt(portion.order !== undefined)
     portion.outcomes = new Uint8Array(portion.rows.length)
     if (!begun) return
     if (!unpackOutcomes(portion, begun.outcomes)) throw changed(this.#plan.inputs[this.#input]?.name ?? '')
     unpackRefusals(portion, begun.refusals)
-  }
-
-  /** For a service, a portion is what takes about a second, so that one is soon told how it goes. */
-  #sizeAfter({ order }: Portion): number {
-    if (this.#plan.maxErrors < Infinity || this.#plan.stopsAtRefusal) return smallPortion
-    if (this.#tools.checkpoints) return order ? unsortedPortion : sortedPortion
-    const now = this.#tools.io.now()
-    const took = now - this.#preparedAt
-    this.#preparedAt = now
-    if (took > 2000) return Math.max(smallestPortion, this.#size / 2)
-    return took < 1000 ? Math.min(servicePortion, this.#size * 2) : this.#size
   }
 
   async #create(portion: Portion, reader: Reader): Promise<void> {
@@ -306,14 +292,6 @@ export class Import {
     await tellRefused(refused, input)
   }
 }
-
-/** bytes of a portion: where it may be the last, of the first, of others, of those whose ids are in no order, and for a service */
-const smallestPortion = 8192
-const smallPortion = 65_536
-const firstPortion = 262_144
-const sortedPortion = 2_097_152
-const unsortedPortion = 16_777_216
-const servicePortion = 1_048_576
 
 /** milliseconds to wait for more of an input that comes slowly */
 const patience = 100

@@ -53,7 +53,8 @@ export function grouped(number: number): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
-function clockOf(seconds: number): string {
+/** A time for people, in whole seconds: 40 s, 1 min 30 s, 2 h 5 min. */
+export function clockOf(seconds: number): string {
   const whole = Math.max(1, Math.round(seconds))
   if (whole < 60) return `${whole} s`
   return whole < 3600

@@ -20,17 +20,16 @@ export async function runImport(order: ImportOrder, settings: Settings, io: Io):
   const path = await journalPathOf(order, binding, io)
   const { rejects } = order
   await checkInputs(order.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
-  if (path === undefined) return withStore(order, settings, { io, journal: undefined, binding })
+  if (path === undefined) return withStore(order, settings, { io, journal: undefined })
   await whileAlone(path, io, async () => {
     const old = order.isRestart ? Journal.discard(path, typeof order.journal !== 'string') : undefined
-    await withStore(order, settings, { io, journal: Journal.open(path, binding), binding, old })
+    await withStore(order, settings, { io, journal: Journal.open(path, binding), old })
   })
 }
 
 interface Setting {
   io: Io
   journal: Journal | undefined
-  binding: Binding
   /** the import that is begun again */
   old?: (Binding & { id: string }) | undefined
 }
@@ -73,12 +72,7 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
   const { io, journal, old } = setting
   if (old) await many.checkpoints?.removeCheckpoint(old.id)
   const position = await findPosition(many, journal, order.plan)
-  if (position)
-    await warn(
-      io,
-      `Going on with an import that was stopped: ${plants(settledAt(position))} ${settledAt(position) === 1 ? 'is' : 'are'} done`,
-      settings,
-    )
+  if (position) await tellGoingOn(position, settings, io)
   const rejects = openRejects(order, setting, position)
   const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
   const summary = new Summary(order, settings, io, position)
@@ -102,6 +96,11 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
   } finally {
     if (importing.isDone && journal) await finish(journal, many) // who is killed before it can ask again how it went
   }
+}
+
+async function tellGoingOn(position: Position, settings: Settings, io: Io): Promise<void> {
+  const done = settledAt(position)
+  await warn(io, `Going on with an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`, settings)
 }
 
 async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io): Promise<void> {

@@ -1,5 +1,4 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
-import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { type PlantsError, systemCode } from '../../errors.js'
 import { unreadable } from '../../input.js'
@@ -33,18 +32,21 @@ export interface Source {
 export async function openSource(path: string, name: string, { io, stop }: { io: Io; stop: AbortSignal }): Promise<Source> {
   if (path === '-') return new StreamSource(name, unpacked(io.stdin.chunks(), name), { stop, end: () => io.stdin.stream() })
   try {
-    return openFile(path, name, stop)
+    return await openFile(path, name, stop)
   } catch (error) {
     throw explained(error, name)
   }
 }
 
-function openFile(path: string, name: string, stop: AbortSignal): Source {
+async function openFile(path: string, name: string, stop: AbortSignal): Promise<Source> {
   // Without O_NONBLOCK, the call waits for somebody who writes to a FIFO, and hears no signal.
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   const stats = fstatSync(fd)
   const head = Buffer.alloc(4)
-  if (stats.isFIFO()) return streamOf(new Socket({ fd, readable: true, writable: false }), name, stop)
+  if (stats.isFIFO()) {
+    const { Socket } = await import('node:net')
+    return streamOf(new Socket({ fd, readable: true, writable: false }), name, stop)
+  }
   if (stats.isCharacterDevice() || isPacked(head.subarray(0, readSync(fd, head, 0, 4, 0))))
     return streamOf(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 }), name, stop)
   return new FileSource(name, stats.size, fd)

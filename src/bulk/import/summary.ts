@@ -5,7 +5,7 @@ import type { Settings } from '../../settings/preferences.js'
 import type { Import } from './import.js'
 import type { ImportOrder } from './order.js'
 import type { Position } from './position.js'
-import { grouped } from './progress.js'
+import { clockOf, grouped } from './progress.js'
 import { refusedIn, settledIn, type Tally } from './tally.js'
 
 /** refused plants that are shown to a person */
@@ -61,11 +61,12 @@ export class Summary {
       await warn(this.#io, `Only the input was checked: what ${this.#settings.store.name} holds, its service does not tell`, this.#settings)
   }
 
-  #count({ created, skipped, refused, unknown }: Tally): Counts {
+  #count(tally: Tally): Counts {
     const { staging } = this.#order
-    const all = Object.values(refused).reduce((sum, count) => sum + count, 0)
-    const others = { skipped, refused: all, reasons: refused, unknown }
-    return staging === 'check' ? { valid: created, ...others } : { created: staging === 'atomic' && all > 0 ? 0 : created, ...others }
+    const { created, skipped, unknown } = tally
+    const refused = refusedIn(tally)
+    const others = { skipped, refused, reasons: tally.refused, unknown }
+    return staging === 'check' ? { valid: created, ...others } : { created: staging === 'atomic' && refused > 0 ? 0 : created, ...others }
   }
 
   #incomplete({ tally, isDone, format }: Import, hasJournal: boolean): PlantsError {
@@ -138,5 +139,5 @@ export function plants(count: number): string {
 }
 
 function timeOf(seconds: number): string {
-  return seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`
+  return seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
 }

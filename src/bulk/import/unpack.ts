@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import zlib from 'node:zlib'
 import { PlantsError, systemCode } from '../../errors.js'
 
 /** Whether bytes begin as gzip (RFC 1952) or zstd (RFC 8878) does. */
@@ -33,7 +32,7 @@ async function* resumed(head: Uint8Array, rest: AsyncIterator<Uint8Array>): Asyn
 interface Packing {
   name: string
   isAt(head: Uint8Array): boolean
-  make(): NodeJS.ReadWriteStream | undefined
+  make(zlib: typeof import('node:zlib')): NodeJS.ReadWriteStream | undefined
   /** what unpacks it where this runtime cannot */
   program: string
 }
@@ -44,12 +43,12 @@ const packings: Packing[] = [
   {
     ...{ name: 'gzip', program: 'gzip -dc' },
     isAt: ([first, second]) => first === 0x1f && second === 0x8b,
-    make: () => zlib.createGunzip({ chunkSize }),
+    make: (zlib) => zlib.createGunzip({ chunkSize }),
   },
   {
     ...{ name: 'zstd', program: 'zstd -dc' },
     isAt: (head) => Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)),
-    make: () => ('createZstdDecompress' in zlib ? (zlib as Zstd).createZstdDecompress({ chunkSize }) : undefined),
+    make: (zlib) => ('createZstdDecompress' in zlib ? (zlib as Zstd).createZstdDecompress({ chunkSize }) : undefined),
   },
 ]
 
@@ -59,7 +58,7 @@ interface Zstd {
 }
 
 async function* unpack(pieces: AsyncIterable<Uint8Array>, packing: Packing, name: string): AsyncIterable<Uint8Array> {
-  const stream = packing.make()
+  const stream = packing.make(await import('node:zlib'))
   if (!stream) {
     const file = name === 'stdin' ? '' : ` ${name}`
     const hint = `Use Node 22.15 or newer, or: ${packing.program}${file} | plants import`

@@ -3,9 +3,8 @@ import { PlantsError, shellWord } from '../../errors.js'
 import type { Copy, FileAddress, OpenOptions } from '../store.js'
 import { copyStore, unchanged } from './copy.js'
 import { explainFailure } from './failure.js'
-import { fileHasContent, identityOf, openToPeek, realPathOf } from './file.js'
-import { lockedError, whenFree } from './lock.js'
-import { identify } from './schema.js'
+import { fileHasContent, identityOf, isPartOf, realPathOf } from './file.js'
+import { holdsStore } from './inspect.js'
 import { withSnapshot } from './snapshot.js'
 
 /** What `backUp` of `stores/open.ts` does. */
@@ -21,13 +20,6 @@ export async function backUp(address: FileAddress, file: string, options: OpenOp
   } catch (error) {
     throw explainFailure(unchanged(error, options.clock), path)
   }
-}
-
-/** Whether a file is a store, or one of those that SQLite keeps beside it. */
-export function isPartOf(path: string, file: string): boolean {
-  const parts = ['', '-wal', '-shm', '-journal'].map((suffix) => path + suffix)
-  const identity = identityOf(file)
-  return parts.some((part) => part === file || (identity.includes(':') && identity === identityOf(part)))
 }
 
 /** A file that is there already is replaced only if it is a store that nobody uses. */
@@ -60,17 +52,7 @@ function isWal(path: string): boolean {
 
 async function isStore(target: string, options: OpenOptions): Promise<boolean> {
   try {
-    const db = openToPeek(target)
-    try {
-      const version = await whenFree(
-        () => identify(db, target),
-        options,
-        () => lockedError(target, options.timeout),
-      )
-      return version > 0
-    } finally {
-      db.close()
-    }
+    return await holdsStore(target, options)
   } catch (error) {
     const explained = explainFailure(error, target)
     if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') throw explained

@@ -1,25 +1,19 @@
 import type { PlantRows } from '../../plant-rows.js'
-import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
+import { type Batch, type Clock, type CreateManyOptions, Outcome } from '../store.js'
 import { ChangesetWriter } from './changeset.js'
-import type { Database, Statement } from './driver.js'
-
-/** The ways into a store's file that creating many plants takes. */
-interface Ways {
-  db: Database
-  prepare(sql: string): Statement
-  /** milliseconds */
-  now(): number
-}
+import type { Ways } from './ways.js'
 
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtRefusal'>
 
 /** Creates rows inside a transaction that somebody else begins and commits. */
 export class BulkInsert {
   readonly #ways: Ways
+  readonly #clock: Pick<Clock, 'now'>
   readonly #changeset = new ChangesetWriter()
 
-  constructor(ways: Ways) {
+  constructor(ways: Ways, clock: Pick<Clock, 'now'>) {
     this.#ways = ways
+    this.#clock = clock
   }
 
   /**
@@ -28,9 +22,9 @@ export class BulkInsert {
    * @returns the first that was not looked at; the number of rows when there is none, or when one was refused and that ends it
    */
   run(batch: Batch, from: number, policy: Policy): number {
-    const end = this.#ways.now() + longestTurn
+    const end = this.#clock.now() + longestTurn
     let rank = from
-    while (rank < batch.rows.length && this.#ways.now() < end) {
+    while (rank < batch.rows.length && this.#clock.now() < end) {
       const range = { from: rank, to: Math.min(rank + rowsAtOnce, batch.rows.length) }
       if (!this.#createAll(batch, range) && this.#createEach(batch, range, policy)) return batch.rows.length
       rank = range.to

@@ -1,6 +1,6 @@
 import { closeSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { PlantsError, systemCode } from '../../errors.js'
+import { PlantsError, systemCode, unwritableReasons } from '../../errors.js'
 import { syncFolder } from '../../folder.js'
 import type { Clock, Copy } from '../store.js'
 import { connect, copyDatabase } from './driver.js'
@@ -84,11 +84,7 @@ const reasons: Record<string, string> = {
   10: 'the disk failed',
   13: 'no space left on the disk',
   14: 'its folder lets nothing be made in it',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the disk is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'no space left for this user',
+  ...unwritableReasons,
   EIO: 'the disk failed',
   ENOENT: 'there is no such folder',
   ENOTDIR: 'what should be its folder is none',

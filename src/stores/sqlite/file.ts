@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fchmodSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { systemCode } from '../../errors.js'
+import { PlantsError, systemCode } from '../../errors.js'
 import { makeFolder, syncFolder } from '../../folder.js'
 import type { FileAddress } from '../store.js'
 import { connect, type Database } from './driver.js'
@@ -91,17 +91,31 @@ export function identityOf(path: string): string {
   }
 }
 
-/** Whether a path leads to the file of a store, or to one that SQLite keeps beside it. */
-export function isPartOf(store: FileAddress, path: string): boolean {
-  const files = ['', '-wal', '-shm', '-journal'].map((suffix) => realPathOf(store.path) + suffix)
-  const isThere = (file: string) => basename(file) === basename(path) && identityOf(dirname(file)) === identityOf(dirname(path))
-  return files.some((file) => isThere(file) || (existsSync(file) && identityOf(file) === identityOf(path)))
+/**
+ * Whether a path leads to the file of a store, or to one that SQLite keeps beside it.
+ *
+ * @param store the real path of the store
+ */
+export function isPartOf(store: string, path: string): boolean {
+  const isOne = (one: string, other: string) => identityOf(one).includes(':') && identityOf(one) === identityOf(other)
+  const isSame = (file: string) => file === path || (basename(file) === basename(path) && isOne(dirname(file), dirname(path)))
+  return ['', '-wal', '-shm', '-journal'].some((suffix) => isSame(store + suffix) || isOne(store + suffix, path))
 }
 
 /** Changes whenever the file does, or its log. */
 export function stampOf(path: string): string {
   const stamps = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
   return stamps.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
+}
+
+/**
+ * Throws `unavailable` when what was read without a lock, or without a trace, is of no use, because somebody has written meanwhile.
+ *
+ * @param stamp of the file from before; of one that was read with a lock there is none
+ */
+export function checkStamp(path: string, stamp: string | undefined, cause?: unknown): void {
+  if (stamp === undefined || stamp === stampOf(path)) return
+  throw new PlantsError('unavailable', `${path} was changed while it was read`, { hint: 'Try again', retryable: true, cause })
 }
 
 /** The `file:` URI of a path, with a query as https://sqlite.org/uri.html has them. */

@@ -27,7 +27,8 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
   }
 }
 
-async function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
+/** Whether a file that is there holds a store. Throws what SQLite throws, and what `identify` throws for a file of somebody else. */
+export async function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
   const db = openToPeek(path)
   try {
     return (

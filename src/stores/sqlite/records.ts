@@ -1,25 +1,18 @@
 import { escapeUnsafe } from '../../json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
-import type { Database, Statement } from './driver.js'
-
-interface Connection {
-  db: Database
-  prepare(sql: string): Statement
-  /** reads once SQLite is free */
-  read<T>(read: () => T): Promise<T>
-}
+import type { Ways } from './ways.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, in one transaction. SQLite writes the text: to do it here takes three times as long. */
-export async function* snapshot(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
-  const { db, read } = connection
+export async function* snapshot(ways: Ways, query: SnapshotQuery): AsyncGenerator<Block> {
+  const { db, read } = ways
   await read(() => db.exec('BEGIN'))
   try {
     let first = query.after === undefined ? smallestId : query.after + 1n
     let left = query.limit ?? Infinity
     while (left > 0 && first <= largestId) {
-      const range = await read(() => findRange(connection, query, { first, rows: Math.min(left, blockRows) }))
+      const range = await read(() => findRange(ways, query, { first, rows: Math.min(left, blockRows) }))
       if (range === undefined) return
-      yield { text: await read(() => readText(connection, query, range)), plants: range.plants }
+      yield { text: await read(() => readText(ways, query, range)), plants: range.plants }
       first = range.last + 1n
       left -= range.plants
     }
@@ -35,20 +28,20 @@ interface Range {
 }
 
 /** Finds plants that are not too much for one block, without reading their texts; a plant that is too large has a block of its own. */
-function findRange(connection: Connection, query: SnapshotQuery, { first, rows }: { first: bigint; rows: number }): Range | undefined {
+function findRange(ways: Ways, query: SnapshotQuery, { first, rows }: { first: bigint; rows: number }): Range | undefined {
   const sizes = `SELECT id, octet_length(name) + ifnull(octet_length(tag), 0) AS size FROM plants
     WHERE id >= ? ${query.tag === undefined ? '' : 'AND tag = ?'} ORDER BY id LIMIT ?`
-  const select = connection.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
+  const select = ways.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
   const { last, plants, size } = select.get(...[first, query.tag ?? [], rows].flat()) as Sizes
   if (last === null || size === null) return undefined
-  if (size > blockBytes && plants > 1n) return findRange(connection, query, { first, rows: Math.floor(Number(plants) / 2) })
+  if (size > blockBytes && plants > 1n) return findRange(ways, query, { first, rows: Math.floor(Number(plants) / 2) })
   return { first, last, plants: Number(plants) }
 }
 
 type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // of no rows, SQLite has no maximum and no sum
 
 /** As a blob, because a driver cuts a text at U+0000, or may give up where it is not UTF-8: other programs can write both into a store. */
-function readText({ prepare }: Connection, { record, between, tag }: SnapshotQuery, { first, last }: Range): string {
+function readText({ prepare }: Ways, { record, between, tag }: SnapshotQuery, { first, last }: Range): string {
   const select = prepare(`SELECT CAST(group_concat(${records[record]}, ? ORDER BY id) AS BLOB) AS bytes FROM plants
     WHERE id BETWEEN ? AND ? ${tag === undefined ? '' : 'AND tag = ?'}`)
   const { bytes } = select.get(...[between, first, last, tag ?? []].flat()) as { bytes: Uint8Array } // of at least one row

@@ -1,15 +1,26 @@
 import { existsSync, rmSync } from 'node:fs'
 import { PlantsError, shellWord } from '../../errors.js'
 import type { FileAddress, OpenOptions, Restored, RestoreOptions } from '../store.js'
-import { isPartOf } from './backup.js'
 import { copyStore, hear, unchanged } from './copy.js'
 import { copyRows, holdsAnything } from './copy-rows.js'
 import type { Database } from './driver.js'
 import { explainFailure, leavesCommitOpen } from './failure.js'
-import { fileHasContent, identityOf, makeFile, openToPeek, openToWrite, peekUriOf, realPathOf, secure, stampOf } from './file.js'
+import {
+  checkStamp,
+  fileHasContent,
+  identityOf,
+  isPartOf,
+  makeFile,
+  openToPeek,
+  openToWrite,
+  peekUriOf,
+  realPathOf,
+  secure,
+  stampOf,
+} from './file.js'
 import { lockedError, type Waiting, whenFree } from './lock.js'
 import { migrate } from './schema.js'
-import { checkStamp, countPlants, examine, withSnapshot } from './snapshot.js'
+import { countPlants, examine, withSnapshot } from './snapshot.js'
 
 /** What `restoreStore` of `stores/open.ts` does. */
 export async function restore(address: FileAddress, file: string, options: RestoreOptions): Promise<Restored> {

@@ -1,8 +1,7 @@
-import { PlantsError } from '../../errors.js'
 import type { OpenOptions } from '../store.js'
 import type { Database } from './driver.js'
 import { damagedStore, notOurs } from './failure.js'
-import { fileHasContent, isFrozen, openToRead, secure, stampOf } from './file.js'
+import { checkStamp, fileHasContent, isFrozen, openToRead, secure, stampOf } from './file.js'
 import { lockedError, whenFree } from './lock.js'
 import { identify } from './schema.js'
 
@@ -32,12 +31,6 @@ export async function withSnapshot<T>(path: string, options: OpenOptions, action
     if (db.isTransaction) db.exec('ROLLBACK')
     db.close()
   }
-}
-
-/** What is read without a lock, or without a trace, counts only if nobody has written meanwhile; of anything else there is no stamp. */
-export function checkStamp(path: string, stamp: string | undefined): void {
-  if (stamp === undefined || stamp === stampOf(path)) return
-  throw new PlantsError('unavailable', `${path} was changed while it was read`, { hint: 'Try again', retryable: true })
 }
 
 /**

@@ -1,15 +1,8 @@
 import { PlantsError } from '../../errors.js'
 import type { NewPlant } from '../../plant.js'
 import { type Batch, type BulkStore, type CreateManyOptions, idTaken, Outcome } from '../store.js'
-import { connect, type Database, type Statement } from './driver.js'
-
-/** The ways into a store's file. */
-interface Ways {
-  db: Database
-  prepare(sql: string): Statement
-  read<T>(read: () => T): Promise<T>
-  write<T>(work: () => T): Promise<T>
-}
+import { connect } from './driver.js'
+import { Statements, type Ways } from './ways.js'
 
 type Policy = CreateManyOptions['ifExists']
 
@@ -38,14 +31,9 @@ export class Staging implements BulkStore {
   /** Where there is no store, or one that cannot be read. */
   static alone(): Staging {
     const db = connect(':memory:', { readOnly: false })
-    const statements = new Map<string, Statement>()
-    const prepare = (sql: string) => {
-      const statement = statements.get(sql) ?? db.prepare(sql)
-      statements.set(sql, statement)
-      return statement
-    }
+    const statements = new Statements(db)
     const call = async <T>(action: () => T) => action()
-    return new Staging({ db, prepare, read: call, write: call }, false, async () => db.close())
+    return new Staging({ db, prepare: (sql) => statements.prepare(sql), read: call, write: call }, false, async () => db.close())
   }
 
   async createMany(batch: Batch, { ifExists, stopsAtRefusal, stop, onProgress }: CreateManyOptions): Promise<void> {

@@ -1,12 +1,5 @@
 import type { Token, TokenStore } from '../store.js'
-import type { Statement } from './driver.js'
-
-/** The ways into a store's file. */
-interface Ways {
-  prepare(sql: string): Statement
-  read<T>(read: () => T): Promise<T>
-  write<T>(work: () => T): Promise<T>
-}
+import type { Ways } from './ways.js'
 
 /** The tokens of a store, in its own file. */
 export class SqliteTokens implements TokenStore {

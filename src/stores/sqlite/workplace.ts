@@ -1,6 +1,7 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../../errors.js'
+import { prefixFor, removeFolder } from '../../folder.js'
 import { connect, type Database } from './driver.js'
 import { isBusy } from './failure.js'
 import { uriOf } from './file.js'
@@ -62,18 +63,4 @@ function isAbandoned(folder: string): boolean {
     if (!isBusy(error) && systemCode(error) === undefined) throw error
     return false // somebody is at work there, or it belongs to somebody else
   }
-}
-
-/** What stays is the next one's to remove: it changes nothing about what was made. */
-function removeFolder(folder: string): void {
-  try {
-    rmSync(folder, { recursive: true, force: true })
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-  }
-}
-
-/** What the names of our folders beside a file begin with, and those of nobody else. */
-function prefixFor(target: string): string {
-  return `.${basename(target)}.plants-`
 }
