@@ -14,6 +14,9 @@ export interface GlobalFlags {
   color?: boolean
 }
 
+/** What a value can be, where shells can complete it: one of some words, or of what is called so. */
+export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value'
+
 /** The flags that choose some of the plants. */
 export interface QueryFlags {
   limit?: string

@@ -1,4 +1,3 @@
-import * as z from 'zod/mini'
 import { NumberText } from './json.js'
 
 /** What the service stores: the specification's NewPlant. `id` is an int64, exact. */
@@ -19,29 +18,31 @@ export const idRule = 'an integer from -9223372036854775808 to 92233720368547758
 
 export type Field = 'id' | 'name' | 'tag'
 
-/**
- * A value held against the NewPlant schema: the plant, or a phrase for each field that is wrong; and
- * the names of its fields that no NewPlant has.
- */
-export type Checked = ({ plant: NewPlant } | { problems: string[] }) & { otherFields: string[] }
-
-/**
- * Holds a value against the specification's NewPlant and the contract's rules for ids and strings.
- *
- * @param value what `parseJson` gave, or an object made from flags; nothing about it is trusted
- */
-export function checkNewPlant(value: unknown): Checked {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { problems: [`it must be an object, but ${describe(value)}`], otherFields: [] }
-  }
-  const otherFields = Object.keys(value).filter((key) => key !== 'id' && key !== 'name' && key !== 'tag')
-  if (isNewPlant(value)) return { plant: newPlantOf(value), otherFields }
-  const parsed = schema.safeParse(value, { jitless: true })
-  if (!parsed.success) return { problems: parsed.error.issues.map((issue) => issue.message), otherFields }
-  return { plant: newPlantOf(parsed.data), otherFields }
+/** A value that is a NewPlant: the plant, and the names of its fields that no NewPlant has. */
+export interface Accepted {
+  plant: NewPlant
+  otherFields: string[]
 }
 
-/** The schema says what is wrong with a value; for one that is right, as most are, it would take the service's longest step. */
+/**
+ * Reads a value that is a NewPlant as the specification and the contract's rules for ids and strings have it.
+ *
+ * @param value what `parseJson` gave, or an object made from flags; nothing about it is trusted
+ * @returns undefined for any other value; `checkNewPlant` says what is wrong with it
+ */
+export function acceptNewPlant(value: unknown): Accepted | undefined {
+  return isObject(value) && isNewPlant(value) ? { plant: newPlantOf(value), otherFields: otherFieldsOf(value) } : undefined
+}
+
+/** The names of the fields that no NewPlant has. */
+export function otherFieldsOf(value: object): string[] {
+  return Object.keys(value).filter((key) => key !== 'id' && key !== 'name' && key !== 'tag')
+}
+
+export function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
 function isNewPlant(value: object): value is NewPlant {
   const { id, name, tag } = value as Record<Field, unknown>
   return idFailure(id) === undefined && textFailure(name) === undefined && (tag === undefined || textFailure(tag) === undefined)
@@ -67,18 +68,6 @@ export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
 }
 
-const schema = z.object({
-  id: fieldSchema<bigint>('id'),
-  name: fieldSchema<string>('name'),
-  tag: z.optional(fieldSchema<string>('tag')),
-})
-
-function fieldSchema<T>(field: Field) {
-  return z.custom<T>((value) => checkField(field, value) === undefined, {
-    error: (issue) => checkField(field, issue.input) ?? '',
-  })
-}
-
 function idFailure(value: unknown): string | undefined {
   if (typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return undefined
   return `${idRule}, but ${describe(value)}`
@@ -90,7 +79,8 @@ function textFailure(value: unknown): string | undefined {
   return value.includes('\0') ? 'text without U+0000, but holds it' : undefined
 }
 
-function describe(value: unknown): string {
+/** What a value is, for the message that refuses it. */
+export function describe(value: unknown): string {
   if (value === undefined) return 'is missing'
   if (value instanceof NumberText) return `was ${shorten(value.text)}`
   if (Array.isArray(value)) return 'was an array'

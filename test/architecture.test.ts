@@ -22,10 +22,10 @@ const doors: Record<string, string[]> = {
 
 /** The packages that a whole room works with. */
 const rooms: Record<string, RegExp> = {
-  commander: /^src\/(run|usage|commands\/[\w-]+)\.ts$/,
+  commander: /^src\/command-line\/(program|usage)\.ts$/,
   fastify: /^src\/service\/(app|answers)\.ts$/,
   undici: /^src\/stores\/remote\//,
-  zod: /^src\/(plant|settings\/schema|bulk\/import\/position)\.ts$/,
+  zod: /^src\/(new-plant-schema|settings\/schema|bulk\/import\/position)\.ts$/,
 }
 
 /** What a file may import of ours. What is not named may import anything that no other rule forbids. */
@@ -40,6 +40,10 @@ const directions: [from: RegExp, to: RegExp][] = [
   ],
   [/^src\/(?!stores\/|file-lock)/, /^src\/(?!stores\/(?!(open|store)\.ts))/],
   [/^src\/stores\//, /^src\/(stores\/.*|folder|plant|plant-rows|json|errors)\.ts$/],
+  [
+    /^src\/command-line\//,
+    /^src\/(command-line\/[\w-]+|commands\/[\w-]+|settings\/table|bulk\/formats\/format-names|service\/log-levels|stores\/(open|store)|errors|flags|io|json|output|plant)\.ts$/,
+  ],
   [
     /^src\/commands\//,
     /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output|bulk)\/[\w/-]+)\.ts$/,

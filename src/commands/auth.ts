@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { findToken, noToken, removeToken, saveToken, tokenVariable } from '../access/credentials.js'
 import { checkToken, failureOf } from '../access/token.js'
 import { namesOf, otherStatuses, ownStatus, type TokenStatus } from '../access/token-status.js'
@@ -19,39 +18,7 @@ interface LoginFlags extends GlobalFlags {
   withToken?: boolean
 }
 
-export function defineAuth(program: Command, io: Io): void {
-  const auth = program
-    .command('auth')
-    .summary('save the token for a remote store')
-    .description('Manage the token for a remote store. It is kept in your settings file, and sent to this address alone.')
-    .addHelpText('after', examples)
-  auth
-    .command('login')
-    .description('Save the token for the store: asks for it, or reads it from stdin.')
-    .option('--with-token', 'read the token from stdin')
-    .action((_, command: Command) => login(command.optsWithGlobals<LoginFlags>(), io))
-  auth
-    .command('logout')
-    .description('Remove the token for the store.')
-    .action((_, command: Command) => logout(command.optsWithGlobals<GlobalFlags>(), io))
-  auth
-    .command('status')
-    .description('Show where the token of each store comes from, but not the token. Exit code 3 when there is none.')
-    .action((_, command: Command) => status(command.optsWithGlobals<GlobalFlags>(), io))
-  auth
-    .command('token')
-    .description('Print the token for the store, for other programs.')
-    .action((_, command: Command) => printToken(command.optsWithGlobals<GlobalFlags>(), io))
-}
-
-const examples = `
-Examples:
-  plants auth login --store https://plants.example.com
-  plants auth login --store https://plants.example.com --with-token < token.txt
-  plants auth status --store https://plants.example.com
-`
-
-async function login(flags: LoginFlags, io: Io): Promise<void> {
+export async function login(flags: LoginFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
   if (settings.tokenCommand !== undefined) {
     const hint = `Renew the token where the command takes it from, or forget the command: plants config unset stores.${settings.storeName}.token-command`
@@ -76,7 +43,7 @@ function refusedToken({ message, status, requestId, error }: PlantsError, { name
   return new PlantsError('unauthorized', `${name} does not accept this token: ${message}`, { hint, status, requestId, error })
 }
 
-async function logout(flags: GlobalFlags, io: Io): Promise<void> {
+export async function logout(flags: GlobalFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
   const removed = await removeToken(store, settings, io)
   if (tokenVariable(io)) await warn(io, 'PLANTS_TOKEN is still set', settings)
@@ -85,14 +52,14 @@ async function logout(flags: GlobalFlags, io: Io): Promise<void> {
   await writeResult(io, settings, { ...namesOf(settings), removed }, text)
 }
 
-async function printToken(flags: GlobalFlags, io: Io): Promise<void> {
+export async function printToken(flags: GlobalFlags, io: Io): Promise<void> {
   const { settings, store } = await resolveRemote(flags, io)
   const found = await findToken(store, settings, io)
   if (!found) throw noToken(store, settings.storeFlag)
   await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found.token}\n`, 'Run it again')
 }
 
-async function status(flags: GlobalFlags, io: Io): Promise<void> {
+export async function status(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   if (flags.store !== undefined && settings.store.kind !== 'remote') throw takesNoToken(settings)
   const own = await ownStatus(settings, io)

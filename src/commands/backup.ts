@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseText } from '../flags.js'
 import type { Io } from '../io.js'
@@ -7,19 +6,7 @@ import { writeResult } from '../output.js'
 import { resolveSettings } from '../settings.js'
 import { backUpStore } from '../stores/open.js'
 
-export function defineBackup(program: Command, io: Io): void {
-  program
-    .command('backup')
-    .summary('copy the store into a file')
-    .description(
-      'Copy the store, as it is at this moment, into a file, which is checked before it takes its place. Others may use the store meanwhile.',
-    )
-    .argument('<file>', 'where to; an older backup there is replaced')
-    .addHelpText('after', '\nExamples:\n  plants backup plants.bak\n  plants backup "plants-$(date +%F).bak" --store ./garden.db\n')
-    .action((file: string, _, command: Command) => backup(file, command.optsWithGlobals<GlobalFlags>(), io))
-}
-
-async function backup(text: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function backup(text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const file = io.resolvePath(parseText('file', text))
   const { name } = settings.store

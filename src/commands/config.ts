@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -13,46 +12,7 @@ import { isStoreName, namedStores, unknownStore } from '../settings/store-name.j
 import { presetOf, settingNames, settingOf, settingsIn } from '../settings/table.js'
 import { errorFormat, resolvePreferences } from '../settings.js'
 
-export function defineConfig(program: Command, io: Io): void {
-  const config = program
-    .command('config')
-    .summary('read and change the settings')
-    .description('Read and change the settings. Those of a store are called stores.NAME.SETTING.')
-    .addHelpText('after', examples)
-  config
-    .command('get')
-    .description('Print what a setting is, from wherever it has its value.')
-    .argument('<setting>', 'its name')
-    .action((name: string, _, command: Command) => get(name, command.optsWithGlobals<GlobalFlags>(), io))
-  config
-    .command('set')
-    .description('Save a setting.')
-    .argument('<setting>', 'its name')
-    .argument('<value>', 'what it is to be')
-    .action((name: string, value: string, _, command: Command) => set(name, value, command.optsWithGlobals<GlobalFlags>(), io))
-  config
-    .command('unset')
-    .description('Forget a saved setting, so that its default holds.')
-    .argument('<setting>', 'its name')
-    .action((name: string, _, command: Command) => unset(name, command.optsWithGlobals<GlobalFlags>(), io))
-  config
-    .command('list')
-    .description('List the settings: what they are, where that came from, and what they mean.')
-    .action((_, command: Command) => list(command.optsWithGlobals<GlobalFlags>(), io))
-  config
-    .command('path')
-    .description('Print where the settings file is, or would be.')
-    .action((_, command: Command) => path(command.optsWithGlobals<GlobalFlags>(), io))
-}
-
-const examples = `
-Examples:
-  plants config set timeout 1m
-  plants config get timeout
-  plants config list
-`
-
-async function get(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function get(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io, { isMending: true })
   const entry = entriesOf(settings).find((candidate) => candidate.name === name)
   if (entry?.value === undefined) throw await noValue(name, settings)
@@ -68,7 +28,7 @@ async function noValue(name: string, settings: Preferences): Promise<PlantsError
   return new PlantsError('notFound', `${name} has no value`, { hint: `What holds for all stores tells: plants config get ${setting}` })
 }
 
-async function set(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function set(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io, { isMending: true })
   const key = await parseKey(name, settings.file.saved)
   const value = await checkedValue(key, name, text, settings.file.saved, io)
@@ -93,7 +53,7 @@ async function warnOfMove(name: string, settings: Preferences, io: Io): Promise<
     await warn(io, `The saved token is for the old address. Save one for the new: plants auth login --store ${name}`, settings)
 }
 
-async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io, { isMending: true })
   const key = await parseKey(name, settings.file.saved)
   if (key.setting === 'address') {
@@ -106,7 +66,7 @@ async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)
 }
 
-async function list(flags: GlobalFlags, io: Io): Promise<void> {
+export async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io, { isMending: true })
   const entries = entriesOf(settings)
   const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
@@ -114,7 +74,7 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
 }
 
 /** Says it also where the file is broken: then it is needed most. */
-async function path({ output }: GlobalFlags, io: Io): Promise<void> {
+export async function path({ output }: GlobalFlags, io: Io): Promise<void> {
   const place = await settingsPath(io)
   const isJson = (await errorFormat(output, io)) === 'json'
   const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? readable(place) : place

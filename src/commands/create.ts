@@ -1,11 +1,11 @@
-import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { example, onePlant, readDocument } from '../input.js'
 import type { Io } from '../io.js'
 import { parseInt64, toJson } from '../json.js'
+import type { Checked } from '../new-plant-schema.js'
 import { describePlant, styleFor, warn, writeAnswer } from '../output.js'
-import { type Checked, checkNewPlant, isIdempotencyKey, type NewPlant, type Plant, plantOf, shorten } from '../plant.js'
+import { acceptNewPlant, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf, shorten } from '../plant.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openExistingStore, openStore } from '../stores/open.js'
@@ -19,28 +19,7 @@ interface CreateFlags extends GlobalFlags {
   idempotencyKey?: string
 }
 
-export function defineCreate(program: Command, io: Io): void {
-  program
-    .command('create')
-    .summary('create a plant')
-    .description('Create a plant, from flags, from JSON in a file or on stdin, or from answers to questions.')
-    .option('--id <int64>', 'identification number')
-    .option('--name <text>', 'name of the plant')
-    .option('--tag <text>', 'type of the plant')
-    .option('--file <path>', 'read the plant as JSON from a file, or from stdin with "-"; flags override its fields')
-    .option('--idempotency-key <key>', 'make it safe to repeat: the same key and plant get the same answer')
-    .addHelpText('after', examples)
-    .action((_, command: Command) => create(command.optsWithGlobals<CreateFlags>(), io))
-}
-
-const examples = `
-Examples:
-  plants create --id 1 --name Fern --tag shade
-  plants create --file fern.json
-  echo '{"id":2,"name":"Moss"}' | plants create
-`
-
-async function create(flags: CreateFlags, io: Io): Promise<void> {
+export async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const idempotencyKey = parseKey(flags.idempotencyKey)
   const plant = await readPlant(flags, settings, io)
@@ -96,11 +75,10 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
   const path = flags.file ?? (hasFlags || io.stdin.isTerminal ? undefined : '-')
   if (path !== undefined) {
     const document = await readDocument(path, io)
-    const isObject = typeof document === 'object' && document !== null && !Array.isArray(document)
-    return accept(checkNewPlant(hasFlags && isObject ? { ...document, ...given } : document), documentHint(document), settings, io)
+    return accept(await check(hasFlags && isObject(document) ? { ...document, ...given } : document), documentHint(document), settings, io)
   }
   const complete = settings.mayAsk() ? await ask(given, flags, settings, io) : given
-  return accept(checkNewPlant(complete), flagsHint(given, io), settings, io)
+  return accept(await check(complete), flagsHint(given, io), settings, io)
 }
 
 /** The fields that were given as flags. An id that is no int64 stays a text, for the check to refuse. */
@@ -112,7 +90,7 @@ function fieldsOf({ id, name, tag }: CreateFlags): Record<string, unknown> {
 /** Asks for what is missing, unless what was given is wrong already, or the store cannot take it. */
 async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io): Promise<Record<string, unknown>> {
   if ('id' in given && 'name' in given) return given
-  const checked = checkNewPlant({ id: 0n, name: '', ...given })
+  const checked = await check({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
   if (settings.store.kind === 'remote') await settings.opening.access(settings.store) // before somebody answers for nothing
   const store = settings.store.kind === 'file' ? await openExistingStore(settings.store, settings.opening) : undefined
@@ -125,6 +103,11 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   } finally {
     await store?.close()
   }
+}
+
+/** What is wrong with a plant is known by a schema, which is loaded only for one that is wrong. */
+async function check(value: unknown): Promise<Checked> {
+  return acceptNewPlant(value) ?? (await import('../new-plant-schema.js')).checkNewPlant(value)
 }
 
 async function accept(checked: Checked, hint: string, settings: Settings, io: Io): Promise<NewPlant> {

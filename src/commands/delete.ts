@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseId } from '../flags.js'
 import type { Io } from '../io.js'
@@ -13,18 +12,7 @@ interface DeleteFlags extends GlobalFlags {
   yes?: boolean
 }
 
-export function defineDelete(program: Command, io: Io): void {
-  program
-    .command('delete')
-    .summary('delete a plant')
-    .description('Delete the plant that has this id, and print it, so that it can be created again.')
-    .argument('<id>', 'identification number')
-    .option('--yes', 'do not ask')
-    .addHelpText('after', '\nExamples:\n  plants delete 1\n  plants delete 1 --yes > deleted.json\n')
-    .action((id: string, _, command: Command) => deletePlant(id, command.optsWithGlobals<DeleteFlags>(), io))
-}
-
-async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
+export async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const id = parseId('id', text)
   if (!flags.yes && !settings.mayAsk()) {

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import type { Finding } from '../doctor.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
@@ -8,16 +7,7 @@ import { visible } from '../output/visible.js'
 import { jsonLine, type Style, styleFor, writeAnswer } from '../output.js'
 import { mayColor, outputFormat } from '../settings.js'
 
-export function defineDoctor(program: Command, io: Io): void {
-  program
-    .command('doctor')
-    .summary('look for what is wrong')
-    .description('Look at the runtime, SQLite, the settings, each store, proxies and the terminal. Exit code 1 when something failed.')
-    .addHelpText('after', '\nExamples:\n  plants doctor\n  plants doctor --output json\n')
-    .action((_, command: Command) => doctor(command.optsWithGlobals<GlobalFlags>(), io))
-}
-
-async function doctor(flags: GlobalFlags, io: Io): Promise<void> {
+export async function doctor(flags: GlobalFlags, io: Io): Promise<void> {
   const { examine } = await import('../doctor.js')
   const output = await outputFormat(flags.output, io)
   const style = await styleFor(mayColor(io.stdout, flags, io))

@@ -1,7 +1,7 @@
-import type { Command } from 'commander'
 import { type Compression, compress, compressionOf, type Put } from '../bulk/export/compression.js'
-import { exportFormats, formatNames, formatOfName, toDocument } from '../bulk/export/export-format.js'
+import { exportFormats, formatOfName, toDocument } from '../bulk/export/export-format.js'
 import { writeOut } from '../bulk/export/out-file.js'
+import { formatNames } from '../bulk/formats/format-names.js'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseChoice, parseQuery, parseText, type QueryFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -17,21 +17,7 @@ interface ExportFlags extends GlobalFlags, QueryFlags {
   out?: string
 }
 
-export function defineExport(program: Command, io: Io): void {
-  program
-    .command('export')
-    .summary('write all plants to a file or to stdout')
-    .description('Write the plants as they are at one moment, in the order of their ids, while others go on writing.')
-    .option('--format <format>', 'ndjson, json, csv or tsv; by default what the name of the file says, else ndjson')
-    .option('--out <file>', 'replace this file, as a whole; .gz and .zst are compressed. By default stdout')
-    .option('--limit <count>', 'at most so many')
-    .option('--after <int64>', 'only ids greater than this one')
-    .option('--tag <text>', 'only plants with this tag')
-    .addHelpText('after', '\nExamples:\n  plants export > plants.ndjson\n  plants export --out plants.csv.gz\n')
-    .action((_, command: Command) => exportPlants(command.optsWithGlobals<ExportFlags>(), io))
-}
-
-async function exportPlants(flags: ExportFlags, io: Io): Promise<void> {
+export async function exportPlants(flags: ExportFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const query = parseQuery(flags)
   const path = fileOf(flags, io)

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { type GlobalFlags, parseId } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
@@ -8,17 +7,7 @@ import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
 
-export function defineGet(program: Command, io: Io): void {
-  program
-    .command('get')
-    .summary('show a plant')
-    .description('Show the plant that has this id.')
-    .argument('<id>', 'identification number')
-    .addHelpText('after', '\nExample:\n  plants get 1\n')
-    .action((id: string, _, command: Command) => get(id, command.optsWithGlobals<GlobalFlags>(), io))
-}
-
-async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const id = parseId('id', text)
   const store = await openExistingStore(settings.store, settings.opening)

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { formatNames } from '../bulk/formats/format-names.js'
 import type { ImportOrder } from '../bulk/import/order.js'
 import { PlantsError } from '../errors.js'
@@ -26,41 +25,7 @@ interface ImportFlags extends GlobalFlags {
   rate?: string
 }
 
-export function defineImport(program: Command, io: Io): void {
-  program
-    .command('import')
-    .summary('create many plants')
-    .description(
-      'Create the plants in files, or on stdin: JSON, one a line or not, or CSV. It can be stopped at any moment, and the same command goes on.',
-    )
-    .argument('[files...]', 'files, and "-" for stdin; .gz and .zst too')
-    .option('--format <name>', 'ndjson, json, csv or tsv; by default what the content looks like')
-    .option('--map <fields>', 'which fields are the id, the name and the tag: name=CommonName,tag=Family')
-    .option('--id-from <int64>', 'number the plants that have no id, from this one on')
-    .option('--if-exists <what>', 'of an id that is taken: error (by default), skip, or same, which skips equal plants')
-    .option('--on-error <what>', 'of a plant that is refused: continue (by default), or stop before it')
-    .option('--max-errors <count>', 'stop soon after so many were refused')
-    .option('--rejects <path>', 'write the refused records to this file, as they came, and why beside it, to PATH.reasons')
-    .option('--check', 'create nothing, only tell what would be refused')
-    .option('--atomic', 'create all or none')
-    .option('--journal <path>', 'keep here where the import is; by default in your state directory, for files')
-    .option('--no-journal', 'do not: an import that is stopped begins again')
-    .option('--restart', 'begin again, although it was stopped in the middle')
-    .option('--concurrency <count>', 'requests in flight at most, to a service; by default 256')
-    .option('--rate <count>', 'requests a second at most, to a service')
-    .addHelpText('after', examples)
-    .action((files: string[], _, command: Command) => importPlants(files, command.optsWithGlobals<ImportFlags>(), io))
-}
-
-const examples = `
-Examples:
-  plants import plants.ndjson
-  plants import list.csv --map name=CommonName,tag=Family --id-from 1
-  plants import plants.ndjson --rejects refused.ndjson --if-exists same
-  plants export | plants import --store ./copy.db
-`
-
-async function importPlants(files: string[], flags: ImportFlags, io: Io): Promise<void> {
+export async function importPlants(files: string[], flags: ImportFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const order = readOrder(files, flags, settings, io)
   const { runImport } = await import('../bulk/import/run-import.js')

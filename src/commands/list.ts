@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { type GlobalFlags, parseQuery, type QueryFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
@@ -8,19 +7,7 @@ import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
 
-export function defineList(program: Command, io: Io): void {
-  program
-    .command('list')
-    .summary('list the plants')
-    .description('List the plants in the order of their ids: a table on a terminal, else one JSON object a line.')
-    .option('--limit <count>', 'at most so many')
-    .option('--after <int64>', 'only ids greater than this one')
-    .option('--tag <text>', 'only plants with this tag')
-    .addHelpText('after', '\nExamples:\n  plants list --tag shade\n  plants list --limit 100 --after 1000\n')
-    .action((_, command: Command) => list(command.optsWithGlobals<GlobalFlags & QueryFlags>(), io))
-}
-
-async function list(flags: GlobalFlags & QueryFlags, io: Io): Promise<void> {
+export async function list(flags: GlobalFlags & QueryFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const query = parseQuery(flags)
   const store = await openExistingStore(settings.store, settings.opening)

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { type GlobalFlags, parseText } from '../flags.js'
 import type { Io } from '../io.js'
 import { visible } from '../output/visible.js'
@@ -10,20 +9,7 @@ interface RestoreFlags extends GlobalFlags {
   force?: boolean
 }
 
-export function defineRestore(program: Command, io: Io): void {
-  program
-    .command('restore')
-    .summary('bring back a backup')
-    .description(
-      'Put what is in a backup in the place of what is in the store, which is kept in a file beside it. Others may use the store meanwhile, and see it change at once.',
-    )
-    .argument('<file>', 'what plants backup has made')
-    .option('--force', 'also when there are plants in the store')
-    .addHelpText('after', '\nExamples:\n  plants restore plants.bak --store ./new.db\n  plants restore plants.bak --force\n')
-    .action((file: string, _, command: Command) => restore(file, command.optsWithGlobals<RestoreFlags>(), io))
-}
-
-async function restore(text: string, flags: RestoreFlags, io: Io): Promise<void> {
+export async function restore(text: string, flags: RestoreFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const file = io.resolvePath(parseText('file', text))
   const { name } = settings.store

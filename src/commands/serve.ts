@@ -1,8 +1,8 @@
-import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../flags.js'
 import type { Io, Output } from '../io.js'
 import { toJson } from '../json.js'
+import { logLevels } from '../service/log-levels.js'
 import type { ServiceOptions } from '../service/service.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
@@ -29,43 +29,7 @@ interface ServeFlags extends GlobalFlags {
   logLevel: string
 }
 
-export function defineServe(program: Command, io: Io): void {
-  program
-    .command('serve')
-    .summary('put a store behind HTTP')
-    .description(
-      'Put a store behind the HTTP operation of the specification. Its address is the first line on stdout, the log is on stderr.',
-    )
-    .option('--host <host>', 'address to listen at: 127.0.0.1 (default); 0.0.0.0 for all of this machine')
-    .option('--port <port>', 'port to listen at: 4010 (default); 0 for any that is free')
-    .option('--socket <path>', 'listen at a Unix socket instead')
-    .option('--base-path <path>', 'what stands before /plants, such as /v1')
-    .option('--tls-cert <path>', 'PEM certificate, with its chain')
-    .option('--tls-key <path>', 'PEM key of the certificate')
-    .option('--token-file <path>', 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN')
-    .option('--admin-port <port>', 'answer /live, /ready and /metrics there, without a token')
-    .option('--body-limit <size>', 'size of a body', '1MiB')
-    .option('--header-limit <size>', 'size of all headers of a request', '16KiB')
-    .option('--header-timeout <duration>', 'until the headers have come', '10s')
-    .option('--request-timeout <duration>', 'until the body has come', '30s')
-    .option('--keep-alive <duration>', 'how long an idle connection stays open', '65s')
-    .option('--connection-limit <count>', 'open connections', '10000')
-    .option('--queue-limit <count>', 'creates that wait; more are sent away with 503', '10000')
-    .option('--batch-limit <count>', 'creates that share a commit', '1000')
-    .option('--drain-timeout <duration>', 'how long a stop may take', '10s')
-    .option('--log-level <level>', 'trace, debug, info, warn, error, fatal or silent', 'info')
-    .addHelpText('after', examples)
-    .action((_, command: Command) => serve(command.optsWithGlobals<ServeFlags>(), io))
-}
-
-const examples = `
-Examples:
-  plants tokens create --note laptop
-  plants serve
-  plants serve --store ./garden.db --port 0 --base-path /v1
-`
-
-async function serve(flags: ServeFlags, io: Io): Promise<void> {
+export async function serve(flags: ServeFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const { startService } = await import('../service/service.js')
   const drainTimeout = parseTimer('--drain-timeout', flags.drainTimeout)
@@ -131,8 +95,6 @@ function limitsOf(flags: ServeFlags): ServiceOptions['limits'] {
     queueLimit: parseCount('--queue-limit', flags.queueLimit),
   }
 }
-
-const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 async function tlsOf({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined

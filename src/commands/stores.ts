@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -15,43 +14,7 @@ import { resolvePreferences, resolveSettings, usualPatience } from '../settings.
 import { parseAddress } from '../stores/open.js'
 import type { Address } from '../stores/store.js'
 
-export function defineStores(program: Command, io: Io): void {
-  const stores = program
-    .command('stores')
-    .summary('give stores a name, and choose one')
-    .description('Save stores under a name, with what belongs to them. A name works wherever an address does.')
-    .addHelpText('after', examples)
-  stores
-    .command('add')
-    .description('Save a store under a name. --timeout, --ca-cert and --allow-http are saved with it.')
-    .argument('<name>', 'letters, digits, "-" and "_"')
-    .argument('<address>', 'a path, http(s)://… or unix:PATH')
-    .option('--token-command <command>', 'take its token from what this command prints; no shell reads it')
-    .action((name: string, address: string, _, command: Command) => add(name, address, command.optsWithGlobals<GlobalFlags>(), io))
-  stores
-    .command('list')
-    .description('List the stores that have a name.')
-    .action((_, command: Command) => list(command.optsWithGlobals<GlobalFlags>(), io))
-  stores
-    .command('use')
-    .description('Choose the store of all commands that name none; "local" for the one at the beginning.')
-    .argument('<store>', 'a saved name, or an address')
-    .action((store: string, _, command: Command) => use(store, command.optsWithGlobals<GlobalFlags>(), io))
-  stores
-    .command('remove')
-    .description('Forget a store and its saved token. Its plants stay where they are.')
-    .argument('<name>', 'its name')
-    .action((name: string, _, command: Command) => remove(name, command.optsWithGlobals<GlobalFlags>(), io))
-}
-
-const examples = `
-Examples:
-  plants stores add garden ./garden.db
-  plants stores add team https://plants.example.com/v1 --timeout 2m --token-command 'pass show plants'
-  plants stores list
-`
-
-async function add(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function add(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   checkName(name)
   const address = await parseAddress(text, 'The address', placesOf(io))
@@ -95,7 +58,7 @@ function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
   return { address: address.kind === 'file' && address.isDefault ? 'local' : address.name, ...Object.fromEntries(values) }
 }
 
-async function list(flags: GlobalFlags, io: Io): Promise<void> {
+export async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   const used = shownValue(settings.origins.find(({ name }) => name === 'store')?.value)
   const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -133,7 +96,7 @@ async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<stri
   return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], cells, await styleFor(settings.colors(io.stdout)))
 }
 
-async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   const chosen = await resolveSettings(flags, io, { other: store })
   await changeSettings(io, settings, ({ store: _, ...saved }) => {
@@ -153,7 +116,7 @@ function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
   return saved === undefined ? { name, address: store.name } : fieldsOf(name, saved)
 }
 
-async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   if (name === 'local')
     throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })

@@ -1,4 +1,3 @@
-import type { Command } from 'commander'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseId, parseLife } from '../flags.js'
 import type { Io } from '../io.js'
@@ -15,33 +14,7 @@ interface CreateFlags extends GlobalFlags {
   expires?: string
 }
 
-export function defineTokens(program: Command, io: Io): void {
-  const tokens = program
-    .command('tokens')
-    .summary('manage who may use plants serve')
-    .description('Manage the bearer tokens that plants serve accepts. The store keeps only their SHA-256.')
-    .addHelpText(
-      'after',
-      '\nExamples:\n  plants tokens create --note laptop --expires 90d\n  plants tokens list\n  plants tokens revoke 1\n',
-    )
-  tokens
-    .command('create')
-    .description('Make a token and print it. It is not shown again.')
-    .option('--note <text>', 'what it is for')
-    .option('--expires <duration>', 'how long it is valid: 90d, 12h; without, until it is revoked')
-    .action((_, command: Command) => create(command.optsWithGlobals<CreateFlags>(), io))
-  tokens
-    .command('list')
-    .description('List the tokens: what they are for and until when, but not the tokens themselves.')
-    .action((_, command: Command) => list(command.optsWithGlobals<GlobalFlags>(), io))
-  tokens
-    .command('revoke')
-    .description('Make a token invalid, at once; a running plants serve follows within a second.')
-    .argument('<id>', 'the number that plants tokens list shows')
-    .action((id: string, _, command: Command) => revoke(id, command.optsWithGlobals<GlobalFlags>(), io))
-}
-
-async function create(flags: CreateFlags, io: Io): Promise<void> {
+export async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const createdAt = new Date(io.time())
   const expiresAt = flags.expires === undefined ? undefined : new Date(io.time() + parseLife('--expires', flags.expires))
@@ -59,7 +32,7 @@ async function create(flags: CreateFlags, io: Io): Promise<void> {
   }
 }
 
-async function list(flags: GlobalFlags, io: Io): Promise<void> {
+export async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   await withTokens(settings, async (tokens) => {
     const all = (await tokens?.list()) ?? []
@@ -77,7 +50,7 @@ async function list(flags: GlobalFlags, io: Io): Promise<void> {
   })
 }
 
-async function revoke(text: string, flags: GlobalFlags, io: Io): Promise<void> {
+export async function revoke(text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const id = parseId('id', text)
   await withTokens(settings, async (tokens) => {

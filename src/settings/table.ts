@@ -1,15 +1,16 @@
 import { PlantsError } from '../errors.js'
-import { parseDuration, parseOutput, parseSwitch, parseText } from '../flags.js'
+import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../flags.js'
 
 /** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
 export const settingsTable = {
   store: {
     ...{ flag: '--store <address>', variable: 'PLANTS_STORE', scopes: ['user'], parse: parseText, preset: 'local' },
     meaning: 'which store: a saved name, a path, sqlite:PATH, http(s)://… or unix:PATH',
+    values: 'store',
   },
   output: {
     ...{ flag: '--output <format>', variable: 'PLANTS_OUTPUT', scopes: ['user'], parse: parseOutput },
-    ...{ preset: { words: 'text on a terminal, else json' }, meaning: 'how answers look: text or json' },
+    ...{ preset: { words: 'text on a terminal, else json' }, meaning: 'how answers look: text or json', values: ['text', 'json'] },
   },
   timeout: {
     ...{ flag: '--timeout <duration>', variable: 'PLANTS_TIMEOUT', scopes: ['user', 'store'], parse: parseDuration },
@@ -17,7 +18,7 @@ export const settingsTable = {
   },
   'ca-cert': {
     ...{ flag: '--ca-cert <path>', variable: 'PLANTS_CA_CERT', scopes: ['user', 'store'], parse: parseText, isForServices: true },
-    ...{ preset: { words: 'those of the system' }, meaning: 'a file of PEM certificates to trust' },
+    ...{ preset: { words: 'those of the system' }, meaning: 'a file of PEM certificates to trust', values: 'file' },
   },
   'allow-http': {
     ...{ flag: '--allow-http', variable: 'PLANTS_ALLOW_HTTP', scopes: ['store'], parse: parseSwitch, isForServices: true, isSwitch: true },
@@ -46,6 +47,8 @@ export interface Setting<Value> {
   /** the value by default, or in words what holds without one */
   preset: string | { words: string }
   meaning: string
+  /** for shells, which complete it */
+  values?: Values
   /** it is saved as true or false, not as a text */
   isSwitch?: boolean
   /** it says nothing about a store in a file */

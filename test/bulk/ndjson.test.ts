@@ -4,7 +4,8 @@ import { Intake } from '../../src/bulk/formats/intake.js'
 import { Ndjson } from '../../src/bulk/formats/ndjson.js'
 import { Portion } from '../../src/bulk/formats/portion.js'
 import { parseJson } from '../../src/json.js'
-import { checkNewPlant, type NewPlant } from '../../src/plant.js'
+import { checkNewPlant } from '../../src/new-plant-schema.js'
+import type { NewPlant } from '../../src/plant.js'
 import { rounds } from '../helpers/rounds.js'
 
 /** A line as programs write it, and near it: what the scanner takes by itself, and what it must leave to the parser. */

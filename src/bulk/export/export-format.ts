@@ -1,4 +1,5 @@
 import type { Block, RecordKind } from '../../stores/store.js'
+import { type FormatName, formatNames } from '../formats/format-names.js'
 
 /** How plants stand in a text. */
 export interface ExportFormat {
@@ -7,10 +8,6 @@ export interface ExportFormat {
   between: string
   foot: string
 }
-
-export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
-
-type FormatName = (typeof formatNames)[number]
 
 export const exportFormats: Record<FormatName, ExportFormat> = {
   ndjson: { record: 'json', head: '', between: '\n', foot: '' },

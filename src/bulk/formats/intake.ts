@@ -1,5 +1,5 @@
 import { PlantsError } from '../../errors.js'
-import { checkNewPlant } from '../../plant.js'
+import { checkNewPlant } from '../../new-plant-schema.js'
 import type { Place, Portion } from './portion.js'
 
 /** How the fields of a record become those of a NewPlant. */

@@ -1,6 +1,6 @@
 import type { Command, CommanderError } from 'commander'
-import { PlantsError } from './errors.js'
-import { shorten } from './plant.js'
+import { PlantsError } from '../errors.js'
+import { shorten } from '../plant.js'
 
 /**
  * Refuses `--name --tag x`, which commander would take for a plant named "--tag".

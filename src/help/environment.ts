@@ -1,6 +1,6 @@
-import { textTable } from './output/table.js'
-import { styleFor } from './output.js'
-import { flagOf, presetOf, type SettingName, settingNames, settingOf } from './settings/table.js'
+import { textTable } from '../output/table.js'
+import { styleFor } from '../output.js'
+import { flagOf, presetOf, type SettingName, settingNames, settingOf } from '../settings/table.js'
 
 /** Where values come from, in words; the README has the same. */
 const precedence = 'The first that is there counts: flag, variable, what is saved with the store, what is saved for all stores, default.'

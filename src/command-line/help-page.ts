@@ -1,0 +1,72 @@
+import type { Io } from '../io.js'
+import type { CommandSpec, Flag, Term } from './spec.js'
+
+export const helpFlag: Flag = { term: '-h, --help', meaning: 'show this help' }
+export const helpCommand: Term = { term: 'help [command]', meaning: 'show the help of a command' }
+
+/**
+ * The help of a command. It is laid out here because it is shown a hundred times a day, and the library that reads the command
+ * line takes longer to load than this takes altogether.
+ *
+ * @param path the commands that lead to it, from the program on
+ * @param width columns of the place where it is shown
+ */
+export function helpPage(path: CommandSpec[], width: number): string {
+  const [program, ...below] = path
+  const command = path.at(-1)
+  if (!program || !command) return ''
+  const own = (command.flags ?? []).map(withPreset)
+  const sections: [title: string, rows: Term[]][] = [
+    ['Arguments', (command.arguments ?? []).map((argument) => ({ ...argument, term: argument.term.replace(/[<>[\].]/g, '') }))],
+    ['Options', [...own, helpFlag]],
+    ['Global Options', below.length > 0 ? (program.flags ?? []) : []],
+    ['Commands', command.commands ? [...command.commands.map(rowOf), helpCommand] : []],
+  ]
+  const column = Math.max(...sections.flatMap(([, rows]) => rows.map(({ term }) => term.length))) + 4
+  const rest = command.commands ? ['[command]'] : (command.arguments ?? []).map(({ term }) => term)
+  return [
+    `Usage: ${[...path.map(({ name }) => name), '[options]', ...rest].join(' ')}\n\n`,
+    `${wrap(command.description, width).join('\n')}\n\n`,
+    ...sections.filter(([, rows]) => rows.length > 0).map(([title, rows]) => `${title}:\n${table(rows, column, width)}\n`),
+    command.examples ? examplesOf(command.examples) : '',
+  ].join('')
+}
+
+/** The columns that a page may have where stdout goes to. */
+export function widthFor({ stdout }: Io): number {
+  return stdout.isTerminal ? stdout.columns : 100
+}
+
+function withPreset({ preset, ...flag }: Flag): Term {
+  return preset === undefined ? flag : { ...flag, meaning: `${flag.meaning} (default: "${preset}")` }
+}
+
+function rowOf({ name, flags, arguments: taken = [], summary, description }: CommandSpec): Term {
+  const words = [name, ...(flags ? ['[options]'] : []), ...taken.map(({ term }) => term)]
+  return { term: words.join(' '), meaning: summary ?? description }
+}
+
+function examplesOf(lines: string[]): string {
+  return `${lines.length > 1 ? 'Examples' : 'Example'}:\n${lines.map((line) => `  ${line}\n`).join('')}`
+}
+
+function table(rows: Term[], column: number, width: number): string {
+  const lines = rows.map(({ term, meaning }) => `  ${term}`.padEnd(column) + wrap(meaning, width - column).join(`\n${' '.repeat(column)}`))
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+/** Breaks a text into lines of so many columns; where there is too little room it stays one line, for the terminal to break. */
+function wrap(text: string, width: number): string[] {
+  if (width < narrowest) return [text]
+  const lines: string[] = []
+  let line = ''
+  for (const word of text.split(' ')) {
+    if (line !== '' && line.length + 1 + word.length > width) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line]
+}
+
+const narrowest = 20

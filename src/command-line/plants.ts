@@ -1,0 +1,61 @@
+import type { CommandSpec, Flag } from './spec.js'
+
+const id = { term: '<id>', meaning: 'identification number' }
+
+/** The flags that choose some of the plants. */
+export const queryFlags: Flag[] = [
+  { term: '--limit <count>', meaning: 'at most so many' },
+  { term: '--after <int64>', meaning: 'only ids greater than this one' },
+  { term: '--tag <text>', meaning: 'only plants with this tag' },
+]
+
+export const create: CommandSpec = {
+  name: 'create',
+  summary: 'create a plant',
+  description: 'Create a plant, from flags, from JSON in a file or on stdin, or from answers to questions.',
+  flags: [
+    { term: '--id <int64>', meaning: 'identification number' },
+    { term: '--name <text>', meaning: 'name of the plant' },
+    { term: '--tag <text>', meaning: 'type of the plant' },
+    {
+      term: '--file <path>',
+      meaning: 'read the plant as JSON from a file, or from stdin with "-"; flags override its fields',
+      values: 'file',
+    },
+    { term: '--idempotency-key <key>', meaning: 'make it safe to repeat: the same key and plant get the same answer' },
+  ],
+  examples: [
+    'plants create --id 1 --name Fern --tag shade',
+    'plants create --file fern.json',
+    `echo '{"id":2,"name":"Moss"}' | plants create`,
+  ],
+  run: async ({ flags }, io) => (await import('../commands/create.js')).create(flags(), io),
+}
+
+export const get: CommandSpec = {
+  name: 'get',
+  summary: 'show a plant',
+  description: 'Show the plant that has this id.',
+  arguments: [id],
+  examples: ['plants get 1'],
+  run: async ({ args: [text = ''], flags }, io) => (await import('../commands/get.js')).get(text, flags(), io),
+}
+
+export const list: CommandSpec = {
+  name: 'list',
+  summary: 'list the plants',
+  description: 'List the plants in the order of their ids: a table on a terminal, else one JSON object a line.',
+  flags: queryFlags,
+  examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000'],
+  run: async ({ flags }, io) => (await import('../commands/list.js')).list(flags(), io),
+}
+
+export const deletePlant: CommandSpec = {
+  name: 'delete',
+  summary: 'delete a plant',
+  description: 'Delete the plant that has this id, and print it, so that it can be created again.',
+  arguments: [id],
+  flags: [{ term: '--yes', meaning: 'do not ask' }],
+  examples: ['plants delete 1', 'plants delete 1 --yes > deleted.json'],
+  run: async ({ args: [text = ''], flags }, io) => (await import('../commands/delete.js')).deletePlant(text, flags(), io),
+}

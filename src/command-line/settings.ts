@@ -1,0 +1,123 @@
+import type { CommandSpec } from './spec.js'
+
+const setting = { term: '<setting>', meaning: 'its name', values: 'setting' } as const
+
+export const stores: CommandSpec = {
+  name: 'stores',
+  summary: 'give stores a name, and choose one',
+  description: 'Save stores under a name, with what belongs to them. A name works wherever an address does.',
+  examples: [
+    'plants stores add garden ./garden.db',
+    "plants stores add team https://plants.example.com/v1 --timeout 2m --token-command 'pass show plants'",
+    'plants stores list',
+  ],
+  commands: [
+    {
+      name: 'add',
+      description: 'Save a store under a name. --timeout, --ca-cert and --allow-http are saved with it.',
+      arguments: [
+        { term: '<name>', meaning: 'letters, digits, "-" and "_"' },
+        { term: '<address>', meaning: 'a path, http(s)://… or unix:PATH', values: 'file' },
+      ],
+      flags: [{ term: '--token-command <command>', meaning: 'take its token from what this command prints; no shell reads it' }],
+      run: async ({ args: [name = '', address = ''], flags }, io) =>
+        (await import('../commands/stores.js')).add(name, address, flags(), io),
+    },
+    {
+      name: 'list',
+      description: 'List the stores that have a name.',
+      run: async ({ flags }, io) => (await import('../commands/stores.js')).list(flags(), io),
+    },
+    {
+      name: 'use',
+      description: 'Choose the store of all commands that name none; "local" for the one at the beginning.',
+      arguments: [{ term: '<store>', meaning: 'a saved name, or an address', values: 'store' }],
+      run: async ({ args: [store = ''], flags }, io) => (await import('../commands/stores.js')).use(store, flags(), io),
+    },
+    {
+      name: 'remove',
+      description: 'Forget a store and its saved token. Its plants stay where they are.',
+      arguments: [{ term: '<name>', meaning: 'its name', values: 'saved-store' }],
+      run: async ({ args: [name = ''], flags }, io) => (await import('../commands/stores.js')).remove(name, flags(), io),
+    },
+  ],
+}
+
+export const auth: CommandSpec = {
+  name: 'auth',
+  summary: 'save the token for a remote store',
+  description: 'Manage the token for a remote store. It is kept in your settings file, and sent to this address alone.',
+  examples: [
+    'plants auth login --store https://plants.example.com',
+    'plants auth login --store https://plants.example.com --with-token < token.txt',
+    'plants auth status --store https://plants.example.com',
+  ],
+  commands: [
+    {
+      name: 'login',
+      description: 'Save the token for the store: asks for it, or reads it from stdin.',
+      flags: [{ term: '--with-token', meaning: 'read the token from stdin' }],
+      run: async ({ flags }, io) => (await import('../commands/auth.js')).login(flags(), io),
+    },
+    {
+      name: 'logout',
+      description: 'Remove the token for the store.',
+      run: async ({ flags }, io) => (await import('../commands/auth.js')).logout(flags(), io),
+    },
+    {
+      name: 'status',
+      description: 'Show where the token of each store comes from, but not the token. Exit code 3 when there is none.',
+      run: async ({ flags }, io) => (await import('../commands/auth.js')).status(flags(), io),
+    },
+    {
+      name: 'token',
+      description: 'Print the token for the store, for other programs.',
+      run: async ({ flags }, io) => (await import('../commands/auth.js')).printToken(flags(), io),
+    },
+  ],
+}
+
+export const config: CommandSpec = {
+  name: 'config',
+  summary: 'read and change the settings',
+  description: 'Read and change the settings. Those of a store are called stores.NAME.SETTING.',
+  examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
+  commands: [
+    {
+      name: 'get',
+      description: 'Print what a setting is, from wherever it has its value.',
+      arguments: [setting],
+      run: async ({ args: [name = ''], flags }, io) => (await import('../commands/config.js')).get(name, flags(), io),
+    },
+    {
+      name: 'set',
+      description: 'Save a setting.',
+      arguments: [setting, { term: '<value>', meaning: 'what it is to be', values: 'setting-value' }],
+      run: async ({ args: [name = '', value = ''], flags }, io) => (await import('../commands/config.js')).set(name, value, flags(), io),
+    },
+    {
+      name: 'unset',
+      description: 'Forget a saved setting, so that its default holds.',
+      arguments: [setting],
+      run: async ({ args: [name = ''], flags }, io) => (await import('../commands/config.js')).unset(name, flags(), io),
+    },
+    {
+      name: 'list',
+      description: 'List the settings: what they are, where that came from, and what they mean.',
+      run: async ({ flags }, io) => (await import('../commands/config.js')).list(flags(), io),
+    },
+    {
+      name: 'path',
+      description: 'Print where the settings file is, or would be.',
+      run: async ({ flags }, io) => (await import('../commands/config.js')).path(flags(), io),
+    },
+  ],
+}
+
+export const doctor: CommandSpec = {
+  name: 'doctor',
+  summary: 'look for what is wrong',
+  description: 'Look at the runtime, SQLite, the settings, each store, proxies and the terminal. Exit code 1 when something failed.',
+  examples: ['plants doctor', 'plants doctor --output json'],
+  run: async ({ flags }, io) => (await import('../commands/doctor.js')).doctor(flags(), io),
+}

@@ -1,0 +1,39 @@
+import type { GlobalFlags, Values } from '../flags.js'
+import type { Io } from '../io.js'
+
+/** A command as data: the command line, the help and the completion of shells go by it, and none of them needs what it does. */
+export interface CommandSpec {
+  name: string
+  /** for the list of commands, where the description would be too long */
+  summary?: string
+  description: string
+  arguments?: Term[]
+  flags?: Flag[]
+  /** a group has some, and does nothing itself */
+  commands?: CommandSpec[]
+  /** lines for a shell */
+  examples?: string[]
+  /** Does it. What that takes is loaded here, and nowhere before. */
+  run?(given: Given, io: Io): Promise<void>
+}
+
+/** An argument or a flag. */
+export interface Term {
+  /** as the help shows it: `<id>`, `[files...]`, `-v, --verbose`, `--file <path>` */
+  term: string
+  meaning: string
+  /** what its value can be */
+  values?: Values
+}
+
+export interface Flag extends Term {
+  /** the value by default, which the help shows */
+  preset?: string
+}
+
+/** What stands behind a command. */
+export interface Given {
+  args: string[]
+  /** its flags and the global ones, by their names in camel case */
+  flags<T extends GlobalFlags>(): T
+}

@@ -1,0 +1,3 @@
+/** How much the log of a service says; each says less than the one before. */
+export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
