@@ -1,8 +1,8 @@
 // What every run loads, and what a `create` loads besides: one file each, because each file more costs a start 0.4 ms.
 // What only some runs need stays apart.
-const start = [
-  /\/src\/(errors|flags|io|json|output|plant|run|start)\.ts$/,
-  /\/src\/io\//,
+const main = [
+  /\/src\/(errors|flags|io|json|output|plant|run)\.ts$/,
+  /\/src\/io\/(?!compile-cache)/,
   /\/src\/command-line\/(?!program|usage)/,
   /\/src\/help\/topics\.ts$/,
   /\/src\/output\/(redact|visible)\.ts$/,
@@ -46,7 +46,7 @@ export default {
     minify: true,
     codeSplitting: {
       groups: [
-        { name: 'main', test: (id) => start.some((pattern) => pattern.test(id)), priority: 3 },
+        { name: 'main', test: (id) => main.some((pattern) => pattern.test(id)), priority: 3 },
         { name: 'create', test: (id) => create.some((pattern) => pattern.test(id)), priority: 2 },
         { name: 'sqlite', test: sqlite, priority: 1 },
         { name: 'remote', test: remote },

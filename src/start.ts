@@ -1,8 +1,10 @@
-import { processIo } from './io.js'
-import { run } from './run.js'
+import { useCompileCache } from './io/compile-cache.js'
 
 /** Runs this process's command line and leaves its exit code. */
 export async function start(): Promise<void> {
-  const { argv, io, end } = processIo()
+  const phases = new Map([['runtime', process.uptime() * 1000]])
+  useCompileCache()
+  const [{ processIo }, { run }] = await Promise.all([import('./io.js'), import('./run.js')])
+  const { argv, io, end } = processIo(phases)
   end(await run(argv, io))
 }

@@ -89,7 +89,12 @@ function addCommand(parent: Command, spec: CommandSpec, io: Io): void {
   for (const { term } of spec.arguments ?? []) command.argument(term)
   for (const flag of spec.flags ?? []) addFlag(command, flag)
   for (const child of spec.commands ?? []) addCommand(command, child, io)
-  if (spec.run) command.action(() => spec.run?.({ args: command.args, flags: () => command.optsWithGlobals() }, io))
+  const { run } = spec
+  if (!run) return
+  command.action(async () => {
+    io.phases.set('command line', io.now())
+    await run({ args: command.args, flags: () => command.optsWithGlobals() }, io)
+  })
 }
 
 function addFlag(command: Command, { term, preset }: Flag): void {

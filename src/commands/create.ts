@@ -21,13 +21,17 @@ interface CreateFlags extends GlobalFlags {
 
 export async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
+  io.phases.set('settings', io.now())
   const idempotencyKey = parseKey(flags.idempotencyKey)
   const plant = await readPlant(flags, settings, io)
+  io.phases.set('plant', io.now())
   const store = await openStore(settings.store, settings.opening)
+  io.phases.set('store', io.now())
   try {
     const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
       throw isIdTaken(error) ? withLook(idTaken(plant.id), plant.id, settings) : error
     })
+    io.phases.set('creation', io.now())
     if (answer.name !== plant.name || answer.tag !== plant.tag) await warn(io, differs(answer, plant), settings)
     const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
     await writeAnswer(

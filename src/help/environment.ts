@@ -14,6 +14,7 @@ const otherVariables: [name: string, meaning: string][] = [
   ['PLANTS_STATE_DIR', 'the folder of the journals of imports'],
   ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the way to a remote store; also in lower case'],
   ['NODE_EXTRA_CA_CERTS', 'PEM certificates that are trusted besides the usual ones'],
+  ['NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE', 'another folder for what Node keeps of the compiled program; 1 for none'],
   ['NO_COLOR, FORCE_COLOR', 'no colours; colours also where there is no terminal (0 for none), which wins'],
 ]
 

@@ -62,6 +62,7 @@ export function ioOf(
     now: () => performance.now(),
     time: Date.now,
     random: Math.random,
+    phases: new Map(),
   }
 }
 

@@ -1,0 +1,62 @@
+import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { plants } from './helpers/process.js'
+import { temporaryFolder } from './helpers/temporary.js'
+
+const [major = 0] = process.versions.node.split('.').map(Number)
+const hasCache = major >= 22 && !process.env['PLANTS_BIN']
+
+describe.skipIf(!hasCache)('what Node has compiled', () => {
+  test('is kept for the next start, for the user alone', async () => {
+    const folder = temporaryFolder()
+    await plants(['--version'], folder)
+    const cache = join(folder, '.cache/plants')
+    expect(statSync(cache).mode & 0o777).toBe(0o700)
+    expect(readdirSync(cache, { recursive: true }).length).toBeGreaterThan(1)
+  })
+
+  test('is kept where XDG_CACHE_HOME says', async () => {
+    const folder = temporaryFolder()
+    await plants(['--version'], folder, { env: { XDG_CACHE_HOME: join(folder, 'cache') } })
+    expect(readdirSync(folder)).toEqual(['cache'])
+  })
+
+  test.each([
+    ['relative', { XDG_CACHE_HOME: 'cache' }],
+    ['not to be', { NODE_DISABLE_COMPILE_CACHE: '1' }],
+    ['nowhere', { HOME: '' }],
+  ])('is not kept where its place is %s', async (_, env) => {
+    const folder = temporaryFolder()
+    const { code } = await plants(['--version'], folder, { env, cwd: folder })
+    expect({ code, left: readdirSync(folder) }).toEqual({ code: 0, left: [] })
+  })
+
+  test('is not kept in a folder that others can write to', async () => {
+    const folder = temporaryFolder()
+    const cache = join(folder, '.cache/plants')
+    mkdirSync(cache, { recursive: true })
+    chmodSync(cache, 0o777)
+    const { code, err } = await plants(['--version'], folder)
+    expect({ code, err, left: readdirSync(cache) }).toEqual({ code: 0, err: '', left: [] })
+  })
+})
+
+test('a start is told in phases', async () => {
+  const { code, out, err } = await plants(['--profile-start', 'create', '--id', '1', '--name', 'Fern'], temporaryFolder())
+  expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
+  const phases = err.split('\n').map((line) => line.replace(/ {2,}.*/, ''))
+  expect(phases).toEqual(['PHASE', 'runtime', 'program', 'command line', 'settings', 'plant', 'store', 'creation', 'end', ''])
+})
+
+test('the version, for programs, names what it runs on', async () => {
+  const { code, out } = await plants(['--version', '--output', 'json'], temporaryFolder())
+  const { version, ...rest } = JSON.parse(out) as Record<string, string>
+  expect({ code, version }).toEqual({ code: 0, version: expect.stringMatching(/^\d+\.\d+\.\d+$/) })
+  expect(rest).toEqual({
+    runtime: expect.stringMatching(/^(node|bun) \d+\.\d+\.\d+$/),
+    sqlite: expect.stringMatching(/^3\.\d+\.\d+$/),
+    driver: expect.stringMatching(/^(node:sqlite|@photostructure\/sqlite)$/),
+    platform: `${process.platform}-${process.arch}`,
+  })
+})
