@@ -19,7 +19,7 @@ const create = [
   /\/node_modules\/commander\//,
 ]
 const sqlite = /\/src\/stores\/(sqlite|sqlite\/(driver|failure|file|lock|schema|tokens|ways|writer))\.ts$/
-const remote = /\/src\/stores\/(remote|remote\/(answer|exchange|failure|keys|parser|sockets))\.ts$/
+const remote = /\/src\/stores\/(remote|remote\/(answer|exchange|failure|keys|parser|request|sockets))\.ts$/
 
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own
 // (2 ms), and conf asks for a place for settings that it is given anyway (and fails where a user has no home).

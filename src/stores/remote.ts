@@ -1,13 +1,12 @@
-import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { PlantsError, shellWord } from '../errors.js'
-import { toWireJson } from '../json.js'
 import type { NewPlant, Plant } from '../plant.js'
 import { judge, type Verdict } from './remote/answer.js'
 import type { Bulk } from './remote/bulk.js'
-import { Connection, NoAnswer, requestToCreate } from './remote/exchange.js'
+import { Connection, NoAnswer } from './remote/exchange.js'
 import { unanswered, unreached } from './remote/failure.js'
 import { findKeys, honoursKeys, type Remote } from './remote/keys.js'
+import { newKey, requestToCreate } from './remote/request.js'
 import type { Access, Batch, BulkStore, CreateManyOptions, CreateOptions, OpenOptions, RemoteAddress } from './store.js'
 import { isTimeout, secondsOf, wait, within } from './wait.js'
 
@@ -43,7 +42,7 @@ export class RemoteStore implements BulkStore {
     const { clock, timeout } = this.#options
     const task: Task = {
       plant,
-      key: options.idempotencyKey ?? randomUUID(),
+      key: options.idempotencyKey ?? newKey(),
       end: clock.now() + timeout,
       signals: options.signal ? [clock.signal, options.signal] : [clock.signal],
       open: undefined,
@@ -102,7 +101,7 @@ export class RemoteStore implements BulkStore {
     const { clock } = this.#options
     try {
       const left = task.end - clock.now()
-      const request = requestToCreate(this.#access, toWireJson(task.plant), task.key)
+      const request = requestToCreate(this.#access, task.plant, task.key)
       const answer = await within(left, task.signals, (signal) => this.#connection.send(request, signal))
       return judge(answer, this.#address.name, this.#access.tokenHint)
     } catch (error) {

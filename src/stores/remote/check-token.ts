@@ -2,8 +2,9 @@ import { PlantsError } from '../../errors.js'
 import type { Access, OpenOptions, RemoteAddress, TokenVerdict } from '../store.js'
 import { within } from '../wait.js'
 import { judge } from './answer.js'
-import { Connection, NoAnswer, requestToCreate } from './exchange.js'
+import { Connection, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'
+import { requestToCreate } from './request.js'
 
 /**
  * Asks a service whether it accepts a token, and makes no plant: it is sent an empty object, which the specification has it refuse
@@ -14,7 +15,7 @@ import { unanswered, unreached } from './failure.js'
 export async function checkToken(address: RemoteAddress, access: Access, { timeout, clock }: OpenOptions): Promise<TokenVerdict> {
   const connection = await Connection.open(address, access)
   try {
-    const answer = await within(timeout, [clock.signal], (signal) => connection.send(requestToCreate(access, '{}'), signal))
+    const answer = await within(timeout, [clock.signal], (signal) => connection.send(requestToCreate(access, {}), signal))
     const verdict = judge(answer, address.name, access.tokenHint)
     if ('plant' in verdict) return unknown(new PlantsError('unusable', `${address.name} answered 200 to an empty object`, { status: 200 }))
     const { error } = verdict

@@ -3,6 +3,7 @@ import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import { type Access, defaultConcurrency, type Observer, type RemoteAddress } from '../store.js'
 import { compileParserOnce } from './parser.js'
+import { baseOf, type Request } from './request.js'
 import { Sockets } from './sockets.js'
 
 /** What a service answered, as it came. */
@@ -25,23 +26,6 @@ export class NoAnswer extends Error {
   }
 }
 
-export interface Request {
-  method: 'GET' | 'POST'
-  path: string
-  headers: Record<string, string>
-  body?: string
-}
-
-/** The request of a create: the specification's one operation. */
-export function requestToCreate({ token, userAgent }: Access, body: string, idempotencyKey?: string): Request {
-  const headers = {
-    ...{ accept: 'application/json', authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-    ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
-    'user-agent': userAgent,
-  }
-  return { method: 'POST', path: '/plants', headers, body }
-}
-
 /** Connections to one service. */
 export class Connection {
   readonly #address: RemoteAddress
@@ -55,7 +39,7 @@ export class Connection {
     this.#dispatcher = dispatcher
     this.#sockets = sockets
     this.#observer = observer
-    this.#base = { origin: address.url.origin, path: address.url.pathname.replace(/\/$/, '') }
+    this.#base = baseOf(address)
   }
 
   /** @param limit connections that there are at most */

@@ -1,5 +1,5 @@
 import type { PlantsError } from '../../errors.js'
-import { toJson, toWireJson } from '../../json.js'
+import { toJson } from '../../json.js'
 import { plantOf } from '../../plant.js'
 import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import { timeIsOver } from '../wait.js'
@@ -7,8 +7,9 @@ import type { Bulk } from './bulk.js'
 import { Change } from './change.js'
 import { type Consequence, consequenceOf, type Setback, type Settled } from './consequence.js'
 import { type Errand, Errands } from './errands.js'
-import { type Answer, type NoAnswer, requestToCreate } from './exchange.js'
+import type { Answer, NoAnswer } from './exchange.js'
 import { Renewal } from './renewal.js'
+import { requestToCreate } from './request.js'
 import { Trouble } from './trouble.js'
 
 /** A batch on its way into a service. */
@@ -95,7 +96,7 @@ export class Sending {
 
   #send(errand: Errand): void {
     const { access, connection, pace, options } = this.#bulk
-    const request = requestToCreate(access, toWireJson(errand.plant), this.#options.keyOf(errand.row))
+    const request = requestToCreate(access, errand.plant, this.#options.keyOf(errand.row))
     errand.lastSent = options.clock.now()
     errand.tries += 1
     errand.number = this.#bulk.sent
