@@ -1,5 +1,5 @@
 import { version } from '../package.json'
-import { type Credential, findToken, noToken } from './access/credentials.js'
+import { type Credential, findToken, foreseeToken, noToken } from './access/credentials.js'
 import { isLoopback } from './access/loopback.js'
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
@@ -16,8 +16,36 @@ import type { Access, RemoteAddress } from './stores/store.js'
 export async function accessTo(address: RemoteAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
   const found = given ?? (await findToken(address, settings, io))
   if (!found) throw noToken(address, settings.storeFlag)
+  return accessWith(found, { address, place: given ? 'this login' : placeOf(found, settings) }, settings, io)
+}
+
+/**
+ * What it would take to reach a remote store, with `***` for the token: no command is started for it, and it may be none.
+ *
+ * @throws {PlantsError} `malformed` as `accessTo` does
+ */
+export async function foreseeAccess(address: RemoteAddress, settings: Settings, io: Io): Promise<Foreseen> {
+  const source = foreseeToken(address, settings, io)
+  const place = source ? placeOf({ source }, settings) : 'nowhere yet'
+  const access = await accessWith({ token: '***', source: source ?? 'variable' }, { address, place }, settings, io)
+  return { access, source: source ?? 'none' }
+}
+
+export interface Foreseen {
+  access: Access
+  /** where the token would come from */
+  source: Credential['source'] | 'none'
+}
+
+interface Way {
+  address: RemoteAddress
+  /** where the token came from, in words */
+  place: string
+}
+
+async function accessWith(found: Credential, { address, place }: Way, settings: Settings, io: Io): Promise<Access> {
   const trace = settings.isVerbose ? await import('./output/trace.js') : undefined
-  trace?.traceToken(given ? 'this login' : placeOf(found, settings), settings, io)
+  trace?.traceToken(place, settings, io)
   refuseOpen(address, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
   const proxy = isProxySet ? (await import('./access/proxy.js')).proxyFor(address, io) : undefined

@@ -28,16 +28,30 @@ export async function findToken(store: RemoteAddress, settings: Settings, io: Io
   return found
 }
 
-async function search({ name }: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
+/** Where `findToken` would find the token. No command is started for that. Throws `malformed` for a token that is none. */
+export function foreseeToken(store: RemoteAddress, settings: Settings, io: Io): Credential['source'] | undefined {
+  const known = searchHere(store, settings, io)
+  if (known?.token !== undefined) io.secrets.add(known.token)
+  return known?.source
+}
+
+async function search(store: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
+  const known = searchHere(store, settings, io)
+  if (known?.source !== 'command') return known
+  const { runTokenCommand } = await import('./token-command.js')
+  return { ...(await runTokenCommand(known.command, settings, io)), source: 'command' }
+}
+
+/** The token, or the command that has to be asked for it. */
+function searchHere({ name }: RemoteAddress, settings: Settings, io: Io): Known | undefined {
   const given = settings.isOfRun ? tokenVariable(io) : undefined
   if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
-  if (settings.tokenCommand !== undefined) {
-    const { runTokenCommand } = await import('./token-command.js')
-    return { ...(await runTokenCommand(settings.tokenCommand, settings, io)), source: 'command' }
-  }
+  if (settings.tokenCommand !== undefined) return { command: settings.tokenCommand, source: 'command' }
   const saved = savedToken(settings.file.saved, name)
   return saved && { token: checkToken(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
 }
+
+type Known = (Credential & { source: 'variable' | 'file' }) | { source: 'command'; command: string; token?: undefined }
 
 /** What PLANTS_TOKEN holds; a blank one counts as none. */
 export function tokenVariable({ env }: Io): string | undefined {

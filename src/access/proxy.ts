@@ -21,6 +21,19 @@ function isThisMachine(hostname: string): boolean {
   return isLoopback(hostname) || /(^|\.)localhost\.?$/i.test(hostname)
 }
 
+/**
+ * What has to be said to curl so that it goes the same way: it reads these variables too, but ALL_PROXY besides, HTTP_PROXY in small
+ * letters only, and it asks a proxy also about this machine.
+ *
+ * @returns whether it is to ask no proxy, or the one in HTTP_PROXY, or does what is right by itself
+ */
+export function proxyForCurl(address: RemoteAddress, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
+  if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
+  if (proxyFor(address, io) === undefined) return 'none'
+  const { http_proxy: known } = io.env
+  return address.url.protocol === 'http:' && !known ? 'HTTP_PROXY' : 'its own'
+}
+
 /** The proxies that the environment names, without a password. Throws `malformed` for one that is no address. */
 export function proxyVariables(io: Io): string[] {
   const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => {

@@ -23,11 +23,14 @@ export const create: CommandSpec = {
       values: 'file',
     },
     { term: '--idempotency-key <key>', meaning: 'make it safe to repeat: the same key and plant get the same answer' },
+    { term: '--dry-run', meaning: 'show what would be sent where, and create nothing' },
+    { term: '--curl', meaning: 'print the curl command that would create it at a service, and create nothing' },
   ],
   examples: [
     'plants create --id 1 --name Fern --tag shade',
     'plants create --file fern.json',
     `echo '{"id":2,"name":"Moss"}' | plants create`,
+    'plants create --id 1 --name Fern --dry-run',
   ],
   run: async ({ flags }, io) => (await import('../commands/create.js')).create(flags(), io),
 }

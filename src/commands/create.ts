@@ -17,12 +17,19 @@ interface CreateFlags extends GlobalFlags {
   tag?: string
   file?: string
   idempotencyKey?: string
+  dryRun?: boolean
+  curl?: boolean
 }
 
 export async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   io.phases.set('settings', io.now())
   const idempotencyKey = parseKey(flags.idempotencyKey)
+  if (flags.dryRun || flags.curl) {
+    const { previewCreate } = await import('../preview.js')
+    const draft = { idempotencyKey, isCurl: flags.curl === true, readPlant: (seen: Settings) => readPlant(flags, seen, io) }
+    return previewCreate(draft, settings, io)
+  }
   const plant = await readPlant(flags, settings, io)
   io.phases.set('plant', io.now())
   const store = await openStore(settings.store, settings.opening)

@@ -1,13 +1,16 @@
 import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
+import type { NewPlant } from '../plant.js'
 import {
   type Access,
   type Address,
   type BulkStore,
   type CheckpointStore,
   type Copy,
+  type CreateOptions,
   type FileAddress,
   type FileReport,
+  type Foresight,
   longestSocketPath,
   type OpenOptions,
   type PlantStore,
@@ -17,6 +20,7 @@ import {
   type RestoreOptions,
   type ServedStore,
   type TokenVerdict,
+  type WireRequest,
 } from './store.js'
 
 interface Place {
@@ -97,6 +101,32 @@ export async function openStore(address: Address, options: OpenOptions): Promise
   if (address.kind === 'file') return openFile(address, options)
   const { RemoteStore } = await import('./remote.js')
   return RemoteStore.open(address, options)
+}
+
+/**
+ * The request that a create would send to a service, which is not asked.
+ *
+ * @param idempotencyKey one is made when none is given, as a create does
+ */
+export async function describeCreate(
+  address: RemoteAddress,
+  access: Access,
+  plant: NewPlant,
+  idempotencyKey: string | undefined,
+): Promise<WireRequest> {
+  const request = await import('./remote/request.js')
+  return request.describeCreate(address, access, plant, idempotencyKey)
+}
+
+/** What a create would do in a file, where nothing is written. Throws what it would throw, as far as that can be told. */
+export async function foreseeCreate(
+  address: FileAddress,
+  plant: NewPlant,
+  create: CreateOptions,
+  options: OpenOptions,
+): Promise<Foresight> {
+  const { foresee } = await import('./sqlite/foresee.js')
+  return foresee(address, plant, create, options)
 }
 
 /** Asks a remote store whether it accepts a token; no plant is made. Throws the reason of the clock's signal. */

@@ -160,6 +160,14 @@ export interface FileReport {
   network: string | undefined
 }
 
+/** What a create would do in a file. */
+export interface Foresight {
+  /** whether there is a store already; the create would make it */
+  exists: boolean
+  /** false when the idempotency key has made this very plant already */
+  creates: boolean
+}
+
 /** bytes of the path of a Unix socket; the system cuts a longer one off */
 export const longestSocketPath = 107
 
@@ -238,6 +246,14 @@ export interface Access {
   notify(text: string): Promise<void>
   /** is told what goes over the wire */
   observer: Observer | undefined
+}
+
+/** A request to a service, as it goes out. */
+export interface WireRequest {
+  method: string
+  url: string
+  headers: Record<string, string>
+  body: string
 }
 
 /** Looks on while a remote store is asked. The token is in what it sees. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { toWireJson } from '../../json.js'
 import type { NewPlant } from '../../plant.js'
-import type { Access, RemoteAddress } from '../store.js'
+import type { Access, RemoteAddress, WireRequest } from '../store.js'
 
 export interface Request {
   method: 'GET' | 'POST'
@@ -30,4 +30,11 @@ export const newKey: () => string = randomUUID
 /** Where the paths of requests begin. */
 export function baseOf({ url }: RemoteAddress): { origin: string; path: string } {
   return { origin: url.origin, path: url.pathname.replace(/\/$/, '') }
+}
+
+/** What a create would send. */
+export function describeCreate(address: RemoteAddress, access: Access, plant: NewPlant, idempotencyKey = newKey()): WireRequest {
+  const { method, path, headers, body } = requestToCreate(access, plant, idempotencyKey)
+  const base = baseOf(address)
+  return { method, url: base.origin + base.path + path, headers, body }
 }

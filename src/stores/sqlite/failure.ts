@@ -40,6 +40,12 @@ export function damagedStore(path: string, why: string): PlantsError {
   return new PlantsError('unavailable', message, { hint })
 }
 
+/** This user may not write to a store, or not beside it. */
+export function unwritableStore(path: string): PlantsError {
+  const { message, hint } = forbidden(path)
+  return new PlantsError('unavailable', message, { hint })
+}
+
 interface Explanation {
   message: string
   hint: string
