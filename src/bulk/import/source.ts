@@ -1,5 +1,6 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { Readable } from 'node:stream'
+import type { ReadableStream } from 'node:stream/web'
 import { type PlantsError, systemCode } from '../../errors.js'
 import { unreadable } from '../../input.js'
 import type { Io } from '../../io.js'
@@ -43,13 +44,19 @@ async function openFile(path: string, name: string, stop: AbortSignal): Promise<
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   const stats = fstatSync(fd)
   const head = Buffer.alloc(4)
-  if (stats.isFIFO()) {
-    const { Socket } = await import('node:net')
-    return streamOf(new Socket({ fd, readable: true, writable: false }), name, stop)
-  }
+  if (stats.isFIFO()) return streamOf(await readPipe(fd), name, stop)
   if (stats.isCharacterDevice() || isPacked(head.subarray(0, readSync(fd, head, 0, 4, 0))))
     return streamOf(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 }), name, stop)
   return new FileSource(name, stats.size, fd)
+}
+
+/** Reads a pipe as it comes, without a thread that would outlive Ctrl-C. */
+async function readPipe(fd: number): Promise<Readable> {
+  // Bun's Socket takes no file descriptor: it stays silent. What it reads files with waits as a Socket does, and Node has no such thing.
+  const { Bun } = globalThis as { Bun?: { file(fd: number): Blob } }
+  if (Bun) return Readable.fromWeb(Bun.file(fd).stream() as ReadableStream)
+  const { Socket } = await import('node:net')
+  return new Socket({ fd, readable: true, writable: false })
 }
 
 function streamOf(stream: Readable, name: string, stop: AbortSignal): Source {
