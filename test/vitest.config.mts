@@ -1,4 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+
+const testTimeout = 60_000 * Number(process.env['PLANTS_SOAK'] || 1)
 
 export default defineConfig({
   cacheDir: '../node_modules/.vite',
@@ -12,15 +16,28 @@ export default defineConfig({
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },
     projects: [
       { extends: true, test: { name: 'architecture', include: ['architecture.test.ts'] } },
-      {
-        extends: true,
-        test: {
-          name: 'suite',
-          include: ['**/*.test.ts'],
-          exclude: ['architecture.test.ts'],
-          testTimeout: 60_000 * Number(process.env['PLANTS_SOAK'] || 1),
-        },
-      },
+      { extends: true, test: { name: 'suite', include: ['**/*.test.ts'], exclude: ['architecture.test.ts'], testTimeout } },
+      // Of what is run against another program, with PLANTS_BIN, only the tests that start it say anything.
+      { extends: true, test: { name: 'black-box', include: blackBoxTests(), testTimeout } },
     ],
   },
 })
+
+/** The tests that start the program as a process: those that import, over however many others, the helper that does. */
+function blackBoxTests(): string[] {
+  const starter = join(import.meta.dirname, 'helpers/process.ts')
+  const names = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+  return names.filter((name) => name.endsWith('.test.ts') && reachedFrom(join(import.meta.dirname, name)).has(starter))
+}
+
+function reachedFrom(file: string): Set<string> {
+  const reached = new Set([file])
+  for (const each of reached) for (const imported of testsImports(each)) reached.add(imported)
+  return reached
+}
+
+/** The files of this folder that a file imports, for more than their types. */
+function testsImports(file: string): string[] {
+  const imports = [...readFileSync(file, 'utf8').matchAll(/^import (?!type )[^']*'(\.[^']+)\.js'/gm)]
+  return imports.map(([, path]) => join(file, '..', `${path}.ts`)).filter((path) => path.startsWith(import.meta.dirname))
+}

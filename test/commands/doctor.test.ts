@@ -23,7 +23,7 @@ import { version } from '../../package.json'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
 import { Hostile, http, json } from '../helpers/hostile.js'
 import { canMount, smallDisk } from '../helpers/linux.js'
-import { bin, type ProcessResult, plants, startUnder } from '../helpers/process.js'
+import { bin, type ProcessResult, plants, start, startUnder } from '../helpers/process.js'
 import { ownService, token } from '../helpers/remote.js'
 import { runPlants } from '../helpers/run.js'
 import { temporaryFolder } from '../helpers/temporary.js'
@@ -673,7 +673,7 @@ describe('a terminal', () => {
 test('each finding comes as soon as it is known, and Ctrl-C ends the wait for the next', async () => {
   const remote = await Hostile.listen({ posts: [() => child.kill('SIGINT')] })
   const world = await World.build({ stores: { team: { address: remote.url } } })
-  const child = startUnder(process.execPath, [], ['doctor', '--store', 'team'], world.root, { env: { ...world.env, PLANTS_TOKEN: token } })
+  const child = start(['doctor', '--store', 'team'], world.root, { env: { ...world.env, PLANTS_TOKEN: token } })
   const { exitCode, stdout, stderr } = await child
   expect({ exitCode, checks: objectsOf(String(stdout)).map(({ check }) => check) }).toEqual({
     exitCode: 130,

@@ -18,7 +18,7 @@ export interface Terminal {
 
 /** Runs the program on a real terminal of 80 columns. */
 export function terminal(args: string[], folder: string, env: Record<string, string> = {}, columns = 80): Terminal {
-  const pty = spawn(process.execPath, [bin, ...args], {
+  const pty = spawn(bin, args, {
     cols: columns,
     rows: 24,
     name: 'xterm-256color',

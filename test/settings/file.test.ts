@@ -32,7 +32,7 @@ const savedAt = '2026-01-02T03:04:05.678Z'
 const isRoot = process.getuid?.() === 0
 const stranger = 1234
 const becomeStranger = ['--reuid', `${stranger}`, '--regid', `${stranger}`, '--clear-groups']
-const canBecome = isLinux && isRoot && spawnSync('setpriv', [...becomeStranger, process.execPath, bin, '--version']).status === 0
+const canBecome = isLinux && isRoot && spawnSync('setpriv', [...becomeStranger, bin, '--version']).status === 0
 
 describe('a settings file that is broken is named, and left as it is:', () => {
   const mend = 'Mend the file, or move it away'

@@ -358,8 +358,8 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     const path = join(folder, 'plants.db')
     fill(path, 100_000)
     readOnlyFolder(folder)
-    const [command = '', ...prefix] = isRoot ? [...setpriv, process.execPath] : [process.execPath]
-    const reader = execa(command, [...prefix, bin, 'list', '--store', path], {
+    const [command = '', ...prefix] = isRoot ? [...setpriv, bin] : [bin]
+    const reader = execa(command, [...prefix, 'list', '--store', path], {
       reject: false,
       buffer: { stdout: false },
       stripFinalNewline: false,
@@ -415,7 +415,7 @@ function list(store: string): Promise<Result> {
 }
 
 async function unprivileged(argv: string[], env: Record<string, string> = {}): Promise<Result> {
-  const [command = '', ...prefix] = isRoot ? [...setpriv, process.execPath] : [process.execPath]
+  const [command = '', ...prefix] = isRoot ? [...setpriv, bin] : [bin]
   const options = {
     reject: false,
     stripFinalNewline: false,
@@ -423,13 +423,13 @@ async function unprivileged(argv: string[], env: Record<string, string> = {}): P
     extendEnv: false,
     env: { PATH: process.env['PATH'], ...env },
   } as const
-  const { exitCode = -1, stdout, stderr } = await execa(command, [...prefix, bin, ...argv], options)
+  const { exitCode = -1, stdout, stderr } = await execa(command, [...prefix, ...argv], options)
   return { code: exitCode, out: stdout, err: stderr }
 }
 
 /** A folder with a store that holds one plant, written by a process that has ended: no log is left beside it. */
 async function storeIn(folder: string): Promise<string> {
-  await execa(process.execPath, [bin, 'create', '--id', '1', '--name', 'Fern', '--store', join(folder, 'plants.db')])
+  await execa(bin, ['create', '--id', '1', '--name', 'Fern', '--store', join(folder, 'plants.db')])
   return folder
 }
 
