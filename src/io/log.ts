@@ -5,6 +5,7 @@ import { isTerminal } from './terminal.js'
 /** Writes lines to a file descriptor, all of a turn of the loop with one call, and holds nothing up when their reader falls behind. */
 export class Log {
   readonly #fd: number
+  readonly #open: () => void
   #lines = ''
   /** what of the lines before is still to be taken by the system */
   #rest: Uint8Array = new Uint8Array()
@@ -13,8 +14,10 @@ export class Log {
   #failure: Error | undefined
   #way: Way | undefined
 
-  constructor(fd: number) {
+  /** @param open makes the stream of the file descriptor, which a socket needs */
+  constructor(fd: number, open: () => void) {
     this.#fd = fd
+    this.#open = open
   }
 
   /** Whether something waits for its reader, who may never come. */
@@ -55,7 +58,7 @@ export class Log {
 
   async #write(): Promise<void> {
     await new Promise(setImmediate)
-    this.#way ??= wayTo(this.#fd)
+    this.#way ??= wayTo(this.#fd, this.#open)
     while (this.#rest.length > 0 || this.#lines !== '') {
       if (this.#rest.length === 0) {
         this.#rest = Buffer.from(this.#lines)
@@ -95,10 +98,14 @@ interface Way {
   isInThread: boolean
 }
 
-/** A file takes what it is given; a pipe is opened once more, so that it says when it is full. Others may make a call wait. */
-function wayTo(fd: number): Way {
+/**
+ * A file takes what it is given; a pipe is opened once more, so that it says when it is full. A socket cannot be, but says so
+ * too once it has a stream. Others may make a call wait.
+ */
+function wayTo(fd: number, open: () => void): Way {
   const stats = fstatSync(fd)
-  if (stats.isFile() || (stats.isCharacterDevice() && !isTerminal(fd))) return { fd, isInThread: false }
+  if (stats.isSocket()) open()
+  if (stats.isSocket() || stats.isFile() || (stats.isCharacterDevice() && !isTerminal(fd))) return { fd, isInThread: false }
   if (!stats.isFIFO() || process.platform !== 'linux') return { fd, isInThread: true }
   try {
     return { fd: openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK), isInThread: false }

@@ -21,7 +21,7 @@ export class ProcessOutput implements Output {
     this.#fd = fd
     this.#open = open
     this.#signals = signals
-    this.#log = new Log(fd)
+    this.#log = new Log(fd, () => this.stream())
   }
 
   get isTerminal(): boolean {
