@@ -59,8 +59,7 @@ export class HttpServer {
   async drain(milliseconds: number): Promise<void> {
     this.#connections.startDraining()
     await this.#letIn(milliseconds)
-    // The close of http.Server would cut off connections that a request may be on its way through.
-    const closed = new Promise<void>((resolve) => SocketServer.prototype.close.call(this.server, () => resolve()))
+    const closed = new Promise<void>((resolve) => closeSparingIdle(this.server, resolve))
     const grace = setTimeout(() => this.#closeIdle(), Math.min(idleGrace, milliseconds))
     const end = setTimeout(() => this.#connections.cutOff(), milliseconds)
     await closed
@@ -145,6 +144,25 @@ export class HttpServer {
 
 /** milliseconds in which a connection that was kept alive may still bring a request */
 const idleGrace = 500
+
+/** The close of http.Server would cut off connections that a request may be on its way through. */
+function closeSparingIdle(server: Server, onClose: () => void): void {
+  const isOfNode: boolean = server instanceof SocketServer
+  if (isOfNode) {
+    SocketServer.prototype.close.call(server, onClose)
+  } else {
+    spareIdle(server)
+    server.close(onClose)
+  }
+}
+
+/** Bun's http.Server is no net.Server: it listens by way of an object that it keeps, and asks that to cut them off. */
+function spareIdle(server: object): void {
+  for (const key of Object.getOwnPropertySymbols(server)) {
+    const part = Reflect.get(server, key)
+    if (typeof part?.closeIdleConnections === 'function') part.closeIdleConnections = () => 0
+  }
+}
 
 function optionsOf(limits: Limits) {
   return {
