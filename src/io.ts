@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, resolve } from 'node:path'
+import { isAbsolute, relative, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
 import { ProcessInput } from './io/input.js'
 import { ProcessOutput } from './io/output.js'
@@ -118,7 +118,7 @@ function resolvePath(path: string): string {
 
 async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(withoutHome)
-  const folder = envPaths('plants', { suffix: '' })[kind]
+  const folder = inHome(envPaths('plants', { suffix: '' })[kind])
   if (isAbsolute(folder)) return folder
   const [what, hint] = {
     data: ['the store', 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'],
@@ -126,6 +126,12 @@ async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
     config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
   }[kind]
   throw new PlantsError('malformed', `There is no absolute path for ${what}, only ${folder}`, { hint })
+}
+
+/** An empty HOME is no folder. Node gives it as it is; Bun takes it for none, and the one that the account has. */
+function inHome(folder: string): string {
+  const home = process.env['HOME'] === '' ? homeFolder() : ''
+  return home !== '' && folder.startsWith(home) ? relative(home, folder) : folder
 }
 
 function trusts(uid: number): boolean {
@@ -143,7 +149,7 @@ function homeFolder(): string {
 
 /** A user id without an account has no home; `os.homedir` and whoever calls it then throw. */
 function withoutHome(error: unknown): never {
-  if (systemCode(error) !== 'ERR_SYSTEM_ERROR') throw error
+  if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir')) throw error
   const hint = 'Set HOME, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH'
   throw new PlantsError('malformed', 'This user has no home directory to keep anything in', { hint, cause: error })
 }
