@@ -5,15 +5,22 @@ import { PlantsError, systemCode } from '../../errors.js'
 import { makeFolder, syncFolder } from '../../folder.js'
 import type { FileAddress } from '../store.js'
 import { connect, type Database } from './driver.js'
-import { isFull, isWritable, notOurs } from './failure.js'
+import { explainFailure, isFull, isWritable, notOurs } from './failure.js'
 
 /**
  * The real path of a file that may not be there yet. SQLite keeps the log beside the file that a link leads to, so
  * everything that looks for the log must go by this path.
+ *
+ * @throws {PlantsError} `unavailable` when the system does not tell it
  */
 export function realPathOf(path: string): string {
   const known = [path, dirname(path)].find((candidate) => existsSync(candidate))
-  return known === undefined ? path : join(realpathSync.native(known), relative(known, path))
+  if (known === undefined) return path
+  try {
+    return join(realpathSync.native(known), relative(known, path))
+  } catch (error) {
+    throw explainFailure(error, path)
+  }
 }
 
 /**
