@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { type Refused, refused } from './refusal.js'
+import { notHttp, type Refused, refused } from './refusal.js'
 
 /** What node:http lets through: a version that it does not speak, no Host, and what must stand there once (RFC 9110, 5.3 and 7.2). */
 export function headFailure({ rawHeaders, httpVersion }: IncomingMessage): Refused | undefined {
@@ -8,7 +8,7 @@ export function headFailure({ rawHeaders, httpVersion }: IncomingMessage): Refus
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
     const bit = 1 << (singles.get(name) ?? singles.get(name.toLowerCase()) ?? 0)
-    if (bit > 1 && (seen & bit) > 0) return refused(400, `The header ${name} must be given once`)
+    if (bit > 1 && (seen & bit) > 0) return refused(400, bit === lengthBit ? notHttp : `The header ${name} must be given once`)
     seen |= bit
   }
   return (seen & hostBit) > 0 || httpVersion === '1.0' ? undefined : refused(400, 'The header Host is missing')
@@ -20,5 +20,7 @@ const singles = new Map([
   ['content-type', 2],
   ['content-encoding', 3],
   ['authorization', 4],
+  ['content-length', 5], // which the parser of Node refuses, and that of Bun takes where both are the same
 ])
 const hostBit = 1 << 1
+const lengthBit = 1 << 5

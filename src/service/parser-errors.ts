@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { systemCode } from '../errors.js'
 import type { Exchanges } from './connections.js'
 import type { Exchange } from './log.js'
-import { errorBody, type Refusal, refused, refusedWith } from './refusal.js'
+import { errorBody, notHttp, type Refusal, refused, refusedWith } from './refusal.js'
 
 /** By the code that node:http or its parser gives; any other is a request that is broken. */
 const refusals: Record<string, Refusal> = {
@@ -31,7 +31,7 @@ export function answerParserError(error: Error, socket: Duplex, { open, last }: 
     socket.destroy()
     return undefined
   }
-  const refusal = refusals[code] ?? refused(400, 'The request is not HTTP/1.1 as RFC 9112 has it').refusal
+  const refusal = refusals[code] ?? refused(400, notHttp).refusal
   const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
   const before = open.filter((response) => response !== broken).at(-1)
   const close = () => (broken?.headersSent ? lingerThenClose(socket) : answerRaw(socket, refusal))

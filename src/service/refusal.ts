@@ -29,6 +29,9 @@ export function refusedWith(status: 404 | 405 | 408 | 431 | 500 | 503, message: 
   return new Refused({ status, error: status, message, headers })
 }
 
+/** What the parser of node:http refuses, or should. */
+export const notHttp = 'The request is not HTTP/1.1 as RFC 9112 has it'
+
 /** Refuses what would be more than the service can hold. */
 export function busy(): Refused {
   return refusedWith(503, 'The service is busy, and nothing was stored', comeAgain)
