@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { differs, isSingleFile } from '../helpers/differences.js'
 import { connectTo, exchange, type RawAnswer, RawConnection, type RawRequest, requestBytes } from '../helpers/raw-http.js'
 import { type RunningService, serve, serveForAll, testToken } from '../helpers/service.js'
 
@@ -114,6 +115,11 @@ const others: Refusal[] = [
   ['CONNECT', 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n', error(404, 404, 'This is no proxy')],
 ]
 
+/** What the README calls requests that the single file answers otherwise. */
+function requestIn(title: string): string {
+  return { 'HTTP/2.0 in words': 'GET /openapi.json HTTP/2.0', 'HTTP/0.9': 'GET /openapi.json, as HTTP/0.9 has it' }[title] ?? title
+}
+
 /** What is broken off, on a connection that stays. */
 const unfinished: [title: string, bytes: string][] = [
   ['a chunk shorter than its size', `${head(chunked)}99\r\n${plant}\r\n0\r\n\r\n`],
@@ -128,24 +134,28 @@ const unfinished: [title: string, bytes: string][] = [
 describe('what is no request is refused, and the next one is served:', () => {
   const service = serveForAll(['--header-timeout', '300ms', '--request-timeout', '300ms', '--keep-alive', '300ms'])
 
-  test.each([framing, headers, others].flat())('%s', async (_, bytes, expected, isHalfClosed) => {
-    const connection = await connectTo(service().place)
-    connection.send(bytes)
-    if (isHalfClosed) connection.end()
-    const answers = (await connection.answers()).map(outcomeOf)
-    expect([[], [expected]]).toContainEqual(answers)
-    await isServed(service())
-  })
+  test.each([framing, headers, others].flat().filter(([title]) => !differs(requestIn(title))))(
+    '%s',
+    async (_, bytes, expected, isHalfClosed) => {
+      const connection = await connectTo(service().place)
+      connection.send(bytes)
+      if (isHalfClosed) connection.end()
+      const answers = (await connection.answers()).map(outcomeOf)
+      expect([[], [expected]]).toContainEqual(answers)
+      await isServed(service())
+    },
+  )
 
   test('what does not go on is told so, or closed', async () => {
+    const cases = unfinished.filter(([title]) => !differs(requestIn(title)))
     const results = await Promise.all(
-      unfinished.map(async ([title, bytes]) => {
+      cases.map(async ([title, bytes]) => {
         const connection = await connectTo(service().place)
         const [answer, ...more] = (await connection.send(bytes).answers()).map(outcomeOf)
         return [title, answer ?? late, more]
       }),
     )
-    expect(results).toEqual(unfinished.map(([title]) => [title, late, []]))
+    expect(results).toEqual(cases.map(([title]) => [title, late, []]))
     await isServed(service())
   })
 
@@ -178,7 +188,7 @@ describe('what is no request is refused, and the next one is served:', () => {
 
   test('the log has a line for each, without a byte of it', async () => {
     const connection = await connectTo(service().place)
-    const lines = () => service().log.filter(({ code }) => code === 'HPE_INVALID_METHOD')
+    const lines = () => service().log.filter(({ code }) => code === (isSingleFile ? 'HPE_INVALID_CONSTANT' : 'HPE_INVALID_METHOD'))
     const before = lines().length
     await connection.send('SECRET garbage\r\n\r\n').answers()
     await expect.poll(() => lines().length).toBe(before + 1)
