@@ -9,16 +9,19 @@ export const isSingleFile = / on Bun /.test(
 )
 
 const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
-const [, table = ''] = /^\| Request \| Package \| Single file \|\n.*\n((?:\|.*\n)+)/m.exec(readme) ?? []
 
 /** What the README says that the program under test answers, by request; the package and the single file differ there. */
-export const differences = new Map(
-  table
-    .trimEnd()
-    .split('\n')
-    .map((row) => row.slice(2, -2).replaceAll('`', '').split(' | '))
-    .map(([request = '', ofPackage = '', ofSingleFile = '']) => [request, isSingleFile ? ofSingleFile : ofPackage]),
-)
+export const differences = tableOf('Request')
+
+/** With which code a `plants list` ends, by what is odd around it. */
+export const oddSurroundings = tableOf('Surroundings')
+
+function tableOf(head: string): ReadonlyMap<string, string> {
+  const [, table = ''] = RegExp(`^\\| ${head} \\| Package \\| Single file \\|\\n.*\\n((?:\\|.*\\n)+)`, 'm').exec(readme) ?? []
+  const rows = table.trimEnd().split('\n')
+  const cells = rows.map((row) => row.slice(2, -2).replaceAll('`', '').split(' | '))
+  return new Map(cells.map(([name = '', ofPackage = '', ofSingleFile = '']) => [name, isSingleFile ? ofSingleFile : ofPackage]))
+}
 
 /** Whether a test of such a request is for the package alone. */
 export function differs(request: string): boolean {
