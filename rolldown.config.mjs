@@ -1,3 +1,5 @@
+import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
+
 // What every run loads, and what a `create` loads besides: one file each, because each file more costs a start 0.4 ms.
 // What only some runs need stays apart.
 const main = [
@@ -37,7 +39,7 @@ export default {
   input: 'src/start.ts',
   platform: 'node',
   external: ['@photostructure/sqlite'],
-  plugins: [withoutUnused],
+  plugins: [withoutUnused, thirdPartyNotices],
   logLevel: 'warn',
   output: {
     dir: 'dist',
