@@ -83,7 +83,9 @@ describe('the README', () => {
   test('names each package that the program is made from', () => {
     const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<'dependencies' | 'devDependencies', object>
     const sources = sourceFiles().map(read).join('\n')
-    const used = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => RegExp(`'${name}[/']`).test(sources))
+    const used = Object.keys({ ...dependencies, ...devDependencies }).filter((name) =>
+      RegExp(`(from |import\\()'${name}[/']`).test(sources),
+    )
     const [table] = readme.split('| package | what it is for |')[1]?.split('\n\n') ?? []
     expect([...(table ?? '').matchAll(/^\| `([^`]+)` \|/gm)].map((match) => match[1]).toSorted()).toEqual(used.toSorted())
   })

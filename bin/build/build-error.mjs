@@ -1,0 +1,8 @@
+/** What somebody who builds can mend. */
+export class BuildError extends Error {
+  constructor(message, hint, exitCode = 1) {
+    super(message)
+    this.hint = hint
+    this.exitCode = exitCode
+  }
+}

@@ -1,0 +1,22 @@
+/** What can be built, and the package whose Bun runs there. */
+export const targets = {
+  'linux-x64': '@oven/bun-linux-x64',
+  'linux-arm64': '@oven/bun-linux-aarch64',
+  'linux-x64-musl': '@oven/bun-linux-x64-musl',
+  'linux-arm64-musl': '@oven/bun-linux-aarch64-musl',
+  'darwin-x64': '@oven/bun-darwin-x64',
+  'darwin-arm64': '@oven/bun-darwin-aarch64',
+  'windows-x64': '@oven/bun-windows-x64',
+  'windows-arm64': '@oven/bun-windows-aarch64',
+}
+
+/** This machine's target, whether or not there is one of that name. */
+export function hostTarget() {
+  const system = process.platform === 'win32' ? 'windows' : process.platform
+  const isMusl = system === 'linux' && process.report.getReport().header.glibcVersionRuntime === undefined
+  return `${system}-${process.arch}${isMusl ? '-musl' : ''}`
+}
+
+export function executableName(name, target) {
+  return target.startsWith('windows-') ? `${name}.exe` : name
+}
