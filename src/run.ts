@@ -5,7 +5,7 @@ import { writeVersion } from './command-line/version.js'
 import { PlantsError, systemCode } from './errors.js'
 import { topics } from './help/topics.js'
 import type { Io } from './io.js'
-import { writeAnswer } from './output.js'
+import { writeAnswer, writeError } from './output.js'
 
 /**
  * Runs the command line: does what the arguments ask for, and tells how it ended.
@@ -35,7 +35,7 @@ async function runOnce(argv: string[], io: Io): Promise<number> {
 /** Tells what failed, and gives its exit code, or that of a signal that comes while nobody reads it. */
 async function tell(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const [{ writeError }, { errorFormat, mayColor }] = await Promise.all([import('./output.js'), import('./settings.js')])
+    const { errorFormat, mayColor } = await import('./settings.js')
     await writeError(io, failure, {
       errors: await errorFormat(outputFlag(argv), io),
       colors: (stream) => mayColor(stream, { color: !argv.includes('--no-color') }, io),

@@ -1,3 +1,4 @@
+import { accessTo } from './access.js'
 import { PlantsError, shellWord } from './errors.js'
 import { type GlobalFlags, parseText } from './flags.js'
 import type { Io, Output } from './io.js'
@@ -52,7 +53,6 @@ export async function resolveSettings(
       timeout: preferences.timeout,
       clock: io,
       access: async (address: RemoteAddress) => {
-        const { accessTo } = await import('./access.js')
         access ??= accessTo(address, settings, io) // a token command runs once
         return access
       },

@@ -1,3 +1,4 @@
+import { isOpenToAll } from '../access.js'
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -25,7 +26,6 @@ export async function add(name: string, text: string, flags: GlobalFlags, io: Io
     if (other) throw nameTaken(name, other)
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
-  const { isOpenToAll } = await import('../access.js')
   if (address.kind === 'remote' && isOpenToAll(address) && !store['allow-http']) {
     const hint = `plants config set stores.${name}.allow-http true`
     await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
