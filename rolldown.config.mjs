@@ -6,7 +6,7 @@ const main = [
   /\/src\/(errors|flags|io|json|output|plant|run)\.ts$/,
   /\/src\/io\/(?!compile-cache)/,
   /\/src\/command-line\/(?!program|usage)/,
-  /\/src\/help\/topics\.ts$/,
+  /\/src\/help\/(layout|topics)\.ts$/,
   /\/src\/output\/(redact|visible)\.ts$/,
   /\/src\/(bulk\/formats\/format-names|service\/log-levels|settings\/table|stores\/store)\.ts$/,
   /\/package\.json$/,

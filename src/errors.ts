@@ -38,6 +38,17 @@ const kinds = {
 
 export type Kind = keyof typeof kinds
 
+/** An exit code of the contract's table. */
+export type ExitCode = 0 | (typeof kinds)[Kind]['exitCode']
+
+/** The exit codes in their order, each with the `error` values of the failures that end with it. */
+export function exitCodes(): [code: ExitCode, errors: number[]][] {
+  const all = Object.values(kinds)
+  const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted((a, b) => a - b)
+  const errorsOf = (code: ExitCode) => new Set(all.filter(({ exitCode }) => exitCode === code).map(({ error }) => error))
+  return codes.map((code) => [code, [...errorsOf(code)].toSorted((a, b) => a - b)])
+}
+
 interface Details {
   hint?: string | undefined
   /** whether the same call can succeed later, with nothing changed */

@@ -42,8 +42,9 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/stores\//, /^src\/(stores\/.*|folder|plant|plant-rows|json|errors)\.ts$/],
   [
     /^src\/command-line\//,
-    /^src\/(command-line\/[\w-]+|commands\/[\w-]+|settings\/table|bulk\/formats\/format-names|service\/log-levels|stores\/(open|store)|errors|flags|io|json|output|plant)\.ts$/,
+    /^src\/(command-line\/[\w-]+|commands\/[\w-]+|settings\/table|bulk\/formats\/format-names|service\/log-levels|stores\/(open|store)|help\/[\w-]+|errors|flags|io|json|output|plant)\.ts$/,
   ],
+  [/^src\/help\//, /^src\/(help\/[\w-]+|command-line\/spec|settings\/table|errors|io|output|output\/\w+)\.ts$/],
   [
     /^src\/commands\//,
     /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output|bulk)\/[\w/-]+)\.ts$/,

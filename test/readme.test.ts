@@ -72,12 +72,23 @@ describe('the README', () => {
     expect([...used].filter((name) => !ofTheSystem.includes(name) && !readme.includes(`\`${name}\``))).toEqual([])
   })
 
-  test('has the tables that "plants help environment" shows', async () => {
-    const { out } = await plants(['help', 'environment'], temporaryFolder())
-    const shown = tables(out)
-    expect(shown).toHaveLength(2)
-    const plain = readme.replaceAll('`', '')
-    for (const row of shown.flat()) expect(plain).toContain(`| ${row.join(' | ')} |`)
+  test('has tables that say what "plants help environment" does', async () => {
+    const page = await topic('environment')
+    const settings = tableAt('| setting |')
+    const variables = tableAt('| variable |')
+    expect(page.match(/ Default: /g)).toHaveLength(settings.length)
+    for (const [name, flag, variable, saved, preset, meaning] of settings) {
+      const places = [flag === '-' ? '' : `Flag: ${flag}. `, variable === '-' ? '' : `Variable: ${variable}. `]
+      expect(page).toContain(` ${name} ${meaning}. ${places.join('')}Saved as: ${saved?.replace(', ', ' or ')}. Default: ${preset}`)
+    }
+    expect(page.split('Other variables: ')[1]).toBe(
+      `${variables.map((row) => row.join(' ')).join(' ')} An empty variable counts as none. See also: plants config list`,
+    )
+  })
+
+  test('has the exit codes of "plants help exit-codes", in the same words', async () => {
+    const rows = tableAt('| exit code |').map(([code, meaning, error]) => `${code} ${meaning}${error === '' ? '' : ` (error ${error})`}`)
+    expect(/next\. (.*) See also: /.exec(await topic('exit-codes'))?.[1]).toBe(rows.join(' '))
   })
 
   test('names each package that the program is made from', () => {
@@ -127,15 +138,20 @@ async function help(command = ''): Promise<string> {
   return (await plants([...command.split(' ').filter(Boolean), '--help'], temporaryFolder())).out
 }
 
-/** The rows of the aligned tables in a text, without their titles. */
-function tables(text: string): string[][][] {
-  const blocks = text.split('\n\n').filter((block) => /^[A-Z ]+ {2}/.test(block))
-  return blocks.map((block) =>
-    block
-      .trim()
-      .split('\n')
-      .slice(1)
-      .map((line) => line.split(/ {2,}/)),
+/** A page of help in one line, whatever the width that it was laid out for. */
+async function topic(name: string): Promise<string> {
+  return (await plants(['help', name], temporaryFolder())).out.replaceAll(/\s+/g, ' ').trim()
+}
+
+/** The rows of the table of the README that has these titles, without its marks. */
+function tableAt(titles: string): string[][] {
+  const [rows = ''] = readme.slice(readme.indexOf(`\n${titles}`) + 1).split('\n\n')
+  const lines = rows.replaceAll('`', '').split('\n').slice(2)
+  return lines.map((line) =>
+    line
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
   )
 }
 

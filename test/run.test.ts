@@ -34,8 +34,12 @@ describe('help', () => {
     }
   })
 
-  test('fits the terminal', async () => {
-    const { out } = await plants(['create', '--help'], { terminals: ['stdout'], columns: 60 })
+  test.each([
+    ['create', '--help'],
+    ['help', 'environment'],
+    ['help', 'exit-codes'],
+  ])('fits the terminal: plants %s %s', async (...argv) => {
+    const { out } = await plants(argv, { terminals: ['stdout'], columns: 60 })
     const texts = out.split('\n').filter((line) => !line.includes('plants create --') && !line.includes('| plants'))
     expect(Math.max(...texts.map((line) => line.length))).toBeLessThanOrEqual(60)
   })

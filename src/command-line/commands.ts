@@ -1,3 +1,4 @@
+import { topics } from '../help/topics.js'
 import { presetOf, settingNames, settingOf } from '../settings/table.js'
 import { backup, exportPlants, importPlants, restore } from './copies.js'
 import { create, deletePlant, get, list } from './plants.js'
@@ -27,6 +28,7 @@ export const plants: CommandSpec = {
     ...[create, get, list, importPlants, deletePlant, exportPlants, backup, restore],
     ...[serve, tokens, openapi, stores, auth, config, doctor],
   ],
+  topics,
   examples: ['plants create --id 1 --name Fern', 'plants list', 'plants help environment'],
 }
 

@@ -1,3 +1,4 @@
+import { columnFor, paragraph, rowsOf, section } from '../help/layout.js'
 import type { Io } from '../io.js'
 import type { CommandSpec, Flag, Term } from './spec.js'
 
@@ -21,14 +22,18 @@ export function helpPage(path: CommandSpec[], width: number): string {
     ['Options', [...own, helpFlag]],
     ['Global Options', below.length > 0 ? (program.flags ?? []) : []],
     ['Commands', command.commands ? [...command.commands.map(rowOf), helpCommand] : []],
+    ['Topics', (command.topics ?? []).map(({ name, meaning }) => ({ term: `help ${name}`, meaning }))],
   ]
-  const column = Math.max(...sections.flatMap(([, rows]) => rows.map(({ term }) => term.length))) + 4
+  const column = columnFor(
+    sections.flatMap(([, rows]) => rows),
+    width,
+  )
   const rest = command.commands ? ['[command]'] : (command.arguments ?? []).map(({ term }) => term)
   return [
     `Usage: ${[...path.map(({ name }) => name), '[options]', ...rest].join(' ')}\n\n`,
-    `${wrap(command.description, width).join('\n')}\n\n`,
-    ...sections.filter(([, rows]) => rows.length > 0).map(([title, rows]) => `${title}:\n${table(rows, column, width)}\n`),
-    command.examples ? examplesOf(command.examples) : '',
+    `${paragraph(command.description, width)}\n`,
+    ...sections.filter(([, rows]) => rows.length > 0).map(([title, rows]) => `${title}:\n${rowsOf(rows, width, column)}\n`),
+    command.examples ? section(command.examples.length > 1 ? 'Examples' : 'Example', command.examples) : '',
   ].join('')
 }
 
@@ -45,28 +50,3 @@ function rowOf({ name, flags, arguments: taken = [], summary, description }: Com
   const words = [name, ...(flags ? ['[options]'] : []), ...taken.map(({ term }) => term)]
   return { term: words.join(' '), meaning: summary ?? description }
 }
-
-function examplesOf(lines: string[]): string {
-  return `${lines.length > 1 ? 'Examples' : 'Example'}:\n${lines.map((line) => `  ${line}\n`).join('')}`
-}
-
-function table(rows: Term[], column: number, width: number): string {
-  const lines = rows.map(({ term, meaning }) => `  ${term}`.padEnd(column) + wrap(meaning, width - column).join(`\n${' '.repeat(column)}`))
-  return lines.map((line) => `${line}\n`).join('')
-}
-
-/** Breaks a text into lines of so many columns; where there is too little room it stays one line, for the terminal to break. */
-function wrap(text: string, width: number): string[] {
-  if (width < narrowest) return [text]
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
-  }
-  return [...lines, line]
-}
-
-const narrowest = 20

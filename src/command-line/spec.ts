@@ -11,10 +11,20 @@ export interface CommandSpec {
   flags?: Flag[]
   /** a group has some, and does nothing itself */
   commands?: CommandSpec[]
+  /** pages of help besides those of the commands; the program has some */
+  topics?: Topic[]
   /** lines for a shell */
   examples?: string[]
   /** Does it. What that takes is loaded here, and nowhere before. */
   run?(given: Given, io: Io): Promise<void>
+}
+
+/** A page that `plants help` shows besides those of the commands. */
+export interface Topic {
+  name: string
+  meaning: string
+  /** @param width columns of the place where it is shown */
+  page(width: number): Promise<string>
 }
 
 /** An argument or a flag. */

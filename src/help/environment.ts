@@ -1,6 +1,5 @@
-import { textTable } from '../output/table.js'
-import { styleFor } from '../output.js'
 import { flagOf, presetOf, type SettingName, settingNames, settingOf } from '../settings/table.js'
+import { paragraph, rowsOf } from './layout.js'
 
 /** Where values come from, in words; the README has the same. */
 const precedence = 'The first that is there counts: flag, variable, what is saved with the store, what is saved for all stores, default.'
@@ -19,23 +18,24 @@ const otherVariables: [name: string, meaning: string][] = [
 ]
 
 /** The page `plants help environment`: every setting and every variable. */
-export async function environment(): Promise<string> {
-  const plain = await styleFor(false)
-  const rows = settingNames.map((name) => [
-    name,
-    flagOf(name) ?? '-',
-    settingOf(name).variable ?? '-',
-    placeOf(name),
-    presetOf(name),
-    settingOf(name).meaning,
-  ])
-  const settings = textTable(['SETTING', 'FLAG', 'VARIABLE', 'SAVED AS', 'DEFAULT', 'MEANING'], rows, plain)
-  return `${precedence}\n\n${settings}\n${textTable(['OTHER VARIABLE', 'MEANING'], otherVariables, plain)}\nAn empty variable counts as none. See also: plants config list\n`
+export async function environment(width: number): Promise<string> {
+  const settings = settingNames.map((name) => ({ term: name, meaning: `${settingOf(name).meaning}. ${placesOf(name).join('. ')}` }))
+  const variables = otherVariables.map(([term, meaning]) => ({ term, meaning }))
+  const lists = [`Settings:\n${rowsOf(settings, width)}`, `Other variables:\n${rowsOf(variables, width)}`]
+  return [paragraph(precedence, width), ...lists, paragraph('An empty variable counts as none. See also: plants config list', width)].join(
+    '\n',
+  )
 }
 
-/** What `plants config set` calls a setting, for each place where it can be saved. */
-function placeOf(name: SettingName): string {
-  return settingOf(name)
-    .scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
-    .join(', ')
+/** Where a setting has its value from, in the order of the README's table. */
+function placesOf(name: SettingName): string[] {
+  const { variable, scopes } = settingOf(name)
+  const flag = flagOf(name)
+  const saved = scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
+  return [
+    ...(flag === undefined ? [] : [`Flag: ${flag}`]),
+    ...(variable === undefined ? [] : [`Variable: ${variable}`]),
+    `Saved as: ${saved.join(' or ')}`,
+    `Default: ${presetOf(name)}`,
+  ]
 }

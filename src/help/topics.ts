@@ -1,14 +1,19 @@
-/** A page that `plants help` shows besides those of the commands. */
-export interface Topic {
-  name: string
-  meaning: string
-  page(): Promise<string>
-}
+import type { Topic } from '../command-line/spec.js'
 
 export const topics: Topic[] = [
   {
     name: 'environment',
     meaning: 'every setting and variable, and which wins',
-    page: async () => (await import('./environment.js')).environment(),
+    page: async (width) => (await import('./environment.js')).environment(width),
+  },
+  {
+    name: 'exit-codes',
+    meaning: 'what a run can end with, and when',
+    page: async (width) => (await import('./exit-codes.js')).exitCodesPage(width),
+  },
+  {
+    name: 'formats',
+    meaning: 'what plants, answers and errors look like',
+    page: async (width) => (await import('./formats.js')).formats(width),
   },
 ]
