@@ -1,6 +1,6 @@
 import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
 
-// What every run loads, and what a `create` loads besides: one file each, because each file more costs a start 0.4 ms.
+// What every run loads, or a Tab in a shell, and what a `create` loads besides: one file each, because each file more costs a start 0.4 ms.
 // What only some runs need stays apart.
 const main = [
   /\/src\/(errors|flags|io|json|output|plant|run)\.ts$/,
@@ -8,7 +8,7 @@ const main = [
   /\/src\/command-line\/(?!program|usage)/,
   /\/src\/help\/(layout|topics)\.ts$/,
   /\/src\/output\/(redact|visible)\.ts$/,
-  /\/src\/(bulk\/formats\/format-names|service\/log-levels|settings\/table|stores\/store)\.ts$/,
+  /\/src\/(bulk\/formats\/format-names|service\/log-levels|settings\/(file|origin|store-name|table)|stores\/(open|store))\.ts$/,
   /\/package\.json$/,
 ]
 const create = [
@@ -16,8 +16,8 @@ const create = [
   /\/src\/access\/(credentials|loopback|token)\.ts$/,
   /\/src\/command-line\/(program|usage)\.ts$/,
   /\/src\/commands\/(create|delete|get|list)\.ts$/,
-  /\/src\/settings\/(file|origin|preferences|store-name)\.ts$/,
-  /\/src\/stores\/(open|wait)\.ts$/,
+  /\/src\/settings\/preferences\.ts$/,
+  /\/src\/stores\/wait\.ts$/,
   /\/node_modules\/commander\//,
 ]
 const sqlite = /\/src\/stores\/(sqlite|sqlite\/(driver|failure|file|lock|schema|tokens|ways|writer))\.ts$/

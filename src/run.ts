@@ -60,6 +60,7 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact()) {
     throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
   }
+  if (argv[0] === '__complete' && argv[1] === '--') return (await import('./completion/answer.js')).answerCompletion(argv.slice(2), io)
   const page = topicIn(argv)?.page(widthFor(io)) ?? helpFor(argv, io)
   if (page !== undefined) return writeAnswer(io, await page, 'Run it again')
   if (argv.length === 1 && ['-V', '--version'].includes(argv[0] ?? '')) return writeVersion(argv, io)

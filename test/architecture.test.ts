@@ -44,10 +44,14 @@ const directions: [from: RegExp, to: RegExp][] = [
     /^src\/command-line\//,
     /^src\/(command-line\/[\w-]+|commands\/[\w-]+|settings\/table|bulk\/formats\/format-names|service\/log-levels|stores\/(open|store)|help\/[\w-]+|errors|flags|io|json|output|plant)\.ts$/,
   ],
+  [
+    /^src\/completion\//,
+    /^src\/(completion\/[\w-]+|command-line\/(commands|help-page|spec)|help\/topics|settings\/(file|origin|store-name|table)|errors|flags|io|output|output\/\w+|plant)\.ts$/,
+  ],
   [/^src\/help\//, /^src\/(help\/[\w-]+|command-line\/spec|settings\/table|errors|io|output|output\/\w+)\.ts$/],
   [
     /^src\/commands\//,
-    /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output|bulk)\/[\w/-]+)\.ts$/,
+    /^src\/((?!run|start|commands\/|stores\/)[\w-]+|stores\/(open|store)|(service|settings|access|output|bulk|completion)\/[\w/-]+)\.ts$/,
   ],
   [/^src\/output(\/\w+)?\.ts$/, /^src\/(output|output\/\w+|errors|io|json|plant|settings\/[\w-]+|stores\/store)\.ts$/],
   [/^src\/bulk\//, /^src\/((?!run|start|commands\/|stores\/|service\/)[\w/-]+|stores\/(open|store))\.ts$/],

@@ -16,7 +16,7 @@ const groups = {
   auth: ['login', 'logout', 'status', 'token'],
   config: ['get', 'set', 'unset', 'list', 'path'],
 }
-const single = ['create', 'get', 'list', 'delete', 'import', 'export', 'backup', 'restore', 'serve', 'openapi', 'doctor']
+const single = ['create', 'get', 'list', 'delete', 'import', 'export', 'backup', 'restore', 'serve', 'openapi', 'doctor', 'completion']
 const commands = ['', ...single, ...Object.keys(groups)].concat(
   Object.entries(groups).flatMap(([group, names]) => names.map((name) => `${group} ${name}`)),
 )
@@ -68,7 +68,7 @@ describe('the README', () => {
   test('lists every environment variable that is read', () => {
     const sources = sourceFiles().map(read).join('\n')
     const used = new Set([...sources.matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map((match) => match[1] ?? match[2] ?? ''))
-    const ofTheSystem = ['HOME', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LOCALAPPDATA', 'SUDO_UID']
+    const ofTheSystem = ['HOME', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LOCALAPPDATA', 'SHELL', 'SUDO_UID']
     expect([...used].filter((name) => !ofTheSystem.includes(name) && !readme.includes(`\`${name}\``))).toEqual([])
   })
 

@@ -1,5 +1,6 @@
 import { topics } from '../help/topics.js'
 import { presetOf, settingNames, settingOf } from '../settings/table.js'
+import { completion } from './completion.js'
 import { backup, exportPlants, importPlants, restore } from './copies.js'
 import { create, deletePlant, get, list } from './plants.js'
 import { openapi, serve, tokens } from './service.js'
@@ -26,7 +27,7 @@ export const plants: CommandSpec = {
   flags: globalFlags,
   commands: [
     ...[create, get, list, importPlants, deletePlant, exportPlants, backup, restore],
-    ...[serve, tokens, openapi, stores, auth, config, doctor],
+    ...[serve, tokens, openapi, stores, auth, config, doctor, completion],
   ],
   topics,
   examples: ['plants create --id 1 --name Fern', 'plants list', 'plants help environment'],

@@ -33,6 +33,7 @@ export function helpPage(path: CommandSpec[], width: number): string {
     `Usage: ${[...path.map(({ name }) => name), '[options]', ...rest].join(' ')}\n\n`,
     `${paragraph(command.description, width)}\n`,
     ...sections.filter(([, rows]) => rows.length > 0).map(([title, rows]) => `${title}:\n${rowsOf(rows, width, column)}\n`),
+    ...(command.notes ?? []).map(({ title, lines }) => `${section(title, lines)}\n`),
     command.examples ? section(command.examples.length > 1 ? 'Examples' : 'Example', command.examples) : '',
   ].join('')
 }

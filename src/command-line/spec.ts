@@ -13,6 +13,7 @@ export interface CommandSpec {
   commands?: CommandSpec[]
   /** pages of help besides those of the commands; the program has some */
   topics?: Topic[]
+  notes?: Note[]
   /** lines for a shell */
   examples?: string[]
   /** Does it. What that takes is loaded here, and nowhere before. */
@@ -25,6 +26,12 @@ export interface Topic {
   meaning: string
   /** @param width columns of the place where it is shown */
   page(width: number): Promise<string>
+}
+
+/** What else there is to know about a command. The lines stay as they are, since some are for a shell. */
+export interface Note {
+  title: string
+  lines: string[]
 }
 
 /** An argument or a flag. */

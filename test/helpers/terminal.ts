@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { spawn } from '@lydell/node-pty'
+import { type IPty, spawn } from '@lydell/node-pty'
 import { bin } from './process.js'
 import { checkSecretsOf } from './secrets.js'
 
@@ -25,6 +25,20 @@ export function terminal(args: string[], folder: string, env: Record<string, str
     cwd: folder,
     env: { PATH: process.env['PATH'] ?? '', HOME: folder, TERM: 'xterm-256color', PLANTS_DATA_DIR: join(folder, 'data'), ...env },
   })
+  const shown = terminalOf(pty)
+  // A service that starts on a terminal shows the token that it makes.
+  if (args[0] !== 'serve') checkSecretsOf(shown.ended.then(({ screen }) => ({ argv: args, out: screen })))
+  return shown
+}
+
+/** Runs another program, such as a shell, on a real terminal that is wide enough for whatever it lists. */
+export function terminalFor(program: string, args: string[], folder: string, env: Record<string, string>): Terminal {
+  const shown = terminalOf(spawn(program, args, { cols: 160, rows: 50, name: 'xterm', cwd: folder, env: { TERM: 'xterm', ...env } }))
+  checkSecretsOf(shown.ended.then(({ screen }) => ({ argv: [program, ...args], out: screen })))
+  return shown
+}
+
+function terminalOf(pty: IPty): Terminal {
   let screen = ''
   let seen = 0
   let look = () => {}
@@ -35,8 +49,6 @@ export function terminal(args: string[], folder: string, env: Record<string, str
   const ended = new Promise<{ code: number; screen: string }>((resolve) => {
     pty.onExit(({ exitCode, signal }) => resolve({ code: signal ? 128 + signal : exitCode, screen }))
   })
-  // A service that starts on a terminal shows the token that it makes.
-  if (args[0] !== 'serve') checkSecretsOf(ended.then(({ screen }) => ({ argv: args, out: screen })))
   const see = (text: string) =>
     new Promise<void>((resolve, reject) => {
       look = () => {
