@@ -4,6 +4,7 @@ import { parseOutput } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { writeAnswer } from '../output.js'
+import { describeSqlite } from '../stores/open.js'
 import { outputFlag } from './output-flag.js'
 
 /** Prints the version; with `--output json` also of what the program runs on. */
@@ -14,7 +15,6 @@ export async function writeVersion(argv: string[], io: Io): Promise<void> {
 }
 
 async function platform() {
-  const { describeSqlite } = await import('../stores/open.js')
   const [runtime, number] = 'bun' in process.versions ? ['bun', process.versions['bun']] : ['node', process.versions.node]
   const sqlite = await describeSqlite().catch(withoutSqlite)
   return {
