@@ -43,7 +43,7 @@ describe('the single file', () => {
     const { exitCode, stdout, stderr } = await build(['--out', folder])
     expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
     file = String(stdout)
-  })
+  }, 120_000)
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
   test('comes with a list of contents, licences and checksums, which hold', async () => {
