@@ -9,7 +9,7 @@ const main = [
   /\/src\/help\/(layout|topics)\.ts$/,
   /\/src\/output\/(redact|visible)\.ts$/,
   /\/src\/(bulk\/formats\/format-names|service\/log-levels|settings\/(file|origin|store-name|table)|stores\/(open|store))\.ts$/,
-  /\/package\.json$/,
+  /^(?!.*\/node_modules\/).*\/package\.json$/,
 ]
 const create = [
   /\/src\/(access|folder|input|settings)\.ts$/,
