@@ -5,6 +5,7 @@ import { expect, test } from 'vitest'
 const script = (name: string, args: string[]) =>
   execa(process.execPath, [join(import.meta.dirname, `${name}.mjs`), ...args], { reject: false, env: { NO_COLOR: '1' } })
 const soak = (...args: string[]) => script('soak', args)
+const matrix = (...args: string[]) => script('matrix', args)
 const bench = (name: string, ...args: string[]) => script(`bench/${name}`, args)
 
 test('a soak runs the suite, or the part of it that has a name', async () => {
@@ -16,6 +17,28 @@ test('a soak wants a number', async () => {
   const { exitCode, stderr } = await soak('kill')
   const message = 'npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was kill'
   expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: message })
+})
+
+test('the matrix runs the tests of a name on the runtimes that it is asked for', async () => {
+  const { exitCode, stdout } = await matrix('--only', 'own', 'plant.test')
+  expect({ exitCode, stdout }).toEqual({
+    exitCode: 0,
+    stdout: expect.stringMatching(/^ +version.*\nown +Node [\d.]+ +[1-9]\d* +0 +0 +\d+$/),
+  })
+  expect(stdout).toContain(`Node ${process.versions.node} `)
+})
+
+test('the matrix names what did not run', async () => {
+  const { exitCode, stdout } = await matrix('--only', 'own', 'no-such-test')
+  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: expect.stringMatching(/\n\nown: There is no test called no-such-test$/) })
+})
+
+test.each([
+  [['--only', '22,23'], '--only must be some of 20.19,22,24,26,file,own, but has 23'],
+  [['--node', '22'], "npm run test:matrix -- [--only 20.19,22,24,26,file] [PATTERN…]: Unknown option '--node'"],
+])('the matrix refuses %j', async (args, message) => {
+  const { exitCode, stdout, stderr } = await matrix(...args)
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
 })
 
 test('the start is measured beside a bare runtime, and what settings and tokens add to it', async () => {

@@ -1,0 +1,129 @@
+// Runs the tests on each runtime that the program is for, and tells in one table what passed where:
+// npm run test:matrix [-- --only RUNTIME,…] [-- PATTERN…]
+//   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file
+//   PATTERN                      the tests of a name alone
+// Each Node is fetched from the registry when it is asked for; PLANTS_BIN names another single file than the one that
+// npm run build:binary makes. The exit code is 1 when a test failed, or did not get to run.
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { delimiter, dirname, join, relative } from 'node:path'
+import { parseArgs, stripVTControlCharacters } from 'node:util'
+import { killAll, track } from './bench/children.mjs'
+import { print, printColumns, textOf } from './bench/figures.mjs'
+import { end, temporaryFolder } from './bench/place.mjs'
+import { fetchNode, versions } from './nodes.mjs'
+import { singleFile } from './single-file.mjs'
+
+const root = join(import.meta.dirname, '..')
+const runtimes = new Map([
+  ...versions.map((version) => [version, () => onNode(fetchNode(version))]),
+  ['file', onFile],
+  ['own', () => onNode(process.execPath)],
+])
+const { values: flags, positionals: patterns } = readArguments()
+const names = flags.only.split(',')
+const unknown = names.filter((name) => !runtimes.has(name))
+if (unknown.length > 0) end(2, `--only must be some of ${[...runtimes.keys()].join()}, but has ${unknown.join()}`)
+
+const folder = temporaryFolder(tmpdir(), killAll)
+const results = []
+for (const name of names) results.push(await announced(name))
+report(results)
+process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
+
+function readArguments() {
+  const only = { type: 'string', default: [...versions, 'file'].join() }
+  try {
+    return parseArgs({ options: { only }, allowPositionals: true })
+  } catch (error) {
+    return end(2, `npm run test:matrix -- [--only ${only.default}] [PATTERN…]: ${error.message}`)
+  }
+}
+
+/** What runs the tests, with which of them, and what it calls itself. */
+function onNode(node) {
+  return { node, project: 'suite', version: `Node ${execFileSync(node, ['-p', 'process.versions.node'], { encoding: 'utf8' }).trim()}` }
+}
+
+/** Only the tests that start the program say anything about it. */
+function onFile() {
+  if (!process.env.PLANTS_BIN) buildFile()
+  const file = singleFile()
+  const { version, runtime } = JSON.parse(execFileSync(file, ['--version', '--output', 'json'], { encoding: 'utf8' }))
+  return { node: process.execPath, project: 'black-box', version: `${version}, ${runtime}`, env: { PLANTS_BIN: file } }
+}
+
+function buildFile() {
+  const shell = process.platform === 'win32' // where npm is no executable
+  execFileSync('npm', ['run', '--silent', 'build:binary'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'], shell })
+}
+
+/** A runtime takes minutes, so each is told about when it is done. */
+async function announced(name) {
+  process.stderr.write(`${name} … `)
+  const result = await judge(name)
+  process.stderr.write(`${result.failures.length || 'nothing'} failed\n`)
+  return result
+}
+
+/** How the tests went on one runtime. A failure is where, and what; one that kept all tests from running is nowhere. */
+async function judge(name) {
+  try {
+    const runtime = runtimes.get(name)()
+    const start = performance.now()
+    const { counts, failures } = await runTests(name, runtime)
+    return { name, version: runtime.version, ...counts, failures, seconds: (performance.now() - start) / 1000 }
+  } catch (error) {
+    return { name, version: 'did not run', failures: [{ title: error.message }] }
+  }
+}
+
+async function runTests(name, { node, project, env }) {
+  const file = join(folder, `${name}.json`)
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs')
+  const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project, '--reporter', 'json', '--outputFile', file]
+  // First in PATH, because the program begins with "#!/usr/bin/env node".
+  const path = `${dirname(node)}${delimiter}${process.env.PATH}`
+  const options = { cwd: root, env: { ...process.env, ...env, PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] }
+  const child = track(spawn(node, [vitest, ...args, ...patterns], options))
+  const complaint = child.stderr.toArray()
+  const [status] = await once(child, 'close')
+  const said = Buffer.concat(await complaint).toString()
+  if (!existsSync(file)) throw new Error(`vitest ended with ${status}: ${lastOf(said)}`)
+  return read(JSON.parse(readFileSync(file, 'utf8')), status === 0 ? undefined : said)
+}
+
+/** @param complaint what vitest wrote to stderr, when it was not content */
+function read({ testResults, numPassedTests, numFailedTests, numPendingTests, numTodoTests }, complaint) {
+  const failures = testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const failed = assertionResults.filter((result) => result.status === 'failed')
+    if (failed.length === 0 && status === 'failed') return [{ file: name, title: lastOf(message) }]
+    return failed.map(({ fullName, failureMessages }) => ({ file: name, title: fullName, why: firstOf(failureMessages.join('\n')) }))
+  })
+  if (testResults.length === 0) failures.push({ title: `There is no test called ${patterns.join(', ')}` })
+  else if (failures.length === 0 && complaint !== undefined) failures.push({ title: `vitest was not content: ${lastOf(complaint)}` })
+  return { counts: { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests + numTodoTests }, failures }
+}
+
+function report(rows) {
+  const cells = rows.map(({ name, version, passed, failed, skipped, seconds }) => {
+    return [name, version, ...[passed, failed, skipped, seconds].map((count) => textOf(count, 0))]
+  })
+  printColumns([['', 'version', 'passed', 'failed', 'skipped', 'seconds'], ...cells])
+  for (const { name, failures } of rows) {
+    for (const { file, title, why } of failures) {
+      print(`\n${name}: ${[file && relative(root, file), title].filter(Boolean).join(': ')}`)
+      if (why) print(`  ${why}`)
+    }
+  }
+}
+
+function firstOf(text) {
+  return stripVTControlCharacters(text).trim().split('\n', 1)[0]
+}
+
+function lastOf(text) {
+  return stripVTControlCharacters(text).trim().slice(-2000)
+}
