@@ -1,4 +1,4 @@
-import { DatabaseSync } from '@photostructure/sqlite'
+import { DatabaseSync } from './database.js'
 
 /** Puts many plants into a store that exists, past the program: ids from 1 up, named "Plant 1" and so on. */
 export function fill(path: string, count: number): void {

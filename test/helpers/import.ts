@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from '@photostructure/sqlite'
 import { expect } from 'vitest'
+import { DatabaseSync } from './database.js'
 import { type ProcessResult, plants, start } from './process.js'
 import { temporaryFolder } from './temporary.js'
 

@@ -2,8 +2,8 @@ import { spawnSync } from 'node:child_process'
 import { createWriteStream, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
-import { DatabaseSync } from '@photostructure/sqlite'
 import { describe, expect, test } from 'vitest'
+import { DatabaseSync } from '../helpers/database.js'
 import {
   allCreated,
   caughtImport,

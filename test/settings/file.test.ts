@@ -16,9 +16,9 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { DatabaseSync } from '../helpers/database.js'
 import { Hostile, json } from '../helpers/hostile.js'
 import { canMount, canTrace, isLinux } from '../helpers/linux.js'
 import { bin, plants, start, startUnder } from '../helpers/process.js'

@@ -15,11 +15,12 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync, type DatabaseSyncInstance } from '@photostructure/sqlite'
+import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { SqliteStore } from '../../src/stores/sqlite.js'
 import type { ReadableStore } from '../../src/stores/store.js'
+import { DatabaseSync } from '../helpers/database.js'
 import { fill } from '../helpers/fill.js'
 import { bin } from '../helpers/process.js'
 import { type Result, runPlants } from '../helpers/run.js'
