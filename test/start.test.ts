@@ -10,7 +10,7 @@ const hasCache = major >= 22 && !process.env['PLANTS_BIN']
 describe.skipIf(!hasCache)('what Node has compiled', () => {
   test('is kept for the next start, for the user alone', async () => {
     const folder = temporaryFolder()
-    await plants(['--version'], folder)
+    await version(folder)
     const cache = join(folder, '.cache/plants')
     expect(statSync(cache).mode & 0o777).toBe(0o700)
     expect(readdirSync(cache, { recursive: true }).length).toBeGreaterThan(1)
@@ -18,7 +18,7 @@ describe.skipIf(!hasCache)('what Node has compiled', () => {
 
   test('is kept where XDG_CACHE_HOME says', async () => {
     const folder = temporaryFolder()
-    await plants(['--version'], folder, { env: { XDG_CACHE_HOME: join(folder, 'cache') } })
+    await version(folder, { XDG_CACHE_HOME: join(folder, 'cache') })
     expect(readdirSync(folder)).toEqual(['cache'])
   })
 
@@ -28,7 +28,7 @@ describe.skipIf(!hasCache)('what Node has compiled', () => {
     ['nowhere', { HOME: '' }],
   ])('is not kept where its place is %s', async (_, env) => {
     const folder = temporaryFolder()
-    const { code } = await plants(['--version'], folder, { env, cwd: folder })
+    const { code } = await version(folder, env)
     expect({ code, left: readdirSync(folder) }).toEqual({ code: 0, left: [] })
   })
 
@@ -37,7 +37,7 @@ describe.skipIf(!hasCache)('what Node has compiled', () => {
     const cache = join(folder, '.cache/plants')
     mkdirSync(cache, { recursive: true })
     chmodSync(cache, 0o777)
-    const { code, err } = await plants(['--version'], folder)
+    const { code, err } = await version(folder)
     expect({ code, err, left: readdirSync(cache) }).toEqual({ code: 0, err: '', left: [] })
   })
 })
@@ -60,3 +60,8 @@ test('the version, for programs, names what it runs on', async () => {
     platform: `${process.platform}-${process.arch}`,
   })
 })
+
+/** A start that may keep something, which others in these tests may not. */
+function version(folder: string, env: Record<string, string> = {}) {
+  return plants(['--version'], folder, { env: { NODE_DISABLE_COMPILE_CACHE: undefined, ...env }, cwd: folder })
+}

@@ -23,7 +23,7 @@ import { certificate, hasOpenssl } from '../helpers/certificates.js'
 import { DatabaseSync } from '../helpers/database.js'
 import { Hostile, http, json } from '../helpers/hostile.js'
 import { canMount, smallDisk } from '../helpers/linux.js'
-import { bin, type ProcessResult, plants, start, startUnder } from '../helpers/process.js'
+import { bin, type ProcessResult, plants, start, startUnder, withoutCache } from '../helpers/process.js'
 import { ownService, token } from '../helpers/remote.js'
 import { runPlants } from '../helpers/run.js'
 import { temporaryFolder } from '../helpers/temporary.js'
@@ -455,7 +455,7 @@ describe('a store in a file', () => {
     const { folder, owner, inside } = await smallDisk()
     const enter = ['-t', `${owner}`, '-U', '-m', '--preserve-credentials', bin]
     const within = async (argv: string[]): Promise<ProcessResult> => {
-      const env = { PATH: process.env['PATH'], HOME: world.root, PLANTS_DATA_DIR: folder, ...world.env }
+      const env = { PATH: process.env['PATH'], HOME: world.root, PLANTS_DATA_DIR: folder, ...withoutCache, ...world.env }
       const options = { reject: false, stripFinalNewline: false, stdin: 'ignore', extendEnv: false, env } as const
       const { exitCode, stdout, stderr } = await execa('nsenter', [...enter, ...argv], options)
       return { code: exitCode, out: stdout, err: stderr }

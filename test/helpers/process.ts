@@ -17,6 +17,9 @@ export async function plants(args: string[], folder: string, options: Options = 
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
 
+/** What Node keeps of the compiled program is left to the tests of that: the others look at all that the program writes. */
+export const withoutCache = { NODE_DISABLE_COMPILE_CACHE: '1' }
+
 /**
  * Starts the program with its data directory in a folder; nothing of this process's environment but PATH
  * reaches it. The test fails when it shows a token.
@@ -37,7 +40,7 @@ function launch(program: string, args: string[], folder: string, { env = {}, ...
     reject: false,
     stripFinalNewline: false,
     extendEnv: false,
-    env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...env },
+    env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...withoutCache, ...env },
     ...options,
   })
   checkSecretsOf(child.then(({ stdout, stderr }) => ({ argv: args, out: stdout, err: stderr })))

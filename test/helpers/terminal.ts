@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { type IPty, spawn } from '@lydell/node-pty'
-import { bin } from './process.js'
+import { bin, withoutCache } from './process.js'
 import { checkSecretsOf } from './secrets.js'
 
 export interface Terminal {
@@ -23,7 +23,14 @@ export function terminal(args: string[], folder: string, env: Record<string, str
     rows: 24,
     name: 'xterm-256color',
     cwd: folder,
-    env: { PATH: process.env['PATH'] ?? '', HOME: folder, TERM: 'xterm-256color', PLANTS_DATA_DIR: join(folder, 'data'), ...env },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      HOME: folder,
+      TERM: 'xterm-256color',
+      PLANTS_DATA_DIR: join(folder, 'data'),
+      ...withoutCache,
+      ...env,
+    },
   })
   const shown = terminalOf(pty)
   // A service that starts on a terminal shows the token that it makes.
