@@ -30,14 +30,19 @@ export async function changeSettings(
   const { whileLocked } = await import('./replace.js') // with conf, which is loaded only to write
   return whileLocked(io, patience, async (replace) => {
     const made = await outcome()
-    if (made.after !== made.before) replace(made.after)
+    if (made.after !== made.before) unlessTooDeep(() => replace(made.after))
     return made
   })
 }
 
 function isEqual(before: SavedSettings, after: SavedSettings): boolean {
+  return unlessTooDeep(() => JSON.stringify(before) === JSON.stringify(after))
+}
+
+/** How deep is too deep depends on the version of Node, and on how the JSON is laid out. */
+function unlessTooDeep<Result>(write: () => Result): Result {
   try {
-    return JSON.stringify(before) === JSON.stringify(after)
+    return write()
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new PlantsError('malformed', 'The settings hold lists or objects in one another, too deep to be written again', {

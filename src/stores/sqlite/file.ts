@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fchmodSync, openSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fchmodSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { PlantsError, systemCode } from '../../errors.js'
@@ -41,7 +41,17 @@ export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefa
 
 /** Whether there is a store to read: a file that is more than an empty one. */
 export function fileHasContent(path: string): boolean {
-  return (statSync(path, { throwIfNoEntry: false })?.size ?? 0) > 0
+  return (statIfThere(path)?.size ?? 0) > 0
+}
+
+/** From Node 22 on, `throwIfNoEntry` says of a path through what is no folder, too, that nothing is there, and hides that nothing can be. */
+export function statIfThere(path: string): Stats | undefined {
+  try {
+    return statSync(path)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+    return undefined
+  }
 }
 
 /** Connects to an existing file to write to it. */

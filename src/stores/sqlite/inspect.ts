@@ -2,7 +2,7 @@ import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { FileAddress, FileReport, OpenOptions } from '../store.js'
 import { allows, explainFailure, isWritable } from './failure.js'
-import { openToPeek, realPathOf } from './file.js'
+import { openToPeek, realPathOf, statIfThere } from './file.js'
 import { lockedError, whenFree } from './lock.js'
 import { identify } from './schema.js'
 
@@ -11,7 +11,7 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
   const path = realPathOf(address.path)
   try {
     if (!address.isDefault) statSync(dirname(path)) // only the folder of the program's own place is made when it is not there
-    const stats = statSync(path, { throwIfNoEntry: false })
+    const stats = statIfThere(path)
     const isEmpty = stats === undefined || (stats.isFile() && stats.size === 0)
     const exists = !isEmpty && (await holdsStore(path, options))
     const place = existing(path)
