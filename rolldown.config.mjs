@@ -7,7 +7,7 @@ const main = [
   /\/src\/io\/(?!compile-cache)/,
   /\/src\/command-line\/(?!program|usage)/,
   /\/src\/help\/(layout|topics)\.ts$/,
-  /\/src\/output\/(redact|visible)\.ts$/,
+  /\/src\/output\/(redact|visible|wrap)\.ts$/,
   /\/src\/(bulk\/formats\/format-names|service\/log-levels|settings\/(file|origin|store-name|table)|stores\/(open|store))\.ts$/,
   /^(?!.*\/node_modules\/).*\/package\.json$/,
 ]

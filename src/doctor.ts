@@ -49,7 +49,7 @@ async function settings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise
   const { origins } = await resolvePreferences(flags, io, { isChecking: true, file })
   const wrong = origins.map(failureOf).find(Boolean)
   if (wrong) return failed('settings', wrong.message, wrong.hint)
-  const counts = `${namedStores(saved).length} stores, ${Object.keys(saved.tokens ?? {}).length} tokens`
+  const counts = `${counted(namedStores(saved).length, 'store')}, ${counted(Object.keys(saved.tokens ?? {}).length, 'token')}`
   if (complaints.length === 0) return ok('settings', `${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
   const message = complaints.map(({ what }) => what).join('; ')
   const hint = complaints.map(({ command }) => `Mend it with: ${command}`).join('; ')
@@ -57,6 +57,10 @@ async function settings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise
 }
 
 /** The store of this run, then all others that are saved. All are looked at meanwhile: some may not answer for long. */
+function counted(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? '' : 's'}`
+}
+
 async function* stores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt('store', () => resolveSettings(flags, io, { isChecking: true, file }))
   const done = 'value' in own ? own.value : undefined

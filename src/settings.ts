@@ -111,7 +111,10 @@ function preferencesFrom(origins: Origin[], flags: GlobalFlags, file: SettingsFi
 
 async function tell(preferences: Preferences, io: Io): Promise<void> {
   for (const { what, command } of preferences.file.complaints) await warn(io, `${what}. Mend it with: ${command}`, preferences)
-  if (preferences.isVerbose) (await import('./output/trace.js')).traceSettings(preferences, io)
+  if (!preferences.isVerbose) return
+  const { traceSettings } = await import('./output/trace.js')
+  traceSettings(preferences, io)
+  await new Promise(setImmediate) // in which a log is written, so that it comes before the answer
 }
 
 /**

@@ -1,6 +1,11 @@
+import { settingsIn } from '../settings/table.js'
 import type { CommandSpec } from './spec.js'
 
-const setting = { term: '<setting>', meaning: 'its name', values: 'setting' } as const
+const setting = {
+  term: '<setting>',
+  meaning: `its name: ${settingsIn('user').join(', ')}; or of a store stores.NAME.SETTING. See: plants help environment`,
+  values: 'setting',
+} as const
 
 export const stores: CommandSpec = {
   name: 'stores',

@@ -57,6 +57,7 @@ function harmless(suggestion: string | undefined, typed: string): string | undef
 
 /** What people type who know other programs; the first that there is at this place is suggested. */
 const meant = new Map([
+  ['--dry-run', ['--check']],
   ['--force', ['--yes']],
   ['--format', ['--output']],
   ['--json', ['--output json']],

@@ -2,7 +2,7 @@ import { findToken, noToken, removeToken, saveToken, tokenVariable } from '../ac
 import { checkToken, failureOf } from '../access/token.js'
 import { namesOf, otherStatuses, ownStatus, type TokenStatus } from '../access/token-status.js'
 import { accessTo, refuseOpen } from '../access.js'
-import { PlantsError, systemCode } from '../errors.js'
+import { PlantsError, shellWord, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { readText } from '../input.js'
 import type { Io } from '../io.js'
@@ -70,7 +70,8 @@ export async function status(flags: GlobalFlags, io: Io): Promise<void> {
   if (own instanceof PlantsError) throw own
   const missing = own[0]?.source === 'none' || !all.some(({ source }) => source !== 'none')
   if (missing && settings.store.kind === 'remote') throw noToken(settings.store, settings.storeFlag)
-  const hint = 'Save one with: plants auth login --store https://plants.example.com'
+  const [{ store = 'https://plants.example.com' } = {}] = others
+  const hint = `Save one with: plants auth login --store ${shellWord(store)}`
   if (missing) throw new PlantsError('unauthorized', 'No store has a token', { hint })
 }
 

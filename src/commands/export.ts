@@ -1,12 +1,12 @@
 import { type Compression, compress, compressionOf, type Put } from '../bulk/export/compression.js'
-import { exportFormats, formatOfName, toDocument } from '../bulk/export/export-format.js'
+import { exportFormats, formatOfName, toDocument, unknownEnd } from '../bulk/export/export-format.js'
 import { writeOut } from '../bulk/export/out-file.js'
 import { formatNames } from '../bulk/formats/format-names.js'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseChoice, parseQuery, parseText, type QueryFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { visibleLines } from '../output/visible.js'
-import { readable, writeAnswer, writeResult } from '../output.js'
+import { readable, warn, writeAnswer, writeResult } from '../output.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { isPartOf, openExistingStore } from '../stores/open.js'
@@ -28,7 +28,7 @@ export async function exportPlants(flags: ExportFlags, io: Io): Promise<void> {
     if (!store) throw noStore(settings)
     const blocks = toDocument(store.snapshot({ ...query, record: format.record, between: format.between }), format)
     if (path === undefined) await print(blocks, io)
-    else await save(blocks, { path, compression, settings, io })
+    else await save(blocks, { path, isNamed: flags.format !== undefined, compression, settings, io })
   } finally {
     await store?.close()
   }
@@ -37,6 +37,12 @@ export async function exportPlants(flags: ExportFlags, io: Io): Promise<void> {
 /** The path of the file to write; undefined for stdout, which has other names too. */
 function fileOf({ out }: ExportFlags, io: Io): string | undefined {
   return out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(parseText('--out', out))
+}
+
+/** An end that is no format may be a slip, and one that packs would be believed. */
+async function warnOfName(path: string, settings: Settings, io: Io): Promise<void> {
+  const end = unknownEnd(path)
+  if (end !== undefined) await warn(io, `${end} is no format that is known here, so it becomes ndjson; --format NAME says which`, settings)
 }
 
 /** Nothing is exported: an empty file could take the place of one that is needed. */
@@ -53,14 +59,17 @@ async function print(blocks: AsyncIterable<Block>, io: Io): Promise<void> {
 
 interface Saving {
   path: string
+  /** whether the format was chosen, and not by the path */
+  isNamed: boolean
   compression: Compression | undefined
   settings: Settings
   io: Io
 }
 
-async function save(blocks: AsyncIterable<Block>, { path, compression, settings, io }: Saving): Promise<void> {
+async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, settings, io }: Saving): Promise<void> {
   if (await isPartOf(settings.store, path))
     throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
+  if (!isNamed) await warnOfName(path, settings, io)
   let plants = 0
   let bytes = 0
   const fill = async (put: Put) => {

@@ -3,6 +3,7 @@ import type { ImportOrder } from '../bulk/import/order.js'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseChoice, parseCount, parseId, parseText } from '../flags.js'
 import type { Io } from '../io.js'
+import { warn } from '../output.js'
 import { shorten } from '../plant.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
@@ -28,6 +29,8 @@ interface ImportFlags extends GlobalFlags {
 export async function importPlants(files: string[], flags: ImportFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const order = readOrder(files, flags, settings, io)
+  const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
+  if (idle && settings.store.kind === 'file') await warn(io, `${idle} is about services, and changes nothing for a file`, settings)
   const { runImport } = await import('../bulk/import/run-import.js')
   await runImport(order, settings, io)
 }

@@ -84,7 +84,7 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
 
 async function tableOf(rows: string[][], settings: Settings, io: Io): Promise<string> {
   const { textTable } = await import('../output/table.js')
-  return textTable(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], rows, await styleFor(settings.colors(io.stdout)))
+  return textTable(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], rows, await styleFor(settings.colors(io.stdout)), io.stdout)
 }
 
 function fieldsOf({ id, note, createdAt, expiresAt, revokedAt }: Token): Record<string, unknown> {

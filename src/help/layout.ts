@@ -1,3 +1,5 @@
+import { wrap } from '../output/wrap.js'
+
 /** A word and what it means, side by side. */
 export interface Row {
   term: string
@@ -24,19 +26,3 @@ export function section(title: string, lines: string[]): string {
 export function paragraph(text: string, width: number): string {
   return `${wrap(text, width).join('\n')}\n`
 }
-
-/** Breaks a text into lines of so many columns; where there is too little room it stays one line, for the terminal to break. */
-function wrap(text: string, width: number): string[] {
-  if (width < narrowest) return [text]
-  const lines: string[] = []
-  let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
-  }
-  return [...lines, line]
-}
-
-const narrowest = 20

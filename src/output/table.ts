@@ -1,6 +1,8 @@
 import stringWidth from 'string-width'
+import type { Output } from '../io.js'
 import { readable, type Style } from '../output.js'
 import type { NewPlant } from '../plant.js'
+import { wrap } from './wrap.js'
 
 /**
  * Makes the rows of an aligned table, a page of plants at a time. The first page decides the widths, in columns of a
@@ -24,14 +26,19 @@ export function plantTable(columns: number | undefined, style: Style): (page: Ne
   }
 }
 
-/** A table whose columns are as wide as what is in them. */
-export function textTable(titles: string[], rows: string[][], style: Style): string {
+/**
+ * A table whose columns are as wide as what is in them. What does not fit of the last one goes on below.
+ *
+ * @param output where it goes to; on a terminal its width counts
+ */
+export function textTable(titles: string[], rows: string[][], style: Style, { isTerminal, columns }: Output): string {
   const widths = titles.map((title, column) => Math.max(title.length, ...rows.map((row) => stringWidth(row[column] ?? ''))))
-  const lineOf = (row: string[]) =>
-    row
-      .map((cell, column) => pad(cell, widths[column] ?? 0))
-      .join(gap)
-      .trimEnd()
+  const start = widths.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
+  const lineOf = (row: string[]) => {
+    const cells = row.slice(0, -1).map((cell, column) => pad(cell, widths[column] ?? 0) + gap)
+    const last = wrap(row.at(-1) ?? '', isTerminal ? columns - start : Infinity)
+    return `${cells.join('')}${last.join(`\n${' '.repeat(start)}`)}`.trimEnd()
+  }
   return [style.faint(lineOf(titles)), ...rows.map(lineOf)].map((text) => `${text}\n`).join('')
 }
 

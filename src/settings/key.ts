@@ -39,7 +39,8 @@ function unknownSetting(name: string, setting: string, store: string | undefined
   }
   const guess = nearest(setting, names)
   const place = store === undefined ? '' : `stores.${store}.`
-  const hint = guess ? `Did you mean ${place}${guess}?` : `There are: ${names.map((known) => place + known).join(', ')}`
+  const others = store === undefined ? ', and for a store: stores.NAME.SETTING' : ''
+  const hint = guess ? `Did you mean ${place}${guess}?` : `There are: ${names.map((known) => place + known).join(', ')}${others}`
   return new PlantsError('malformed', `There is no setting ${JSON.stringify(name)}`, { hint })
 }
 

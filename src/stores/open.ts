@@ -225,8 +225,8 @@ export async function restoreStore(address: Address, file: string, options: Rest
 /** @throws {PlantsError} `malformed` for a store that can do nothing but create */
 function readable(address: Address): FileAddress {
   if (address.kind === 'file') return address
-  throw new PlantsError('malformed', `${address.name} is a remote store, and its service can create plants, but nothing else`, {
-    hint: 'Use plants create with it, or do this where its file is',
+  throw new PlantsError('malformed', `${address.name} is a remote store, where plants can be created, and nothing else done`, {
+    hint: 'Do this where its file is, or choose another store with --store',
   })
 }
 

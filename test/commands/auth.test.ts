@@ -642,13 +642,13 @@ describe('status of all stores', () => {
   })
 
   test.each([
-    ['nothing is saved', {}],
-    ['no store has a token', { stores: { bare: stores.bare, garden: stores.garden } }],
-  ])('ends with 3 when the store of this run is a file and %s', async (_, fields) => {
+    ['nothing is saved', {}, 'https://plants.example.com'],
+    ['no store has a token', { stores: { bare: stores.bare, garden: stores.garden } }, 'bare'],
+  ])('ends with 3 when the store of this run is a file and %s', async (_, fields, store) => {
     const user = new User()
     user.save(fields)
     const { code, err } = await run(user)
-    const hint = 'Save one with: plants auth login --store https://plants.example.com'
+    const hint = `Save one with: plants auth login --store ${store}`
     expect({ code, err }).toEqual({ code: 3, err: [{ error: 401, message: 'No store has a token', hint }] })
   })
 

@@ -200,7 +200,7 @@ describe('a value that a setting cannot have is refused:', () => {
 })
 
 describe('a name that is no setting is refused:', () => {
-  const all = 'There are: store, output, timeout, ca-cert'
+  const all = 'There are: store, output, timeout, ca-cert, and for a store: stores.NAME.SETTING'
   const ofTeam =
     'There are: stores.team.address, stores.team.timeout, stores.team.ca-cert, stores.team.allow-http, stores.team.token-command'
 

@@ -139,7 +139,7 @@ describe('a healthy world', () => {
           message: expect.stringMatching(RegExp(`^plants ${version} on (Node|Bun) [\\d.]+, ${process.platform} ${process.arch}$`)),
         },
         { check: 'sqlite', state: 'ok', message: expect.stringMatching(/^SQLite 3\.\d+\.\d+ through \S+$/) },
-        { check: 'settings', state: 'ok', message: `${world.file}: 2 stores, 1 tokens` },
+        { check: 'settings', state: 'ok', message: `${world.file}: 2 stores, 1 token` },
         { check: 'store local', state: 'ok', message: expect.stringMatching(/^\/.*\/data\/plants\.db, \d+ MiB free$/) },
         { check: 'store team', state: 'ok', message: `${address} answers, and accepts the token` },
         { check: 'store garden', state: 'ok', message: expect.stringMatching(/^\/.*\/garden\.db, \d+ MiB free$/) },

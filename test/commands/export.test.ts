@@ -182,6 +182,14 @@ describe('export --out', () => {
     expect([read('out.csv'), read('out.txt')]).toEqual([exports['json'], exports['ndjson']])
   })
 
+  test.each(['.cvs', '.bz2', '.xml'])('says what becomes of a file whose name ends in %s', async (end) => {
+    await plant(fern)
+    const { code, err } = await plants(['export', '--out', `out.csv${end}`])
+    const warning = `plants: ${end} is no format that is known here, so it becomes ndjson; --format NAME says which\n`
+    expect({ code, err }).toEqual({ code: 0, err: warning })
+    expect((await plants(['export', '--out', `out.csv${end}`, '--format', 'csv'])).err).toBe('')
+  })
+
   test.each(Object.entries(exports))('compresses %s with gzip by name', async (format, text) => {
     await plant(...awkward)
     const { out } = await plants(['export', '--out', `out.${format}.gz`])
@@ -293,7 +301,7 @@ test.each([
 
 test('export refuses a remote store', async () => {
   const err =
-    'plants: https://plants.example.com is a remote store, and its service can create plants, but nothing else\n  Use plants create with it, or do this where its file is\n'
+    'plants: https://plants.example.com is a remote store, where plants can be created, and nothing else done\n  Do this where its file is, or choose another store with --store\n'
   expect(await runPlants(['export', '--store', 'https://plants.example.com'])).toEqual({ code: 2, out: '', err })
 })
 

@@ -87,8 +87,6 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
 
 describe('flags that go together', () => {
   test.each([
-    [['--rate', '5/s']],
-    [['--rate=5', '--concurrency=5']],
     [['--format', 'ndjson', '--map', 'name=name,tag=tag']],
     [['--on-error', 'continue', '--max-errors', '1']],
     [['--on-error', 'stop', '--if-exists', 'same', '--rejects', 'bad']],
@@ -103,6 +101,15 @@ describe('flags that go together', () => {
     expect({ code, summary, err: flags.includes('--verbose') ? '' : err }).toEqual(imported({ created: 1 }))
     expect(await user.list()).toBe(good)
     expect([user.has('bad'), user.has('bad.reasons'), user.has('kept/here.json'), user.journals()]).toEqual([false, false, false, []])
+  })
+
+  test.each([
+    ['--rate', ['--rate', '5/s']],
+    ['--concurrency', ['--rate=5', '--concurrency=5']],
+  ])('%s is said to mean nothing for a file', async (flag, flags) => {
+    const { code, summary, err } = await user.import(['plants', ...flags])
+    const warning = `plants: ${flag} is about services, and changes nothing for a file\n`
+    expect({ code, summary, err }).toEqual(imported({ created: 1 }, warning))
   })
 
   test('--journal goes with stdin', async () => {

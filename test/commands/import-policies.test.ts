@@ -224,6 +224,13 @@ describe('--max-errors', () => {
   const many = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => plant(from + index)).join('')
   const bad = '{"id":-1}\n'
 
+  test('stops soon after, also where ids are taken', async () => {
+    user.write('plants', many(1, 20_000))
+    await user.import(['plants'])
+    const { summary: told } = await user.import(['plants', '--max-errors', '3'])
+    expect((told as { refused: number }).refused).toBeLessThan(1000)
+  })
+
   test('lets fewer pass', async () => {
     user.write('plants', bad + plant(1) + bad + plant(2))
     expect(await user.import(['plants', '--max-errors', '3'])).toMatchObject({ code: 6, summary: { created: 2, refused: 2 } })

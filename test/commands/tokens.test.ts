@@ -107,10 +107,10 @@ test.each([
   ['delete 1 --yes', 2],
 ])('%s refuses a remote store, whose service can create and nothing else', async (line, code) => {
   const result = await runPlants([...line.split(' '), '--store', 'https://plants.example.com/v1/', '--output', 'json'])
-  const message = 'https://plants.example.com/v1 is a remote store, and its service can create plants, but nothing else'
+  const message = 'https://plants.example.com/v1 is a remote store, where plants can be created, and nothing else done'
   expect({ ...result, err: JSON.parse(result.err) }).toEqual({
     code,
     out: '',
-    err: { error: 400, message, hint: 'Use plants create with it, or do this where its file is' },
+    err: { error: 400, message, hint: 'Do this where its file is, or choose another store with --store' },
   })
 })

@@ -518,8 +518,8 @@ test('get, list and delete are not in the specification, and ask nothing of a re
       out: '',
       error: {
         error: 400,
-        message: `${remote.url} is a remote store, and its service can create plants, but nothing else`,
-        hint: 'Use plants create with it, or do this where its file is',
+        message: `${remote.url} is a remote store, where plants can be created, and nothing else done`,
+        hint: 'Do this where its file is, or choose another store with --store',
       },
     })
   }

@@ -18,8 +18,18 @@ export const exportFormats: Record<FormatName, ExportFormat> = {
 
 /** The format that the name of a file stands for, also of a compressed one; NDJSON when it stands for none. */
 export function formatOfName(path: string): FormatName {
-  const ending = /\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
-  return formatNames.find((name) => name === ending) ?? 'ndjson'
+  return formatNames.find((name) => name === endOf(path)) ?? 'ndjson'
+}
+
+/** The end of a name that looks like that of a format, and of which none is known: `.cvs`. */
+export function unknownEnd(path: string): string | undefined {
+  const end = endOf(path)
+  const isKnown = end === undefined || /^(txt|jsonl|gz|zst|bak|out|tmp|\d+)$/.test(end) || formatNames.some((name) => name === end)
+  return isKnown ? undefined : `.${end}`
+}
+
+function endOf(path: string): string | undefined {
+  return /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
 }
 
 /** Makes one text of all blocks. */

@@ -16,9 +16,9 @@ export class PortionSize {
   #begunAt: number
 
   constructor(circumstances: Circumstances) {
-    const { keepsPositions, clock } = circumstances
+    const { mayBeLast, keepsPositions, clock } = circumstances
     this.#circumstances = circumstances
-    this.bytes = keepsPositions ? first : small
+    this.bytes = mayBeLast ? smallest : keepsPositions ? first : small
     this.#begunAt = clock.now()
   }
 
@@ -29,8 +29,8 @@ export class PortionSize {
    */
   adapt(wasUnsorted: boolean): void {
     const { mayBeLast, keepsPositions } = this.#circumstances
-    if (mayBeLast) this.bytes = small
-    else if (keepsPositions) this.bytes = wasUnsorted ? unsorted : sorted
+    if (mayBeLast) return
+    if (keepsPositions) this.bytes = wasUnsorted ? unsorted : sorted
     else this.#adaptToTime()
   }
 
