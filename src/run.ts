@@ -3,7 +3,7 @@ import { helpPage, widthFor } from './command-line/help-page.js'
 import { outputFlag } from './command-line/output-flag.js'
 import { writeVersion } from './command-line/version.js'
 import { PlantsError, systemCode } from './errors.js'
-import { topics } from './help/topics.js'
+import { topicOf } from './help/topics.js'
 import type { Io } from './io.js'
 import { writeAnswer, writeError } from './output.js'
 
@@ -61,21 +61,18 @@ async function dispatch(argv: string[], io: Io): Promise<void> {
     throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
   }
   if (argv[0] === '__complete' && argv[1] === '--') return (await import('./completion/answer.js')).answerCompletion(argv.slice(2), io)
-  const page = topicIn(argv)?.page(widthFor(io)) ?? helpFor(argv, io)
+  const page = helpFor(argv, io)
   if (page !== undefined) return writeAnswer(io, await page, 'Run it again')
   if (argv.length === 1 && ['-V', '--version'].includes(argv[0] ?? '')) return writeVersion(argv, io)
   const { runCommand } = await import('./command-line/program.js')
   await runCommand(argv, io)
 }
 
-function topicIn(argv: string[]) {
-  const at = argv.indexOf('help')
-  return at < 0 ? undefined : topics.find(({ name }) => name === argv[at + 1])
-}
-
 /** The help that a command line asks for, if it asks for nothing else. */
-function helpFor(argv: string[], io: Io): string | undefined {
+function helpFor(argv: string[], io: Io): string | Promise<string> | undefined {
   const [first, ...rest] = argv
+  const topic = first === 'help' ? topicOf(rest) : undefined
+  if (topic) return topic.page(widthFor(io))
   const words = first === 'help' ? rest : argv.filter((argument) => argument !== '-h' && argument !== '--help')
   const path = words.length < argv.length || argv.length === 0 ? pathTo(words) : undefined
   return path && helpPage(path, widthFor(io))

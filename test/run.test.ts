@@ -44,6 +44,18 @@ describe('help', () => {
     expect(Math.max(...texts.map((line) => line.length))).toBeLessThanOrEqual(60)
   })
 
+  test.each([
+    [['import', 'help', 'environment'], 2],
+    [['import', '--', 'help', 'environment'], 2],
+    [['create', '--id', '1', '--name', 'help', 'environment'], 2],
+    [['create', '--id', '1', '--name', 'help', '--tag', 'formats'], 0],
+    [['create', '--name', 'help', 'formats', '--id', '1'], 2],
+    [['list', 'help', 'exit-codes'], 2],
+  ])('is not what a command is given: %j', async (argv, code) => {
+    const result = await plants(argv, { cwd: temporaryFolder() })
+    expect({ code: result.code, isPage: /Settings:|What a run/.test(result.out) }).toEqual({ code, isPage: false })
+  })
+
   test.each(['--version', '-V'])('the version is an answer: plants %s', async (flag) => {
     expect(await plants([flag])).toEqual({ code: 0, out: `${version}\n`, err: '' })
   })

@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { plants } from './helpers/process.js'
@@ -32,13 +32,32 @@ describe.skipIf(!hasCache)('what Node has compiled', () => {
     expect({ code, left: readdirSync(folder) }).toEqual({ code: 0, left: [] })
   })
 
-  test('is not kept in a folder that others can write to', async () => {
+  test.each([0o777, 0o755])('is not kept in a folder of mode %o, which others can enter', async (mode) => {
     const folder = temporaryFolder()
     const cache = join(folder, '.cache/plants')
     mkdirSync(cache, { recursive: true })
-    chmodSync(cache, 0o777)
+    chmodSync(cache, mode)
     const { code, err } = await version(folder)
     expect({ code, err, left: readdirSync(cache) }).toEqual({ code: 0, err: '', left: [] })
+  })
+
+  test('is not kept where a link leads to', async () => {
+    const [folder, other] = [temporaryFolder(), temporaryFolder()]
+    mkdirSync(join(folder, '.cache'))
+    symlinkSync(other, join(folder, '.cache/plants'))
+    expect((await version(folder)).code).toBe(0)
+    expect(readdirSync(other)).toEqual([])
+  })
+
+  test.skipIf(process.getuid?.() !== 0)('is not kept by root in the home of somebody else, where nothing is made', async () => {
+    const folder = temporaryFolder()
+    chownSync(folder, 65_534, 65_534)
+    expect((await version(folder)).code).toBe(0)
+    expect(readdirSync(folder)).toEqual([])
+  })
+
+  test('is not kept where no folder can be made, and that takes no time', async () => {
+    expect(await version(temporaryFolder(), { HOME: '/proc' })).toMatchObject({ code: 0, err: '' })
   })
 })
 

@@ -1,11 +1,12 @@
 import { Command, CommanderError } from 'commander'
 import { version } from '../../package.json'
 import { PlantsError } from '../errors.js'
+import { topicOf } from '../help/topics.js'
 import type { Io } from '../io.js'
 import { writeAnswer } from '../output.js'
 import { pathTo, plants } from './commands.js'
 import { helpCommand, helpFlag, helpPage, widthFor } from './help-page.js'
-import type { CommandSpec, Flag } from './spec.js'
+import type { CommandSpec, Flag, Topic } from './spec.js'
 import { checkValues, usageError } from './usage.js'
 import { writeVersion } from './version.js'
 
@@ -16,6 +17,8 @@ import { writeVersion } from './version.js'
  * @throws {PlantsError} what went wrong, also with the command line itself
  */
 export async function runCommand(argv: string[], io: Io): Promise<void> {
+  const topic = argv.includes('help') ? topicIn(argv, io) : undefined
+  if (topic) return writeAnswer(io, await topic.page(widthFor(io)), 'Run it again')
   if (argv[0] === 'help' && argv.length > 2) return runCommand([...argv.slice(1), '--help'], io)
   const asksForHelp = argv.some((argument) => ['-h', '--help', 'help'].includes(argument))
   const named = asksForHelp ? [] : (plants.commands ?? []).filter(({ name }) => argv.includes(name))
@@ -25,6 +28,12 @@ export async function runCommand(argv: string[], io: Io): Promise<void> {
   if (stop && stop.error.code === 'commander.version') return writeVersion(argv, io)
   const explained = await parse(argv, io, plants.commands ?? []) // what is wrong is told knowing all commands
   if (explained) await tell(explained, argv, io)
+}
+
+/** The topic that is asked for among global flags. */
+function topicIn(argv: string[], io: Io): Topic | undefined {
+  const [first, ...words] = buildProgram(io, () => undefined).parseOptions(argv).operands
+  return first === 'help' ? topicOf(words) : undefined
 }
 
 async function tell({ error, program, shown }: Stop, argv: string[], io: Io): Promise<void> {

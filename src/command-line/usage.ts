@@ -34,7 +34,10 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
     case 'commander.unknownOption':
       return refuse(...explainFlag(quoted, argv, program, suggestion))
     case 'commander.unknownCommand':
-      return refuse(`Unknown command ${nameOf(quoted)}`, suggest(quoted, command, program) ?? suggestion)
+      return refuse(
+        `Unknown command ${nameOf(quoted)}`,
+        suggest(quoted, command, program) ?? (quoted.startsWith('-') ? undefined : suggestion),
+      )
     case 'commander.optionMissingArgument':
       return refuse(`${nameOf(quoted)} needs a value`)
     case 'commander.missingArgument':

@@ -59,6 +59,7 @@ _plants_files() {
   done
   if [[ ! $is_folder ]]; then compopt -o filenames; fi
   while IFS= read -r path; do
+    if [[ $is_folder ]]; then printf -v path %q "$path"; fi
     COMPREPLY+=("$path")
   done < <(compgen -d -- "$1" || :; for ending in $2; do compgen -f -X "!*.$ending" -- "$1" || :; done)
 }

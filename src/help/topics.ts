@@ -17,3 +17,8 @@ export const topics: Topic[] = [
     page: async (width) => (await import('./formats.js')).formats(width),
   },
 ]
+
+/** The topic that words name behind `help`. */
+export function topicOf([word, ...others]: string[]): Topic | undefined {
+  return others.length === 0 ? topics.find(({ name }) => name === word) : undefined
+}

@@ -1,5 +1,5 @@
-import { mkdirSync, statSync } from 'node:fs'
-import { isAbsolute, join } from 'node:path'
+import { existsSync, lstatSync, mkdirSync, type Stats, statSync } from 'node:fs'
+import { dirname, isAbsolute, join } from 'node:path'
 
 /**
  * Lets Node keep what it has compiled of this program for the next start (Node 22.1 and newer; a tenth of a start), in the
@@ -27,13 +27,28 @@ function cacheFolder(env: NodeJS.ProcessEnv): string | undefined {
   return base && isAbsolute(base) ? join(base, ...rest.map(String)) : undefined
 }
 
-/** Makes the folder where it is missing. */
+/**
+ * Whether a folder, which is made where it is missing, is this user's alone: it, and the one around it. What is below it, Node makes
+ * for whomever the umask lets in.
+ */
 function isOwn(folder: string): boolean {
   try {
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const { uid, mode } = statSync(folder)
-    return process.getuid === undefined || (uid === process.getuid() && (mode & 0o022) === 0)
+    const around = dirname(folder)
+    for (const path of [around, folder]) if (!existsSync(path) && !make(path)) return false
+    const stats = lstatSync(folder)
+    return stats.isDirectory() && isOf(stats) && isOf(statSync(around)) && (process.getuid === undefined || (stats.mode & 0o077) === 0)
   } catch {
     return false // a start does without, and says nothing
   }
+}
+
+/** Makes a folder in one of this user: root makes none in somebody else's home. */
+function make(path: string): boolean {
+  if (!isOf(statSync(dirname(path)))) return false
+  mkdirSync(path, { mode: 0o700 })
+  return true
+}
+
+function isOf({ uid }: Stats): boolean {
+  return process.getuid === undefined || uid === process.getuid()
 }

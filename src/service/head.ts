@@ -11,6 +11,7 @@ export function headFailure({ rawHeaders, httpVersion }: IncomingMessage): Refus
     if (bit > 1 && (seen & bit) > 0) return refused(400, bit === lengthBit ? notHttp : `The header ${name} must be given once`)
     seen |= bit
   }
+  if (httpVersion === '1.0' && (seen & codingBit) > 0) return refused(400, notHttp) // RFC 9112, 6.1: what stands in front may have read it otherwise
   return (seen & hostBit) > 0 || httpVersion === '1.0' ? undefined : refused(400, 'The header Host is missing')
 }
 
@@ -20,7 +21,9 @@ const singles = new Map([
   ['content-type', 2],
   ['content-encoding', 3],
   ['authorization', 4],
+  ['transfer-encoding', 6],
   ['content-length', 5], // which the parser of Node refuses, and that of Bun takes where both are the same
 ])
 const hostBit = 1 << 1
+const codingBit = 1 << 6
 const lengthBit = 1 << 5

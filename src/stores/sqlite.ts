@@ -103,16 +103,6 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     )
   }
 
-  /** Whether `create` would make the plant; false when the key has made it already. Throws `conflict` as that does. */
-  wouldCreate(plant: NewPlant, { idempotencyKey }: CreateOptions): Promise<boolean> {
-    return this.#read(() => {
-      const first = this.#findByKey(idempotencyKey)
-      if (!first && !this.#find('SELECT id, name, tag FROM plants WHERE id = ?', plant.id)) return true
-      refuseUnlessSame(plant, first)
-      return false
-    })
-  }
-
   async get(id: bigint): Promise<NewPlant | undefined> {
     return this.#read(() => this.#find('SELECT id, name, tag FROM plants WHERE id = ?', id))
   }
@@ -211,11 +201,8 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   #insert(plant: NewPlant, key: string | undefined): void {
     const { id, name, tag } = plant
     const insert = this.#prepare('INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING')
-    if (BigInt(insert.run(id, name, tag ?? null, key ?? null).changes) === 0n) refuseUnlessSame(plant, this.#findByKey(key))
-  }
-
-  #findByKey(key: string | undefined): NewPlant | undefined {
-    return key === undefined ? undefined : this.#find('SELECT id, name, tag FROM plants WHERE idempotency_key = ?', key)
+    if (BigInt(insert.run(id, name, tag ?? null, key ?? null).changes) === 1n) return
+    refuseUnlessSame(plant, key === undefined ? undefined : this.#find('SELECT id, name, tag FROM plants WHERE idempotency_key = ?', key))
   }
 
   #find(sql: string, value: bigint | string): NewPlant | undefined {
@@ -275,13 +262,18 @@ async function explained<T>(path: string, action: () => Promise<T>): Promise<T> 
   }
 }
 
-function toPlant(row: unknown): NewPlant {
+export function toPlant(row: unknown): NewPlant {
   const { id, name, tag } = row as { id: bigint; name: string; tag: string | null } // the columns of a STRICT table
   return tag === null ? { id, name } : { id, name, tag }
 }
 
-/** @param first what the key has made */
-function refuseUnlessSame(plant: NewPlant, first: NewPlant | undefined): void {
+/**
+ * Refuses a plant whose id is taken, unless its key has made this very plant.
+ *
+ * @param first what the key has made
+ * @throws {PlantsError} `conflict`
+ */
+export function refuseUnlessSame(plant: NewPlant, first: NewPlant | undefined): void {
   if (first === undefined) throw idTaken(plant.id)
   if (!isSame(first, plant)) throw keyTaken(first.id)
 }

@@ -1,9 +1,10 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
+import { canTrace } from '../helpers/linux.js'
 import { PlantService } from '../helpers/plant-service.js'
-import { plants } from '../helpers/process.js'
+import { plants, startUnder } from '../helpers/process.js'
 import { forwardProxy } from '../helpers/proxy.js'
 import { token } from '../helpers/remote.js'
 import { temporaryFolder } from '../helpers/temporary.js'
@@ -35,6 +36,17 @@ test('a dry run stores nothing in a file that is there', async () => {
   const store = join(user.home, 'data', 'plants.db')
   expect(out).toEqual({ code: 0, out: `Would plant " Moss" (id 9223372036854775807) in ${store}\n`, err: '' })
   expect((await user.run('list')).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
+})
+
+test.runIf(canTrace)('a dry run opens nothing to write to it, and makes nothing for a while either (needs strace)', async () => {
+  const folder = temporaryFolder()
+  await plants(fern, folder)
+  const log = join(folder, 'calls')
+  const calls = ['-f', '-o', log, '-e', 'trace=openat,unlink,ftruncate,pwrite64']
+  const { stdout } = await startUnder('strace', calls, ['create', '--id', '2', '--name', 'Moss', '--dry-run'], folder)
+  expect(JSON.parse(String(stdout))).toMatchObject({ exists: true, creates: true })
+  const traces = readFileSync(log, 'utf8').split('\n')
+  expect(traces.filter((call) => call.includes('plants.db') && /O_(CREAT|RDWR|WRONLY)|unlink|ftruncate|pwrite/.test(call))).toEqual([])
 })
 
 test('a dry run keeps an id exact', async () => {

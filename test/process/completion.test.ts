@@ -128,6 +128,14 @@ describe('bash', () => {
     for (const [typed, words] of lines) expect({ typed, words: await person.type(typed) }).toEqual({ typed, words })
   })
 
+  here('inserts a name that looks like a command as a name, also all at once and beside a folder', async () => {
+    const person = await typist('bash')
+    mkdirSync(join(person.folder, 'local'))
+    writeFileSync(join(person.folder, 'local$(touch ran).db'), '')
+    expect(await person.type('plants list --store l\u001b*')).toContain('local$(touch ran).db')
+    expect(existsSync(join(person.folder, 'ran'))).toBe(false)
+  })
+
   here('completes behind a redirection, a pipe and an alias', async () => {
     const person = await typist('bash', { after: ["alias p='plants --verbose'", 'complete -F _plants p'] })
     await person.see('plants list >fe\t', ['list >fern.json'])

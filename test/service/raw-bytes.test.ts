@@ -44,6 +44,7 @@ const framing: Refusal[] = [
   ['an unknown transfer coding', `${head('Transfer-Encoding: xchunked')}0\r\n\r\n`, broken],
   ['chunks that are not the last coding', `${head('Transfer-Encoding: chunked, gzip')}0\r\n\r\n`, broken],
   ['chunks of chunks', `${head(chunked, chunked)}0\r\n\r\n`, broken],
+  ['chunks in HTTP/1.0', `${head(chunked).replace('HTTP/1.1', 'HTTP/1.0')}0\r\n\r\n`, broken],
   ['a chunk size that is no number', `${head(chunked)}zz\r\n${plant}\r\n0\r\n\r\n`, broken],
   ['a negative chunk size', `${head(chunked)}-16\r\n${plant}\r\n0\r\n\r\n`, broken],
   ['a chunk size of 17 digits', `${head(chunked)}fffffffffffffffff\r\n${plant}\r\n0\r\n\r\n`, broken],

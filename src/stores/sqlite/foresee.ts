@@ -1,22 +1,51 @@
+import { existsSync } from 'node:fs'
 import type { NewPlant } from '../../plant.js'
-import { SqliteStore } from '../sqlite.js'
+import { refuseUnlessSame, toPlant } from '../sqlite.js'
 import type { CreateOptions, FileAddress, Foresight, OpenOptions } from '../store.js'
-import { unwritableStore } from './failure.js'
-import { realPathOf } from './file.js'
+import type { Database } from './driver.js'
+import { explainFailure, unwritableStore } from './failure.js'
+import { checkStamp, openToPeek, realPathOf, stampOf } from './file.js'
 import { inspect } from './inspect.js'
+import { lockedError, whenFree } from './lock.js'
 
 /**
- * Finds out what a create would do, and writes nothing.
+ * Finds out what a create would do, and leaves no trace.
  *
  * @throws {PlantsError} what it would throw, as far as that can be told
  */
 export async function foresee(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
+  const path = realPathOf(address.path)
   const { exists, isWritable } = await inspect(address, options)
-  if (!isWritable) throw unwritableStore(realPathOf(address.path))
-  const store = exists ? await SqliteStore.openExisting(address, options) : undefined
+  if (!isWritable) throw unwritableStore(path)
+  return { exists, creates: !exists || (await peek(path, (db) => wouldCreate(db, plant, create), options)) }
+}
+
+async function peek<Answer>(path: string, look: (db: Database) => Answer, options: OpenOptions): Promise<Answer> {
   try {
-    return { exists: store !== undefined, creates: store === undefined || (await store.wouldCreate(plant, create)) }
-  } finally {
-    await store?.close()
+    const stamp = existsSync(`${path}-wal`) ? undefined : stampOf(path)
+    const db = openToPeek(path)
+    try {
+      const answer = await whenFree(
+        () => look(db),
+        options,
+        () => lockedError(path, options.timeout),
+      )
+      checkStamp(path, stamp)
+      return answer
+    } finally {
+      db.close()
+    }
+  } catch (error) {
+    throw explainFailure(error, path)
   }
+}
+
+/** False when the key has made the plant already. Throws `conflict` as `create` does. */
+function wouldCreate(db: Database, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
+  const find = (column: 'id' | 'idempotency_key', value: bigint | string) =>
+    db.prepare(`SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(value)
+  const first = idempotencyKey === undefined ? undefined : find('idempotency_key', idempotencyKey)
+  if (!first && !find('id', plant.id)) return true
+  refuseUnlessSame(plant, first && toPlant(first))
+  return false
 }
