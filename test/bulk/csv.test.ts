@@ -273,7 +273,7 @@ test('any cut gives what one read gives, and so does any state that was saved', 
         .replace(/[\r\n]/g, ''),
     ).toBe(behind.replace(/[\r\n]/g, ''))
   }
-  fc.assert(fc.property(nearCsv(), cuts, fc.boolean(), fc.boolean(), same), { numRuns: rounds(700) })
+  fc.assert(fc.property(nearCsv(), cuts, fc.boolean(), fc.boolean(), same), { numRuns: rounds(300) })
 })
 
 test('what was written is read, and what was read is input again', { timeout: rounds(60_000) }, () => {
@@ -288,7 +288,7 @@ test('what was written is read, and what was read is input again', { timeout: ro
   }
   const delimiter = fc.constantFrom<(',' | '\t')[]>(',', '\t')
   const runs = fc.property(fc.array(newPlant(), { maxLength: 6 }), delimiter, fc.constantFrom('\n', '\r\n'), fc.boolean(), trip)
-  fc.assert(runs, { numRuns: rounds(1000) })
+  fc.assert(runs, { numRuns: rounds(400) })
 })
 
 test('a broken row takes no other with it', { timeout: rounds(60_000) }, () => {
@@ -304,7 +304,7 @@ test('a broken row takes no other with it', { timeout: rounds(60_000) }, () => {
     fc.pre(inQuotes.length === 0)
     expect(records.flatMap(({ plant }) => (plant?.name.startsWith('plant ') ? [plant] : []))).toEqual(expected)
   }
-  fc.assert(fc.property(fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 }), survive), { numRuns: rounds(700) })
+  fc.assert(fc.property(fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 }), survive), { numRuns: rounds(300) })
 })
 
 function row(id: number, name: string, line: number, raw: string): ReadRecord {

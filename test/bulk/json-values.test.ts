@@ -146,7 +146,7 @@ test('any cut gives what one read gives, and so does any state that was saved', 
   const same = (input: Uint8Array, places: number[], isRestored: boolean) => {
     expect(readRecords(input, { make, cuts: places, isRestored })).toEqual(readRecords(input, { make }))
   }
-  fc.assert(fc.property(nearJson(), cuts, fc.boolean(), same), { numRuns: rounds(1000) })
+  fc.assert(fc.property(nearJson(), cuts, fc.boolean(), same), { numRuns: rounds(400) })
 })
 
 test('reading byte by byte gives what one read gives', { timeout: rounds(60_000) }, () => {
@@ -154,7 +154,7 @@ test('reading byte by byte gives what one read gives', { timeout: rounds(60_000)
     const cuts = Array.from(input, (_, index) => index)
     expect(readRecords(input, { make, cuts, isRestored: true })).toEqual(readRecords(input, { make }))
   }
-  fc.assert(fc.property(nearJson(), same), { numRuns: rounds(500) })
+  fc.assert(fc.property(nearJson(), same), { numRuns: rounds(250) })
 })
 
 test('what was written is read, and what was read is input again', { timeout: rounds(60_000) }, () => {
@@ -167,7 +167,7 @@ test('what was written is read, and what was read is input again', { timeout: ro
     expect(again.records.map(({ plant }) => plant)).toEqual(plants)
   }
   const space = fc.constantFrom('', ' ', '\n', '\r\n', '\n  ', '\n\n\t')
-  fc.assert(fc.property(fc.array(newPlant(), { maxLength: 5 }), space, fc.boolean(), trip), { numRuns: rounds(1000) })
+  fc.assert(fc.property(fc.array(newPlant(), { maxLength: 5 }), space, fc.boolean(), trip), { numRuns: rounds(400) })
 })
 
 test('a broken line takes no other line with it', { timeout: rounds(60_000) }, () => {
@@ -182,7 +182,7 @@ test('a broken line takes no other line with it', { timeout: rounds(60_000) }, (
     expect(read).toEqual(good)
   }
   fc.assert(fc.property(lines, fc.boolean(), fc.constantFrom('', '  ', '\t'), fc.constantFrom('\n', '\r\n'), survive), {
-    numRuns: rounds(1000),
+    numRuns: rounds(400),
   })
 })
 

@@ -13,12 +13,6 @@ export function measure({ title, argv, status = 0, env }) {
   return time
 }
 
-/** Whether it ends as it should. */
-export function answers({ argv, status = 0 }, env) {
-  const [command, ...args] = argv()
-  return spawnSync(command, args, { env }).status === status
-}
-
 /** The most resident memory of a process in MB, a median as well; not a number where there is no GNU time, which asks wait4(2). */
 export function peakOf({ argv, env }, { folder, runs }) {
   if (spawnSync('time', ['--version']).status !== 0) return Number.NaN

@@ -64,7 +64,7 @@ const create = ({ nextId }) => ['create', '--id', nextId(), '--name', 'Fern']
 const always = {
   version: { what: '--version', args: () => ['--version'] },
   help: { what: '--help', args: () => ['--help'] },
-  completion: { what: 'completion', args: () => ['__complete', '--', 'cr'], mayBeMissing: true },
+  completion: { what: 'completion', args: () => ['__complete', '--', 'cr'] },
   create: { what: 'create', args: create },
   remote: { what: 'create, remote', args: (bench) => [...create(bench), '--store', bench.url], env: 'remote' },
   refused: { what: 'create, refused (409)', args: () => ['create', '--id', '1', '--name', 'Fern'], status: 1 },

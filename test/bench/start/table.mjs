@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { fetchNode } from '../../nodes.mjs'
-import { print } from '../figures.mjs'
 import { installed } from '../import/programs.mjs'
 import { peers as servers } from '../peers.mjs'
 import { start } from '../server.mjs'
 import { printBars } from './bars.mjs'
 import { others } from './others.mjs'
 import { place } from './place.mjs'
-import { answers, measure, peakOf } from './process.mjs'
+import { measure, peakOf } from './process.mjs'
 import { printDifferences, printTimes } from './report.mjs'
 import { compiled, onNode, rowsOf } from './subjects.mjs'
 
@@ -23,7 +22,7 @@ export async function measureTable({ folder, env, runs, warmUps, nodes, fetched 
   const { url, stop } = await start(servers.serve, { folder, store, env: { ...env, PLANTS_SERVE_TOKEN: token } })
   const bench = place({ folder, env, url, token, plants: subjects[0].command })
   const rows = [...subjects, file].filter(Boolean).flatMap((subject, index) => rowsOf(subject, bench, { closely: index === 0 }))
-  const entries = present([...rows, ...installed(others(bench), env)], env)
+  const entries = [...rows, ...installed(others(bench), env)].map((row) => ({ ...row, env: row.env ?? env, times: [] }))
   for (let run = -warmUps; run < runs; run += 1) {
     for (const entry of entries) {
       const time = measure(entry)
@@ -35,11 +34,4 @@ export async function measureTable({ folder, env, runs, warmUps, nodes, fetched 
   printTimes(entries)
   printDifferences(entries)
   printBars(entries)
-}
-
-/** The rows without those that the program does not know, which are named. */
-function present(rows, env) {
-  const missing = rows.filter((row) => row.mayBeMissing && !answers(row, env))
-  for (const { title } of missing) print(`${title}: there is none, and it is left out`)
-  return rows.filter((row) => !missing.includes(row)).map((row) => ({ ...row, env: row.env ?? env, times: [] }))
 }
