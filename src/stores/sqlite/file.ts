@@ -101,10 +101,11 @@ export function isFrozen(path: string): boolean {
 /** Which file a path leads to now; why that cannot be told, where the system will not say. */
 export function identityOf(path: string): string {
   try {
-    const stats = statSync(path, { throwIfNoEntry: false, bigint: true })
-    return stats ? `${stats.dev}:${stats.ino}` : 'none'
+    const { dev, ino } = statSync(path, { bigint: true })
+    return `${dev}:${ino}`
   } catch (error) {
-    return systemCode(error) ?? 'unknown'
+    const code = systemCode(error) ?? 'unknown'
+    return code === 'ENOENT' ? 'none' : code
   }
 }
 
