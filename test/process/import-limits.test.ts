@@ -303,10 +303,7 @@ async function watchPeak(run: Run): Promise<number> {
   return peak
 }
 
-/** MB for inputs of any length. From Node 24 on, V8 lets young objects take 30 to 40 MB more before it collects them. */
-const most = Number.parseInt(process.versions.node, 10) >= 24 && !process.env['PLANTS_BIN'] ? 256 : 200
-
 function judgePeak(peak: number): void {
   expect(peak).toBeGreaterThan(30) // it was measured
-  expect(peak).toBeLessThan(most)
+  expect(peak).toBeLessThan(200)
 }
