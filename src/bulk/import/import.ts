@@ -189,7 +189,9 @@ export class Import {
   #prepare(portion: Portion, begun: Position | undefined): void {
     this.#portion = portion
     if (this.#tools.checkpoints && !this.#plan.stopsAtRefusal) portion.order = orderById(portion.rows)
-    this.#size.adapt(portion.order !== undefined)
+    // Where most ids are taken, to sort many at once takes memory and gains nothing.
+    const isWorthSorting = this.tally.created * 2 >= settledIn(this.tally)
+    this.#size.adapt(portion.order !== undefined && isWorthSorting)
     portion.outcomes = new Uint8Array(portion.rows.length)
     if (!begun) return
     if (!unpackOutcomes(portion, begun.outcomes)) throw changed(this.#plan.inputs[this.#input]?.name ?? '')
