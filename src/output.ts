@@ -5,6 +5,7 @@ import { redact, withoutSecrets } from './output/redact.js'
 import { visible } from './output/visible.js'
 import type { NewPlant } from './plant.js'
 import type { Preferences, Settings } from './settings/preferences.js'
+import { idTaken } from './stores/store.js'
 
 /** How texts look on a stream; without colours every style gives the text back as it was. */
 export interface Style {
@@ -103,6 +104,14 @@ export function notFound(id: bigint, { store, storeFlag }: Settings, isStore: bo
   const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
   const hint = isStore ? `See what is there with: plants list${storeFlag}` : 'plants create makes it'
   return new PlantsError('notFound', `No plant has the id ${id} ${place}`, { hint })
+}
+
+/** Says where to look, of an id that is taken: a store says no more than that. What a store says of a key stays as it is, and any other error. */
+export function withLook(error: unknown, id: bigint, { storeFlag }: Settings): unknown {
+  const isIdTaken = error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined
+  if (!isIdTaken) return error
+  const { kind, message } = idTaken(id)
+  return new PlantsError(kind, message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 
 /** A plant in a sentence: `Fern (id 1, tag shade)`. */

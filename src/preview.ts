@@ -5,11 +5,11 @@ import type { Io } from './io.js'
 import { toJson } from './json.js'
 import { curlCommand } from './output/curl.js'
 import { requestText } from './output/request.js'
-import { describePlant, readable, styleFor, warn, writeAnswer } from './output.js'
+import { describePlant, readable, styleFor, warn, withLook, writeAnswer } from './output.js'
 import type { NewPlant } from './plant.js'
 import type { Settings } from './settings/preferences.js'
 import { describeCreate, foreseeCreate } from './stores/open.js'
-import { type FileAddress, idTaken, type RemoteAddress, type WireRequest } from './stores/store.js'
+import type { FileAddress, RemoteAddress, WireRequest } from './stores/store.js'
 
 /** A create that is shown instead of done. */
 export interface Draft {
@@ -40,7 +40,7 @@ function noCurl({ store, storeFlag }: Settings): PlantsError {
 async function previewInFile(store: FileAddress, { idempotencyKey, readPlant }: Draft, settings: Settings, io: Io): Promise<void> {
   const plant = await readPlant(settings)
   const { exists, creates } = await foreseeCreate(store, plant, { idempotencyKey }, settings.opening).catch((error: unknown) => {
-    throw error instanceof PlantsError && error.kind === 'conflict' && !error.hint ? taken(plant, settings) : error
+    throw withLook(error, plant.id, settings)
   })
   const what = await describe(plant, settings, io)
   const sentence = creates
@@ -48,11 +48,6 @@ async function previewInFile(store: FileAddress, { idempotencyKey, readPlant }: 
     : `Would plant nothing: the idempotency key has made ${what} already`
   const fields = { dryRun: true, ...plant, store: store.name, exists, creates, idempotencyKey }
   await show(settings.output === 'json' ? toJson(fields) : sentence, io)
-}
-
-function taken({ id }: NewPlant, { storeFlag }: Settings): PlantsError {
-  const { kind, message } = idTaken(id)
-  return new PlantsError(kind, message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 
 async function previewAtService(store: RemoteAddress, draft: Draft, settings: Settings, io: Io): Promise<void> {

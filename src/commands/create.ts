@@ -4,7 +4,7 @@ import { example, onePlant, readDocument } from '../input.js'
 import type { Io } from '../io.js'
 import { parseInt64, toJson } from '../json.js'
 import type { Checked } from '../new-plant-schema.js'
-import { describePlant, styleFor, warn, writeAnswer } from '../output.js'
+import { describePlant, styleFor, warn, withLook, writeAnswer } from '../output.js'
 import { acceptNewPlant, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf, shorten } from '../plant.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
@@ -36,7 +36,7 @@ export async function create(flags: CreateFlags, io: Io): Promise<void> {
   io.phases.set('store', io.now())
   try {
     const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
-      throw isIdTaken(error) ? withLook(idTaken(plant.id), plant.id, settings) : error
+      throw withLook(error, plant.id, settings)
     })
     io.phases.set('creation', io.now())
     if (answer.name !== plant.name || answer.tag !== plant.tag) await warn(io, differs(answer, plant), settings)
@@ -56,15 +56,6 @@ export async function create(flags: CreateFlags, io: Io): Promise<void> {
 /** What a service answered may not be what it was given; then it is the answer that is shown. */
 function differs(answer: Plant, plant: NewPlant): string {
   return `The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${toJson({ ...plantOf(plant) })}`
-}
-
-/** A store says of an id no more than that it is taken; of a key it says more. */
-function isIdTaken(error: unknown): boolean {
-  return error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined
-}
-
-function withLook({ kind, message }: PlantsError, id: bigint, { storeFlag }: Settings): PlantsError {
-  return new PlantsError(kind, message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 
 function parseKey(key: string | undefined): string | undefined {
