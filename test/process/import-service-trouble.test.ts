@@ -16,13 +16,19 @@ const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, head
 describe('a service in trouble', () => {
   test('that answers 503 for a while, then slowly, then well is sent less, and more again, and gets everything once', async () => {
     const many = plantLines(8000)
-    const length = isSoak ? 10_000 : 2500
+    // "Not now" for so long that it is heard at least twice, on a machine that is slow as well.
+    const [busyFor, slowFor] = isSoak ? [10_000, 10_000] : [3500, 2000]
+    const phases = [
+      { name: 'before', until: 0 },
+      { name: 'busy', until: busyFor },
+      { name: 'slow', until: busyFor + slowFor },
+    ]
     const seen: [string, number][] = []
     let start = Infinity
     const service = await PlantService.listen({
       async deed({ index, time, underWay }) {
         if (index === 2500) start = time
-        const phase = ['busy', 'slow'][Math.floor((time - start) / length)] ?? (index < 2500 ? 'before' : 'well')
+        const phase = phases.find(({ until }) => time < start + until)?.name ?? 'well'
         seen.push([phase, underWay])
         await takeTime(phase === 'slow' ? 300 : 10)
         return phase === 'busy' ? busy : undefined
@@ -34,7 +40,7 @@ describe('a service in trouble', () => {
       err: expect.stringMatching(/^(plants: Not now\. Trying again for up to \d+ s\n)?$/),
     })
     expect(service.made).toEqual(eachOnce(many))
-    const most = (...phases: string[]) => Math.max(...seen.filter(([phase]) => phases.includes(phase)).map(([, underWay]) => underWay))
+    const most = (...names: string[]) => Math.max(...seen.filter(([phase]) => names.includes(phase)).map(([, underWay]) => underWay))
     const [before, least, well] = [most('before', 'busy'), seen.findLast(([phase]) => phase === 'busy')?.[1] ?? NaN, most('well')]
     const flow = { before, least, well, hasFallen: least <= before / 2, hasRisen: well >= 2 * least }
     expect(flow).toEqual({ ...flow, hasFallen: true, hasRisen: true })
