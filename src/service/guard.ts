@@ -71,18 +71,28 @@ const freshness = 500
  */
 export function tokensOfStore(store: TokenStore, { now, time }: { now(): number; time(): number }): FindToken {
   const known = new Map<string, { token: Token; until: number }>()
+  /** what is asked at this moment: all who want to know meanwhile get the same answer */
+  const asked = new Map<string, Promise<Token | undefined>>()
   const nameOf = (token: Token) => (isUsable(token, time()) ? String(token.id) : undefined)
+  const ask = async (digest: Uint8Array, key: string) => {
+    const until = now() + freshness // from when it is asked, since a store elsewhere may take its time
+    try {
+      const token = await store.find(digest)
+      if (token !== undefined) known.set(key, { token, until })
+      return token
+    } finally {
+      asked.delete(key)
+    }
+  }
   return (text) => {
     const digest = digestOf(text)
     const key = digest.toString('latin1')
     const found = known.get(key)
     if (found !== undefined && found.until > now()) return nameOf(found.token)
     known.delete(key)
-    return store.find(digest).then((token) => {
-      if (token === undefined) return undefined
-      known.set(key, { token, until: now() + freshness })
-      return nameOf(token)
-    })
+    const answer = asked.get(key) ?? ask(digest, key)
+    asked.set(key, answer)
+    return answer.then((token) => token && nameOf(token))
   }
 }
 
