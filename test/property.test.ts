@@ -52,7 +52,7 @@ test('whatever is piped in is a plant that is stored, or is refused by the contr
       })
     } else expect({ code, out, stored, ...JSON.parse(err) }).toEqual(refusalOf(bytes))
   }
-  await fc.assert(fc.asyncProperty(fc.oneof(nearPlants(), anyBytes()), pipe), { numRuns: rounds(600) })
+  await fc.assert(fc.asyncProperty(fc.oneof(nearPlants(), anyBytes()), pipe), { numRuns: rounds(300) })
   expect(await plants(['list'])).toEqual({ code: 0, out: '', err: '' })
 })
 

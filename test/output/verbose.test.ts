@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { version } from '../../package.json'
+import { settingNames } from '../../src/settings/table.js'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
 import { Hostile, http, json } from '../helpers/hostile.js'
 import { isLinux } from '../helpers/linux.js'
@@ -33,7 +34,7 @@ function wire(err: string, url: string): string[] {
     .replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'KEY')
     .trimEnd()
     .split('\n')
-    .slice(1 + 6 + 1) // the file, the settings, where the token is from
+    .slice(1 + settingNames.length + 1) // the file, the settings, where the token is from
 }
 
 const headers = [
@@ -59,7 +60,7 @@ describe('a request and its answer are shown', () => {
     const remote = await Hostile.listen({ posts })
     const { code, out, err } = await create(`${remote.url}/v1`)
     expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
-    expect(err.split('\n').slice(0, 8)).toEqual([
+    expect(err.split('\n').slice(0, 9)).toEqual([
       '* settings /nonexistent/config/settings.json',
       `* store ${remote.url}/v1 (--store)`,
       expect.stringMatching(/^\* output (json|text on a terminal, else json) \(default\)$/),
@@ -67,6 +68,7 @@ describe('a request and its answer are shown', () => {
       '* ca-cert those of the system (default)',
       '* allow-http false (default)',
       '* token-command none (default)',
+      '* allow-async-commit false (default)',
       '* token from PLANTS_TOKEN',
     ])
     expect(wire(err, `${remote.url}/v1`)).toEqual(['* connected: connect N ms', ...request, ...answer])
@@ -78,11 +80,11 @@ describe('a request and its answer are shown', () => {
     expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
     const objects = objectsOf(err)
     expect(objects.slice(0, 1)).toEqual([{ verbose: 'settings', path: '/nonexistent/config/settings.json' }])
-    expect(objects.slice(1, 7).map(({ verbose, name }) => `${verbose} ${name}`)).toEqual(
-      ['store', 'output', 'timeout', 'ca-cert', 'allow-http', 'token-command'].map((name) => `setting ${name}`),
+    expect(objects.slice(1, 8).map(({ verbose, name }) => `${verbose} ${name}`)).toEqual(
+      ['store', 'output', 'timeout', 'ca-cert', 'allow-http', 'token-command', 'allow-async-commit'].map((name) => `setting ${name}`),
     )
     const said = Object.fromEntries(headers.slice(0, -1).map((line) => line.slice(2).split(': ') as [string, string]))
-    expect(objects.slice(7)).toEqual([
+    expect(objects.slice(8)).toEqual([
       { verbose: 'token', place: 'PLANTS_TOKEN' },
       { verbose: 'connection', connect: expect.any(Number) },
       {
@@ -341,7 +343,7 @@ test('with --output json every line on stderr is an object, also warnings and er
   const { code, err } = await create(remote.url, ['--output', 'json'])
   expect(code).toBe(1)
   const kinds = objectsOf(err).map((line) => line['verbose'] ?? Object.keys(line)[0])
-  const counted = kinds.slice(8).filter((kind) => kind !== 'connection') // the first one may be used again, or not
+  const counted = kinds.slice(2 + settingNames.length).filter((kind) => kind !== 'connection') // the first one may be used again, or not
   expect(counted).toEqual(['request', 'answer', 'end', 'warning', 'request', 'answer', 'end', 'error'])
 })
 
@@ -363,7 +365,7 @@ describe('a process', () => {
     const second = await plants([...fern, '--store', url, '--output', 'json'], temporaryFolder(), { env })
     expect(second.code).toBe(1)
     const kinds = objectsOf(second.err).map((line) => line['verbose'] ?? line['error'])
-    expect(kinds.slice(7)).toEqual(['token', 'connection', 'request', 'answer', 'end', 409])
+    expect(kinds.slice(1 + settingNames.length)).toEqual(['token', 'connection', 'request', 'answer', 'end', 409])
   })
 
   test.each([
@@ -445,7 +447,7 @@ describe('a process', () => {
         output === 'json'
           ? lines.map(kindOf)
           : lines.flatMap((line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [])
-      const settings = ['settings', ...Array.from({ length: 6 }, () => 'setting'), 'token']
+      const settings = ['settings', ...Array.from({ length: settingNames.length }, () => 'setting'), 'token']
       const exchange =
         output === 'json' ? ['request', 'answer', 'end'] : ['> POST', expect.stringMatching(/^< \d/), `< x-long: ${long['X-Long']}`]
       expect(kinds.filter((kind) => kind !== 'connection')).toEqual([
@@ -483,7 +485,7 @@ describe('a process', () => {
 
   test('on a real terminal the error comes last', async () => {
     const remote = await Hostile.listen({ posts: [json(400, { error: 409, message: 'No ferns' })] })
-    for (let round = 0; round < rounds(10); round += 1) {
+    for (let round = 0; round < rounds(5); round += 1) {
       const { code, screen } = await terminal([...fern, '--no-color', '--store', remote.url], temporaryFolder(), env).ended
       const short = wire(screen.replaceAll('\r', ''), remote.url).filter((line) => /^(> POST|< \d+$|\* whole|plants:)/.test(line))
       expect({ code, short }).toEqual({

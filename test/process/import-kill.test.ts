@@ -87,7 +87,7 @@ async function killAndGoOn({ lines, flags, counts, refused }: Scenario): Promise
   const rejects = refused ? ['--rejects', 'rejects.ndjson'] : []
   const args = ['import', '../plants.ndjson', ...flags, ...rejects]
   let [goneOn, longest] = [0, 500]
-  for (let round = 0; goneOn < rounds(3); round += 1) {
+  for (let round = 0; goneOn < rounds(2); round += 1) {
     const folder = join(base, `${round}`)
     mkdirSync(folder)
     const end = await untilDone(args, folder, () => Math.random() * longest)
