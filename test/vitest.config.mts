@@ -3,6 +3,8 @@ import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
 
 const testTimeout = 60_000 * Number(process.env['PLANTS_SOAK'] || 1)
+// Starts nothing before a test asks for it.
+const globalSetup = './helpers/postgres/setup.ts'
 
 export default defineConfig({
   cacheDir: '../node_modules/.vite',
@@ -16,9 +18,9 @@ export default defineConfig({
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },
     projects: [
       { extends: true, test: { name: 'architecture', include: ['architecture.test.ts'] } },
-      { extends: true, test: { name: 'suite', include: ['**/*.test.ts'], exclude: ['architecture.test.ts'], testTimeout } },
+      { extends: true, test: { name: 'suite', include: ['**/*.test.ts'], exclude: ['architecture.test.ts'], testTimeout, globalSetup } },
       // Of what is run against another program, with PLANTS_BIN, only the tests that start it say anything.
-      { extends: true, test: { name: 'black-box', include: blackBoxTests(), testTimeout } },
+      { extends: true, test: { name: 'black-box', include: blackBoxTests(), testTimeout, globalSetup } },
     ],
   },
 })

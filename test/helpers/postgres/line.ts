@@ -1,0 +1,127 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+/**
+ * When a connection is cut: "before" the server gets what was said; when it was "sent", so that the server goes on alone; or when the
+ * server has "answered", and nobody has heard it.
+ */
+export type Moment = 'before' | 'sent' | 'answered'
+
+interface Cut {
+  text: string
+  moment: Moment
+  /** how many more connections are cut so */
+  left: number
+}
+
+/** A line to a server, which can be cut. */
+export class Line {
+  /** of a database, by the line */
+  url = ''
+  /** how many connections were cut */
+  cuts = 0
+  /** whether the line is silent, and was to bring something back */
+  isUnanswered = false
+  readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#join(socket))
+  readonly #sockets = new Set<Socket>()
+  readonly #target: number
+  #cuts: Cut[] = []
+  #last = Infinity
+  #isSilent = false
+
+  private constructor(target: number) {
+    this.#target = target
+  }
+
+  static async to({ url }: { url: string }): Promise<Line> {
+    const address = new URL(url)
+    const line = new Line(Number(address.port))
+    await once(line.#server.listen(0, '127.0.0.1'), 'listening')
+    address.port = String((line.#server.address() as AddressInfo).port)
+    line.url = address.href
+    onTestFinished(() => line.end())
+    return line
+  }
+
+  /** Cuts the next connection, or so many of them, over which a text goes to the server; when that has been done, what is told next. */
+  cut(text: string, moment: Moment, times = 1): void {
+    this.#cuts.push({ text, moment, left: times })
+  }
+
+  /** Cuts the next connection over which so many answers have come, behind the last. */
+  cutBehind(answers: number): void {
+    this.#last = answers
+  }
+
+  /** Lets nothing come back any more, whatever is sent. */
+  silence(): void {
+    this.#isSilent = true
+  }
+
+  /** Is a line again, for those who connect anew. */
+  mend(): void {
+    this.#isSilent = false
+    this.isUnanswered = false
+    this.#cuts = []
+    this.cutAll()
+  }
+
+  cutAll(): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
+
+  end(): void {
+    this.cutAll()
+    this.#server.close()
+  }
+
+  #join(near: Socket): void {
+    const far = connect({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true })
+    for (const [socket, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      this.#sockets.add(socket)
+      socket.on('error', () => other.destroy()).on('close', () => this.#sockets.delete(socket))
+      socket.on('end', () => other.end())
+    }
+    near.on('close', () => far.end()) // after what is on its way
+    let isAwaited = false
+    let answers = 0
+    near.on('data', (data) => {
+      const moment = this.#momentOf(data)
+      if (moment === 'before') {
+        near.destroy()
+        far.destroy()
+        return
+      }
+      far.write(data)
+      isAwaited ||= moment === 'answered'
+      if (moment === 'sent') near.destroy()
+    })
+    far.on('data', (data) => {
+      if (isAwaited && isReady(data)) near.destroy()
+      this.isUnanswered ||= this.#isSilent
+      if (!isAwaited && !this.#isSilent) near.write(data)
+      answers += 1
+      if (answers < this.#last) return
+      this.#last = Infinity
+      this.cuts += 1
+      near.end(() => near.destroy())
+    })
+  }
+
+  #momentOf(data: Buffer): Moment | undefined {
+    const cut = this.#cuts.find(({ left }) => left > 0)
+    if (!cut || !data.includes(cut.text)) return undefined
+    cut.left -= 1
+    this.cuts += 1
+    return cut.moment
+  }
+}
+
+/** Whether an answer is over (https://www.postgresql.org/docs/current/protocol-message-formats.html, ReadyForQuery). */
+function isReady(data: Buffer): boolean {
+  return data.length >= 6 && data.readUInt32BE(data.length - 5) === 5 && data.at(-6) === 'Z'.charCodeAt(0)
+}
