@@ -23,6 +23,10 @@ const create = [
 const sqlite = /\/src\/stores\/(sqlite|sqlite\/(driver|failure|file|lock|schema|tokens|ways|writer))\.ts$/
 const remote = /\/src\/stores\/(remote|remote\/(answer|exchange|failure|keys|parser|request|sockets))\.ts$/
 
+// With what it takes to log in, which nothing else needs.
+const postgres =
+  /\/src\/(access\/(login|login-certificates|password|password-file)|stores\/(postgres|postgres\/(?!foresee|init|inspect|staging)[\w-]+))\.ts$|\/node_modules\/postgres\//
+
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own
 // (2 ms), conf asks for a place for settings that it is given anyway (and fails where a user has no home), and undici speaks
 // HTTP/2 where that is allowed (4 ms), and sends bodies that are forms or streams.
@@ -55,6 +59,7 @@ export default {
         { name: 'create', test: (id) => create.some((pattern) => pattern.test(id)), priority: 2 },
         { name: 'sqlite', test: sqlite, priority: 1 },
         { name: 'remote', test: remote },
+        { name: 'postgres', test: postgres },
       ],
     },
   },

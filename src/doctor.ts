@@ -1,7 +1,8 @@
 import { version } from '../package.json'
+import { isLoopback } from './access/loopback.js'
 import { proxyVariables } from './access/proxy.js'
 import { accessTo } from './access.js'
-import { PlantsError } from './errors.js'
+import { PlantsError, shellWord } from './errors.js'
 import type { GlobalFlags } from './flags.js'
 import type { Io } from './io.js'
 import { readSettings, type SettingsFile } from './settings/file.js'
@@ -10,8 +11,8 @@ import type { Settings } from './settings/preferences.js'
 import { namedStores } from './settings/store-name.js'
 import { settingOf } from './settings/table.js'
 import { resolvePreferences, resolveSettings } from './settings.js'
-import { checkToken, describeSqlite, inspectFile } from './stores/open.js'
-import type { FileAddress, RemoteAddress } from './stores/store.js'
+import { checkToken, describeSqlite, inspectDatabase, inspectFile } from './stores/open.js'
+import type { FileAddress, PostgresAddress, RemoteAddress } from './stores/store.js'
 
 /** What a check found. */
 export interface Finding {
@@ -82,12 +83,13 @@ async function examineStore(attempted: Attempt<Settings>, io: Io): Promise<Findi
   if ('finding' in attempted) return attempted.finding
   const of = attempted.value
   const wrong = of.origins
-    .filter(({ name, source }) => source === 'store' || settingOf(name).isForServices)
+    .filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
     .map(failureOf)
     .find(Boolean)
   const check = `store ${of.storeName ?? (of.store.kind === 'file' && of.store.isDefault ? 'local' : of.store.name)}`
   if (wrong) return failed(check, wrong.message, `Change it with plants config set, or forget it with plants config unset`)
-  return of.store.kind === 'file' ? examineFile(check, of.store, of) : examineRemote(check, of.store, of, io)
+  if (of.store.kind === 'file') return examineFile(check, of.store, of)
+  return of.store.kind === 'postgres' ? examineDatabase(check, of.store, of) : examineRemote(check, of.store, of, io)
 }
 
 /** bytes below which a disk is warned of, and below which SQLite can do nothing */
@@ -110,6 +112,26 @@ async function examineFile(check: string, address: FileAddress, of: Settings): P
   if (free < scarce) return state(`${where}: only ${space}`, 'Make room')
   if (network) return state(`${where} is on a network file system (${network})`, 'Move it to a local disk: shared locks may fail there')
   return ok(check, `${where}, ${space}`)
+}
+
+async function examineDatabase(check: string, address: PostgresAddress, of: Settings): Promise<Finding> {
+  const found = await attempt(check, () => inspectDatabase(address, of.opening))
+  // PGPASSWORD is for the store of this run, so that others may have none here.
+  if ('finding' in found) return found.kind === 'unauthorized' && !of.isOfRun ? { ...found.finding, state: 'warning' } : found.finding
+  const { version, isSecure, exists, isWritable, isDurable } = found.value
+  const { name, user } = address
+  const state = (message: string, hint: string, level: Finding['state'] = 'warning'): Finding => ({ check, state: level, message, hint })
+  const init = `An administrator gives ${user} what it needs with: plants stores init ADDRESS --role ${shellWord(user)}`
+  if (!exists && !isWritable) return state(`${name}: there is no store, and ${user} may not make one`, init, 'failed')
+  if (!isWritable) return state(`${name}: ${user} can create nothing there`, init)
+  const early = `${name} answers before a plant is on disk: synchronous_commit or fsync is off there`
+  if (!isDurable && !of.opening.allowAsyncCommit) return state(early, 'Turn it on, or take the risk with --allow-async-commit', 'failed')
+  if (!isDurable) return state(`${early}, and allow-async-commit lets it`, 'Turn it on')
+  const isOpen = !isSecure && address.hosts.some(({ host }) => !host.startsWith('/') && !isLoopback(host))
+  if (isOpen)
+    return state(`${name} is reached without TLS: others can read plants on their way`, 'Add to the address: ?sslmode=verify-full')
+  const where = exists ? name : `${name}, where the first create makes the store`
+  return ok(check, `${where}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
 }
 
 async function examineRemote(check: string, address: RemoteAddress, of: Settings, io: Io): Promise<Finding> {
@@ -145,7 +167,7 @@ function terminal({ stdin, stdout, stderr, env }: Io): Finding {
   }
 }
 
-type Attempt<T> = { value: T } | { finding: Finding }
+type Attempt<T> = { value: T } | { finding: Finding; kind: PlantsError['kind'] }
 
 /** What an action gives, or the finding that it failed. */
 async function attempt<T>(check: string, action: () => T | Promise<T>): Promise<Attempt<T>> {
@@ -153,7 +175,7 @@ async function attempt<T>(check: string, action: () => T | Promise<T>): Promise<
     return { value: await action() }
   } catch (error) {
     if (!(error instanceof PlantsError) || error.kind === 'interrupted' || error.kind === 'terminated') throw error
-    return { finding: failed(check, error.message, error.hint) }
+    return { finding: failed(check, error.message, error.hint), kind: error.kind }
   }
 }
 

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
-import { homedir } from 'node:os'
+import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
 import { ProcessInput } from './io/input.js'
@@ -23,6 +23,8 @@ export interface Io {
   stateFolder(): Promise<string>
   /** Whether files of the user with this id are as good as this user's own: it is this user, root, or whoever used `sudo`. */
   trusts(uid: number): boolean
+  /** What the system calls this user; undefined for a user id without an account. */
+  userName(): string | undefined
   /** Texts, such as tokens, that are never shown on stderr. */
   readonly secrets: Set<string>
   /** False when an argument was not UTF-8: Node has put U+FFFD where its bytes were. */
@@ -76,6 +78,7 @@ export function processIo(phases: Map<string, number>): { argv: string[]; io: Io
     configFolder: () => folderOf('config'),
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // which is XDG_STATE_HOME there, and elsewhere for logs alone
     trusts,
+    userName,
     secrets: new Set(),
     argumentsAreExact,
     get signal() {
@@ -137,6 +140,15 @@ function inHome(folder: string): string {
 function trusts(uid: number): boolean {
   const own = process.getuid?.() ?? uid // Windows has none
   return uid === own || uid === 0 || (own === 0 && String(uid) === process.env['SUDO_UID'])
+}
+
+function userName(): string | undefined {
+  try {
+    return userInfo().username
+  } catch (error) {
+    if (error instanceof Error && 'syscall' in error) return undefined
+    throw error
+  }
 }
 
 function homeFolder(): string {

@@ -9,7 +9,7 @@ import { describePlant, readable, styleFor, warn, withLook, writeAnswer } from '
 import type { NewPlant } from './plant.js'
 import type { Settings } from './settings/preferences.js'
 import { describeCreate, foreseeCreate } from './stores/open.js'
-import type { FileAddress, RemoteAddress, WireRequest } from './stores/store.js'
+import { kindNames, type OwnAddress, type RemoteAddress, type WireRequest } from './stores/store.js'
 
 /** A create that is shown instead of done. */
 export interface Draft {
@@ -23,21 +23,21 @@ export interface Draft {
 /**
  * Shows what a create would do. Nothing is written or sent, no token is shown, and no command is started for it.
  *
- * @throws {PlantsError} what the create would, as far as that can be told here; `malformed` for curl and a store in a file
+ * @throws {PlantsError} what the create would, as far as that can be told here; `malformed` for curl and a store that is no service
  */
 export async function previewCreate(draft: Draft, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
   if (store.kind === 'remote') await previewAtService(store, draft, settings, io)
   else if (draft.isCurl) throw noCurl(settings)
-  else await previewInFile(store, draft, settings, io)
+  else await previewHere(store, draft, settings, io)
 }
 
 function noCurl({ store, storeFlag }: Settings): PlantsError {
   const hint = `Put it behind HTTP with: plants serve${storeFlag}, and give the address that it prints with --store`
-  return new PlantsError('malformed', `${store.name} is a file, where curl cannot create a plant`, { hint })
+  return new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}, where curl cannot create a plant`, { hint })
 }
 
-async function previewInFile(store: FileAddress, { idempotencyKey, readPlant }: Draft, settings: Settings, io: Io): Promise<void> {
+async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Draft, settings: Settings, io: Io): Promise<void> {
   const plant = await readPlant(settings)
   const { exists, creates } = await foreseeCreate(store, plant, { idempotencyKey }, settings.opening).catch((error: unknown) => {
     throw withLook(error, plant.id, settings)

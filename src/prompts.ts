@@ -46,19 +46,27 @@ function checkName(text: string): Verdict {
   return text === '' ? 'Give a name. One that is empty can be given with --name=' : checkField('name', text)
 }
 
-/** Asks on stderr for a token, and shows nothing of it. Throws as `askForPlant` does. */
-export async function askForToken(message: string, check: (text: string) => Verdict, isColored: boolean, io: Io): Promise<string> {
+interface AskingForSecret {
+  /** "token" or "password" */
+  noun: string
+  message: string
+  check(text: string): Verdict
+  isColored: boolean
+}
+
+/** Asks on stderr for a token or a password, and shows nothing of it. Throws as `askForPlant` does. */
+export async function askForSecret({ noun, message, check, isColored }: AskingForSecret, io: Io): Promise<string> {
   const keyboard = new Keyboard(io.stdin.stream(), 5000)
-  const validate = keyboard.nextAfter((text) => check(text.trim()))
+  const validate = keyboard.nextAfter(check)
   try {
     const answer = await askOnce(keyboard, io, (context) =>
       password({ message, mask: false, theme: themeFor(isColored), validate }, context),
     )
     if (keyboard.hasMore)
-      throw new PlantsError('malformed', 'More than one line was pasted, and a token is one', {
-        hint: 'Copy the token again, and nothing else with it',
+      throw new PlantsError('malformed', `More than one line was pasted, and a ${noun} is one`, {
+        hint: `Copy the ${noun} again, and nothing else with it`,
       })
-    return answer.trim()
+    return answer
   } finally {
     keyboard.close()
   }

@@ -22,6 +22,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
 
 async function runOnce(argv: string[], io: Io): Promise<number> {
   hideTokens(io)
+  hidePasswords(argv, io)
   try {
     await dispatch(argv, io)
     return 0
@@ -52,6 +53,14 @@ function hideTokens({ env, secrets }: Io): void {
   for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
     const token = env[name]?.trim()
     if (token) secrets.add(token)
+  }
+}
+
+/** Those in the addresses of databases, which are refused there, but perhaps not before they are named in an error. */
+function hidePasswords(argv: string[], { secrets }: Io): void {
+  for (const argument of argv) {
+    const [, password] = /postgres(?:ql)?:\/*[^:/?#@]*:(.*)@/is.exec(argument) ?? /[?&]password=([^&]*)/i.exec(argument) ?? []
+    if (password && !argument.replace(password, '').includes(password)) secrets.add(password)
   }
 }
 

@@ -2,13 +2,13 @@ import { accessTo } from './access.js'
 import { PlantsError, shellWord } from './errors.js'
 import { type GlobalFlags, parseText } from './flags.js'
 import type { Io, Output } from './io.js'
-import { warn } from './output.js'
+import { warn, warnMeanwhile } from './output.js'
 import { readSettings, type SettingsFile, savedStore } from './settings/file.js'
 import { failureOf, findOrigin, type Origin, parsed, presetOrigin } from './settings/origin.js'
 import type { Preferences, Settings } from './settings/preferences.js'
 import { isStoreName, namedStore, resolveStore } from './settings/store-name.js'
 import { settingNames, settingsTable } from './settings/table.js'
-import type { Access, RemoteAddress } from './stores/store.js'
+import type { Access, Login, RemoteAddress } from './stores/store.js'
 
 /** How a command looks at the settings that is not just a user of them. */
 interface Looking {
@@ -41,6 +41,7 @@ export async function resolveSettings(
   const usable = usableOrigins(origins, { isChecking })
   const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
   let access: Promise<Access> | undefined
+  let login: Promise<Login> | undefined
   const settings: Settings = {
     ...preferences,
     ...{ store, storeName },
@@ -56,6 +57,14 @@ export async function resolveSettings(
         access ??= accessTo(address, settings, io) // a token command runs once
         return access
       },
+      onAway: (failure) => {
+        if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings)
+      },
+      login: async (address) => {
+        login ??= import('./access/login.js').then(({ loginTo }) => loginTo(address, settings, io)) // a warning is given once
+        return login
+      },
+      allowAsyncCommit: parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false,
     },
   }
   if (settings.isOfRun && !isChecking) await tell(settings, io)

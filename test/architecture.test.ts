@@ -16,6 +16,7 @@ const doors: Record<string, string[]> = {
   execa: ['src/access/token-command.ts'],
   leven: ['src/nearest.ts'],
   pino: ['src/service/log.ts'],
+  postgres: ['src/stores/postgres/connection.ts'],
   'prom-client': ['src/service/metrics.ts'],
   'string-width': ['src/output/table.ts'],
 }

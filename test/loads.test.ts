@@ -45,6 +45,11 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths', 'undici'], drivers: [] })
 })
 
+test('a create with a database loads what speaks to it, and nothing of the others', async () => {
+  const { chunks, drivers } = await loadsOf([[...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms']])
+  expect({ chunks, drivers }).toEqual({ chunks: [...every, 'create', 'env-paths', 'postgres'].toSorted(), drivers: [] })
+})
+
 /** What the last of some runs loads that an empty program does not. A driver is a package, or a module of Node. */
 async function loadsOf(runs: string[][], env: Record<string, string> = {}) {
   const folder = temporaryFolder()

@@ -64,19 +64,22 @@ export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
 }
 
-/** @returns when it was saved */
-export async function saveToken({ name }: RemoteAddress, token: string, settings: Settings, io: Io): Promise<string> {
+/**
+ * @param address what it is for, and is kept under
+ * @returns when it was saved
+ */
+export async function saveToken(address: string, token: string, settings: Settings, io: Io): Promise<string> {
   const savedAt = new Date(io.time()).toISOString()
-  const change = { [name]: { token, savedAt } }
+  const change = { [address]: { token, savedAt } }
   await changeSettings(io, settings, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
   return savedAt
 }
 
 /** @returns false when there was none */
-export async function removeToken({ name }: RemoteAddress, settings: Settings, io: Io): Promise<boolean> {
-  if (savedToken(settings.file.saved, name) === undefined) return false
+export async function removeToken(address: string, settings: Settings, io: Io): Promise<boolean> {
+  if (savedToken(settings.file.saved, address) === undefined) return false
   await changeSettings(io, settings, ({ tokens = {}, ...saved }) => {
-    const { [name]: _, ...others } = tokens
+    const { [address]: _, ...others } = tokens
     return { ...saved, tokens: others }
   })
   return true

@@ -3,24 +3,27 @@ import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { warn } from '../output.js'
 import { savedToken } from '../settings/file.js'
-import { shownValue } from '../settings/origin.js'
 import type { Settings } from '../settings/preferences.js'
-import { isServiceAddress, namedStores } from '../settings/store-name.js'
+import { isLoginAddress, loginAddress, namedStores } from '../settings/store-name.js'
 import { resolveSettings } from '../settings.js'
-import { type Credential, findToken } from './credentials.js'
+import type { PostgresAddress } from '../stores/store.js'
+import type { Found } from './credential-kind.js'
+import { findToken } from './credentials.js'
+import { findPassword } from './password.js'
 
-/** Where the token of a store comes from. */
+/** Where the token of a store comes from, or its password. */
 export interface TokenStatus {
   store: string
   address: string
-  source: Credential['source'] | 'none'
+  source: Found['source'] | 'none'
   savedAt?: string | undefined
   expires?: string | undefined
 }
 
-/** The store of this run, if it takes a token; or why its token command has none, which hides nothing of the other stores. */
+/** The store of this run, if it takes a token or a password; or why its token command has none, which hides nothing of the other stores. */
 export async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus[] | PlantsError> {
-  if (settings.store.kind !== 'remote') return []
+  if (settings.store.kind === 'file') return []
+  if (settings.store.kind === 'postgres') return [await passwordStatus(settings.store, settings, io)]
   try {
     const { source = 'none' as const, savedAt, expires } = (await findToken(settings.store, settings, io)) ?? {}
     return [{ ...namesOf(settings), source, savedAt, expires }]
@@ -30,17 +33,15 @@ export async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus
   }
 }
 
-/** The stores with a name, and the addresses that a token was saved for. Their commands are not run: they may ask for something. */
+/** The stores with a name, and the addresses that a token or a password was saved for. Their commands are not run: they may ask for something. */
 export async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
   const { storeName, store, file } = settings
   const { saved } = file
   const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
   const resolved = await Promise.all(names.map((name) => resolveOther(name, settings, flags, io)))
-  const named = resolved.flatMap((other) => (other?.store.kind === 'remote' ? [savedStatus(other)] : []))
-  const known = new Set([store.name, ...named.map(({ address }) => address)])
-  const nameless = Object.entries(saved.tokens ?? {}).filter(
-    ([address]) => !known.has(address) && isServiceAddress(address) && shownValue(address) === address,
-  )
+  const named = (await Promise.all(resolved.map((other) => (other ? savedStatus(other, io) : [])))).flat()
+  const known = new Set([loginAddress(store), ...named.map(({ address }) => address)])
+  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.has(address) && isLoginAddress(address))
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
@@ -55,13 +56,20 @@ async function resolveOther(name: string, settings: Settings, flags: GlobalFlags
   }
 }
 
-function savedStatus(settings: Settings): TokenStatus {
-  if (settings.tokenCommand !== undefined) return { ...namesOf(settings), source: 'command' }
+async function savedStatus(settings: Settings, io: Io): Promise<TokenStatus[]> {
+  if (settings.store.kind === 'file') return []
+  if (settings.store.kind === 'postgres') return [await passwordStatus(settings.store, settings, io)]
+  if (settings.tokenCommand !== undefined) return [{ ...namesOf(settings), source: 'command' }]
   const saved = savedToken(settings.file.saved, settings.store.name)
-  return { ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }
+  return [{ ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }]
 }
 
-/** A store by its name, or its address where it has none, and by its address. */
+async function passwordStatus(address: PostgresAddress, settings: Settings, io: Io): Promise<TokenStatus> {
+  const found = await findPassword(address, settings, io)
+  return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt }
+}
+
+/** A store by its name, or its address where it has none, and by the address that its token or its password is kept under. */
 export function namesOf({ store, storeName }: Settings): { store: string; address: string } {
-  return { store: storeName ?? store.name, address: store.name }
+  return { store: storeName ?? loginAddress(store), address: loginAddress(store) }
 }

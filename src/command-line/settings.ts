@@ -19,14 +19,22 @@ export const stores: CommandSpec = {
   commands: [
     {
       name: 'add',
-      description: 'Save a store under a name. --timeout, --ca-cert and --allow-http are saved with it.',
+      description: 'Save a store under a name. --timeout, --ca-cert, --allow-http and --allow-async-commit are saved with it.',
       arguments: [
         { term: '<name>', meaning: 'letters, digits, "-" and "_"' },
-        { term: '<address>', meaning: 'a path, http(s)://… or unix:PATH', values: 'file' },
+        { term: '<address>', meaning: 'a path, http(s)://…, unix:PATH or postgres://…', values: 'file' },
       ],
       flags: [{ term: '--token-command <command>', meaning: 'take its token from what this command prints; no shell reads it' }],
       run: async ({ args: [name = '', address = ''], flags }, io) =>
         (await import('../commands/stores.js')).add(name, address, flags(), io),
+    },
+    {
+      name: 'init',
+      description:
+        'Make the store in a database, as somebody who may. With --role, let a role, which must be there, run a service on it: it may create and read, and change nothing else. What is there already stays.',
+      arguments: [{ term: '<address>', meaning: "postgres://…, of an administrator or of the database's owner" }],
+      flags: [{ term: '--role <name>', meaning: 'the role that plants serve is to log in as' }],
+      run: async ({ args: [address = ''], flags }, io) => (await import('../commands/stores.js')).init(address, flags(), io),
     },
     {
       name: 'list',
@@ -41,7 +49,7 @@ export const stores: CommandSpec = {
     },
     {
       name: 'remove',
-      description: 'Forget a store and its saved token. Its plants stay where they are.',
+      description: 'Forget a store and its saved token or password. Its plants stay where they are.',
       arguments: [{ term: '<name>', meaning: 'its name', values: 'saved-store' }],
       run: async ({ args: [name = ''], flags }, io) => (await import('../commands/stores.js')).remove(name, flags(), io),
     },
@@ -50,8 +58,9 @@ export const stores: CommandSpec = {
 
 export const auth: CommandSpec = {
   name: 'auth',
-  summary: 'save the token for a remote store',
-  description: 'Manage the token for a remote store. It is kept in your settings file, and sent to this address alone.',
+  summary: 'save the token for a service, or the password for a database',
+  description:
+    'Manage the token for a service, or the password for a database. It is kept in your settings file, and sent to this address alone.',
   examples: [
     'plants auth login --store https://plants.example.com',
     'plants auth login --store https://plants.example.com --with-token < token.txt',
@@ -60,23 +69,23 @@ export const auth: CommandSpec = {
   commands: [
     {
       name: 'login',
-      description: 'Save the token for the store: asks for it, or reads it from stdin.',
-      flags: [{ term: '--with-token', meaning: 'read the token from stdin' }],
+      description: 'Save the token or the password for the store: asks for it, or reads it from stdin.',
+      flags: [{ term: '--with-token', meaning: 'read it from stdin' }],
       run: async ({ flags }, io) => (await import('../commands/auth.js')).login(flags(), io),
     },
     {
       name: 'logout',
-      description: 'Remove the token for the store.',
+      description: 'Remove the token or the password for the store.',
       run: async ({ flags }, io) => (await import('../commands/auth.js')).logout(flags(), io),
     },
     {
       name: 'status',
-      description: 'Show where the token of each store comes from, but not the token. Exit code 3 when there is none.',
+      description: 'Show where the token or the password of each store comes from, but not itself. Exit code 3 when there is none.',
       run: async ({ flags }, io) => (await import('../commands/auth.js')).status(flags(), io),
     },
     {
       name: 'token',
-      description: 'Print the token for the store, for other programs.',
+      description: 'Print the token or the password for the store, for other programs.',
       run: async ({ flags }, io) => (await import('../commands/auth.js')).printToken(flags(), io),
     },
   ],

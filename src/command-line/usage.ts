@@ -52,7 +52,7 @@ export function usageError(error: CommanderError, argv: string[], program: Comma
 /** Guesses that take something away, or loosen something, are made only for a word that begins like them. */
 function harmless(suggestion: string | undefined, typed: string): string | undefined {
   const guesses = /Did you mean (?:one of )?(.*)\?/.exec(suggestion ?? '')?.[1]?.split(', ') ?? []
-  const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-http)/.test(guess)
+  const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
   const beginning = (word: string) => word.slice(0, word.startsWith('--') ? 4 : 3)
   const kept = guesses.filter((guess) => !isRisky(guess) || beginning(guess) === beginning(typed))
   return kept.length === 0 ? undefined : `Did you mean ${kept.length > 1 ? 'one of ' : ''}${kept.join(', ')}?`
@@ -108,6 +108,8 @@ function explainFlag(text: string, argv: string[], program: Command, suggestion:
   if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`, undefined]
   if (flag === '--token')
     return ['A token is not taken from the command line, where others can see it', 'Set PLANTS_TOKEN, or save it with: plants auth login']
+  if (flag === '--password')
+    return ['A password is not taken from the command line, where others can see it', 'Set PGPASSWORD, or save it with: plants auth login']
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed)) return [`Unknown flag ${flag} before the command`, `Write it behind: plants ${pathOf(typed)} ${flag}`]
   return [`Unknown flag ${flag}`, suggest(flag, typed, program) ?? suggestion]

@@ -5,10 +5,10 @@ import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
 import { changeSettings } from '../settings/change.js'
 import { type SavedStore, savedStore, savedToken, settingsPath } from '../settings/file.js'
-import { checkedValue, heldForServices, parseKey, withValue } from '../settings/key.js'
+import { checkedValue, heldForKind, parseKey, withValue } from '../settings/key.js'
 import { type Origin, shownValue } from '../settings/origin.js'
 import type { Preferences } from '../settings/preferences.js'
-import { isStoreName, namedStores, unknownStore } from '../settings/store-name.js'
+import { isStoreName, namedStores, savedKind, unknownStore } from '../settings/store-name.js'
 import { presetOf, settingNames, settingOf, settingsIn } from '../settings/table.js'
 import { errorFormat, resolvePreferences } from '../settings.js'
 
@@ -39,18 +39,20 @@ export async function set(name: string, text: string, flags: GlobalFlags, io: Io
   })
   const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
   if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
-  if (key.setting === 'address') await warnOfMove(key.store ?? '', settings, io)
+  if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
   await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
 }
 
 /** What was for the old address may not be meant for the new one. */
-async function warnOfMove(name: string, settings: Preferences, io: Io): Promise<void> {
+async function warnOfMove(name: string, address: string, settings: Preferences, io: Io): Promise<void> {
   const { saved } = settings.file
   const store = savedStore(saved, name)
-  const kept = heldForServices(store)
+  const kept = heldForKind(store)
   if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
-  if (store && savedToken(saved, store.address))
-    await warn(io, `The saved token is for the old address. Save one for the new: plants auth login --store ${name}`, settings)
+  const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
+  const noun = savedKind(store?.address ?? '') === 'postgres' ? 'password' : 'token'
+  if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
+    await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${name}`, settings)
 }
 
 export async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {

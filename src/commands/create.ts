@@ -44,7 +44,7 @@ export async function create(flags: CreateFlags, io: Io): Promise<void> {
     await writeAnswer(
       io,
       `${text}\n`,
-      settings.store.kind === 'file'
+      settings.store.kind !== 'remote'
         ? `The plant is stored. See it with: plants get ${plant.id}${settings.storeFlag}`
         : 'The plant is stored',
     )
@@ -95,7 +95,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   const checked = await check({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
   if (settings.store.kind === 'remote') await settings.opening.access(settings.store) // before somebody answers for nothing
-  const store = settings.store.kind === 'file' ? await openExistingStore(settings.store, settings.opening) : undefined
+  const store = settings.store.kind === 'remote' ? undefined : await openExistingStore(settings.store, settings.opening)
   const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     if (await isTaken(given['id'])) throw withLook(idTaken(checked.plant.id), checked.plant.id, settings)

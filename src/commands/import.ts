@@ -7,7 +7,7 @@ import { warn } from '../output.js'
 import { shorten } from '../plant.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
-import { existsPolicies } from '../stores/store.js'
+import { existsPolicies, kindNames } from '../stores/store.js'
 
 interface ImportFlags extends GlobalFlags {
   format?: string
@@ -30,7 +30,8 @@ export async function importPlants(files: string[], flags: ImportFlags, io: Io):
   const settings = await resolveSettings(flags, io)
   const order = readOrder(files, flags, settings, io)
   const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
-  if (idle && settings.store.kind === 'file') await warn(io, `${idle} is about services, and changes nothing for a file`, settings)
+  const { kind } = settings.store
+  if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNames[kind]}`, settings)
   const { runImport } = await import('../bulk/import/run-import.js')
   await runImport(order, settings, io)
 }

@@ -60,7 +60,7 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const opening = { ...settings.opening, clock, batchLimit: parseCount('--batch-limit', flags.batchLimit) }
   return {
-    openStore: (onCommit) => openStoreWithTokens(settings.store, { ...opening, onCommit }),
+    openStore: (watch) => openStoreWithTokens(settings.store, { ...opening, ...watch }),
     findCallers: (tokens, complain) =>
       callersOf(tokens, { tokenFile: flags.tokenFile, mayShow: flags.input !== false && io.stderr.isTerminal, settings, io, complain }),
     place: placeOf(flags, io),

@@ -1,6 +1,6 @@
 import { isOpenToAll } from '../access.js'
 import { PlantsError } from '../errors.js'
-import type { GlobalFlags } from '../flags.js'
+import { type GlobalFlags, parseText } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
@@ -9,16 +9,16 @@ import { type SavedSettings, type SavedStore, savedStore, savedToken } from '../
 import { shownValue } from '../settings/origin.js'
 import type { Preferences, Settings } from '../settings/preferences.js'
 import { savedValue } from '../settings/saved-value.js'
-import { isStoreName, namedStores, placesOf, unknownStore } from '../settings/store-name.js'
-import { flagValue, settingOf, settingsIn } from '../settings/table.js'
+import { isStoreName, loginAddress, namedStores, placesOf, savedKind, unknownStore } from '../settings/store-name.js'
+import { flagValue, isFor, misfit, settingsIn } from '../settings/table.js'
 import { resolvePreferences, resolveSettings, usualPatience } from '../settings.js'
-import { parseAddress } from '../stores/open.js'
-import type { Address } from '../stores/store.js'
+import { initialiseDatabase, parseAddress } from '../stores/open.js'
+import { type Address, kindNames } from '../stores/store.js'
 
 export async function add(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   checkName(name)
-  const address = await parseAddress(text, 'The address', placesOf(io))
+  const address = await parseAddress(text, 'The address', placesOf(io, true))
   const store = storeFrom(address, flags, io)
   // --timeout belongs to the store here, and says nothing about others who change the settings.
   await changeSettings(io, { patience: usualPatience }, (saved) => {
@@ -52,8 +52,8 @@ function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
   const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
     const text = flagValue(name, flags)
     if (text === undefined) return []
-    if (address.kind === 'remote' || !settingOf(name).isForServices) return [[name, savedValue(name, `--${name}`, text, io)]]
-    throw new PlantsError('malformed', `--${name} is for stores behind HTTP, and ${address.name} is a file`, { hint: 'Leave it out' })
+    if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
+    throw new PlantsError('malformed', `--${name} ${misfit(name, address.kind, address.name)}`, { hint: 'Leave it out' })
   })
   return { address: address.kind === 'file' && address.isDefault ? 'local' : address.name, ...Object.fromEntries(values) }
 }
@@ -62,7 +62,7 @@ export async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io)
   const used = shownValue(settings.origins.find(({ name }) => name === 'store')?.value)
   const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io))).name }
+  const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io, false))).name }
   const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
   const rows: Row[] = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
     ...row,
@@ -131,15 +131,15 @@ export async function remove(name: string, flags: GlobalFlags, io: Io): Promise<
   const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
   const rest = before.store === name ? '. Commands use the store local again' : ''
   const shown = shownValue(address)
-  const text = `Forgot ${readable(name)}${tokenRemoved ? ' and its token' : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
+  const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${savedKind(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
   await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
 }
 
-/** The addresses of the saved stores as tokens are bound to them; one that is broken stays as it is. */
+/** The addresses of the saved stores as tokens and passwords are bound to them; one that is broken stays as it is. */
 async function addressesOf({ stores = {} }: SavedSettings, io: Io): Promise<Map<string, string>> {
   const addresses = Object.entries(stores).map(async ([name, { address }]): Promise<[string, string]> => {
     try {
-      return [name, (await parseAddress(address, '', placesOf(io))).name]
+      return [name, loginAddress(await parseAddress(address, '', placesOf(io, false)))]
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       return [name, address]
@@ -158,4 +158,22 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
   if (isShared || kept.tokens === undefined) return kept
   const { [address]: token, ...tokens } = kept.tokens
   return { ...kept, tokens }
+}
+
+interface InitFlags extends GlobalFlags {
+  role?: string
+}
+
+export async function init(text: string, flags: InitFlags, io: Io): Promise<void> {
+  if (!isStoreName(text)) await parseAddress(text, 'The address', placesOf(io, true)) // whose errors name it as what it is here
+  const settings = await resolveSettings({ ...flags, store: text }, io)
+  const { store } = settings
+  if (store.kind !== 'postgres') {
+    const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
+    throw new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}: only a database needs to be made a store`, { hint })
+  }
+  const role = flags.role === undefined ? undefined : parseText('--role', flags.role)
+  await initialiseDatabase(store, settings.opening, role)
+  const granted = role === undefined ? '' : `, and ${readable(role)} may create and read plants there`
+  await writeResult(io, settings, { address: store.name, role }, `${readable(store.name)} holds a store${granted}`)
 }

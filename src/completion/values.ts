@@ -3,8 +3,8 @@ import { visible } from '../output/visible.js'
 import { shorten } from '../plant.js'
 import type { SavedSettings, SavedStore } from '../settings/file.js'
 import { shownValue } from '../settings/origin.js'
-import { isServiceAddress, namedStores } from '../settings/store-name.js'
-import { type SettingName, settingNames, settingOf, settingsIn } from '../settings/table.js'
+import { namedStores, savedKind } from '../settings/store-name.js'
+import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../settings/table.js'
 import { type Candidate, nothing, type Offer, offer } from './offer.js'
 
 /** What the values of an argument or a flag depend on. */
@@ -36,7 +36,7 @@ const offers: Record<Extract<Values, string>, (circumstances: Circumstances) => 
 async function offerStores({ text, saved }: Circumstances): Promise<Offer> {
   const [prefix = ''] = /^(sqlite|unix):/i.exec(text) ?? []
   if (prefix !== '') return { ...nothing, prefix, files: 'any' }
-  if (/^https?:/i.test(text)) return nothing
+  if (/^(https?|postgres(ql)?):/i.test(text)) return nothing
   if (/^[.~]|\//.test(text)) return { ...nothing, files: 'any' }
   const local = { word: 'local', meaning: 'your own store, which is there without being saved' }
   return { ...offer([...storesIn(await saved()), local]), files: ['db', 'sqlite'] }
@@ -60,7 +60,7 @@ function placeOf(store: string): string {
 }
 
 function settingsOf({ address }: SavedStore, place: string): Candidate[] {
-  const names = settingsIn('store').filter((name) => isServiceAddress(address) || !settingOf(name).isForServices)
+  const names = settingsIn('store').filter((name) => isFor(name, savedKind(address)))
   return [{ word: `${place}address`, meaning: 'where the store is' }, ...names.map((name) => candidateOf(name, place))]
 }
 

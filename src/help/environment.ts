@@ -8,6 +8,13 @@ const precedence = 'The first that is there counts: flag, variable, what is save
 const otherVariables: [name: string, meaning: string][] = [
   ['PLANTS_TOKEN', 'the token for the store of this run; wins over a token command and a saved token'],
   ['PLANTS_SERVE_TOKEN', 'the token that plants serve accepts, instead of those of the store'],
+  ['PGPASSWORD, PGPASSFILE', 'the password for the database of this run; another password file than ~/.pgpass'],
+  ['PGHOST, PGPORT, PGUSER, PGDATABASE', 'what the address of a database leaves open, as for psql'],
+  ['PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY', 'how a database is reached by TLS, where its address leaves that open'],
+  [
+    'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT',
+    'which of several servers, under which name, and the seconds until the next is tried',
+  ],
   ['PLANTS_DATA_DIR', 'the folder of the store local'],
   ['PLANTS_CONFIG_DIR', 'the folder of the settings file'],
   ['PLANTS_STATE_DIR', 'the folder of the journals of imports'],

@@ -24,6 +24,11 @@ export function traceToken(place: string, manner: Manner, io: Io): void {
   say(io, manner, { verbose: 'token', place }, [`* token from ${place}`])
 }
 
+/** Tells where the password came from. */
+export function tracePassword(place: string, manner: Manner, io: Io): void {
+  say(io, manner, { verbose: 'password', place }, [`* password from ${place}`])
+}
+
 /** Tells which proxy is asked; its password stays out of it. */
 export function traceProxy(proxy: string, manner: Manner, io: Io): void {
   const { host } = new URL(proxy)

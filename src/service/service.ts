@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Server } from 'node:http'
 import type { Output } from '../io.js'
-import type { ServedStore, TokenStore } from '../stores/store.js'
+import type { OpenOptions, ServedStore, TokenStore } from '../stores/store.js'
 import { adminServer } from './admin.js'
 import type { Witness } from './answers.js'
 import { buildApp } from './app.js'
@@ -14,8 +14,8 @@ import { answerParserError } from './parser-errors.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
-  /** @param onCommit told how many creates a commit held */
-  openStore(onCommit: (count: number) => void): Promise<ServedStore>
+  /** @param watch is told how many creates a commit held, and how things are with the store */
+  openStore(watch: Pick<OpenOptions, 'onCommit' | 'onAway'>): Promise<ServedStore>
   /** @param complain tells who runs the service that something is wrong */
   findCallers(tokens: TokenStore, complain: (message: string) => void): Promise<FindToken>
   place: Place
@@ -42,9 +42,13 @@ export interface Service {
 export async function startService(options: ServiceOptions): Promise<Service> {
   const load = { creates: 0, bytes: 0 }
   const metrics = options.admin && new Metrics(() => load.creates)
-  const store = await options.openStore((count) => metrics?.recordCommit(count))
+  const log = openLog(options.log.output, options.log.level)
+  const store = await options.openStore({
+    onCommit: (count) => metrics?.recordCommit(count),
+    onAway: (failure) => (failure ? log.warn(`${failure.message}. Creates wait for it`) : log.info('The store is back')),
+  })
   try {
-    return await start(options, { store, load, metrics })
+    return await start(options, { store, load, metrics, log })
   } catch (error) {
     await store.close()
     throw error
@@ -52,6 +56,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 }
 
 interface Parts {
+  log: Log
   store: ServedStore
   load: Load
   metrics: Metrics | undefined
@@ -59,7 +64,7 @@ interface Parts {
 
 async function start(options: ServiceOptions, parts: Parts): Promise<Service> {
   const { place, tls, admin, basePath } = options
-  const log = openLog(options.log.output, options.log.level)
+  const { log } = parts
   const findToken = await options.findCallers(parts.store.tokens, (message) => log.warn(message))
   const http = await serverOf(options, parts, { log, findToken })
   const watch = parts.metrics && watchOf(http, parts.metrics, parts.store)

@@ -5,7 +5,7 @@ import { parseAddress } from '../stores/open.js'
 import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { savedValue } from './saved-value.js'
 import { isStoreName, placesOf, unknownStore } from './store-name.js'
-import { type SettingName, settingNames, settingOf, settingsIn } from './table.js'
+import { isFor, misfit, type SettingName, settingNames, settingOf, settingsIn } from './table.js'
 
 /** A setting as people name it: of the user, or of a store. */
 export interface Key {
@@ -58,33 +58,34 @@ export async function checkedValue(
   io: Io,
 ): Promise<string | boolean> {
   if (setting === 'address') return checkNewAddress(store ?? '', name, text, saved, io)
-  if (store !== undefined && settingOf(setting).isForServices) await checkRemote(store, setting, saved, io)
+  if (store !== undefined) await checkKind(store, setting, saved, io)
   const value = savedValue(setting, name, text, io)
   return setting === 'store' && !isStoreName(text) ? checkAddress(name, text, io) : value
 }
 
-/** The settings of a store that only a service can use. */
-export function heldForServices(store: SavedStore | undefined): SettingName[] {
-  return settingsIn('store').filter((name) => settingOf(name).isForServices && store?.[name] !== undefined)
+/** The settings of a store that are for its kind alone. */
+export function heldForKind(store: SavedStore | undefined): SettingName[] {
+  return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 
-/** A store that becomes a file must not keep what only a service can use. */
+/** A store that becomes one of another kind must not keep what is for the old one alone. */
 async function checkNewAddress(store: string, name: string, text: string, saved: SavedSettings, io: Io): Promise<string> {
-  const { kind } = await parseAddress(text, name, placesOf(io))
-  const [left] = kind === 'file' ? heldForServices(savedStore(saved, store)) : []
+  const { kind } = await parseAddress(text, name, placesOf(io, true))
+  const left = heldForKind(savedStore(saved, store)).find((held) => !isFor(held, kind))
   if (left === undefined) return checkAddress(name, text, io)
   const hint = `Forget it first: plants config unset stores.${store}.${left}`
-  throw new PlantsError('malformed', `${store} has a ${left}, which is for stores behind HTTP, and ${text} is a file`, { hint })
+  throw new PlantsError('malformed', `${store} has the setting ${left}, which ${misfit(left, kind, text)}`, { hint })
 }
 
 async function checkAddress(name: string, text: string, io: Io): Promise<string> {
-  return text === 'local' ? text : (await parseAddress(text, name, placesOf(io))).name
+  return text === 'local' ? text : (await parseAddress(text, name, placesOf(io, true))).name
 }
 
-async function checkRemote(store: string, setting: string, saved: SavedSettings, io: Io): Promise<void> {
-  const address = await parseAddress(savedStore(saved, store)?.address ?? '', `stores.${store}.address`, placesOf(io))
-  if (address.kind === 'remote') return
-  throw new PlantsError('malformed', `${setting} is for stores behind HTTP, and ${store} is a file`, { hint: 'Set it for another store' })
+async function checkKind(store: string, setting: SettingName, saved: SavedSettings, io: Io): Promise<void> {
+  if (settingOf(setting).onlyFor === undefined) return
+  const { kind } = await parseAddress(savedStore(saved, store)?.address ?? '', `stores.${store}.address`, placesOf(io, false))
+  if (!isFor(setting, kind))
+    throw new PlantsError('malformed', `${setting} ${misfit(setting, kind, store)}`, { hint: 'Set it for another store' })
 }
 
 /** The settings with a value, or without it. Nothing else of them changes. */

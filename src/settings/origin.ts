@@ -27,8 +27,8 @@ interface Sources {
   isOther?: boolean
 }
 
-/** What lets a token go where it would not go otherwise. */
-const trust: SettingName[] = ['ca-cert', 'allow-http']
+/** What lets a token go where it would not go otherwise, or a database be used that is less sure. */
+const trust: SettingName[] = ['ca-cert', 'allow-http', 'allow-async-commit']
 
 /** The value of a setting from the first place that has one: flag > environment > with the store > for the user > default. */
 export function findOrigin(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): Origin {
@@ -64,10 +64,24 @@ export function failureOf({ name, value, place }: Origin): PlantsError | undefin
   }
 }
 
-/** A value as it may be shown: an address that holds a password is refused, but not before it was looked at. */
+/** A value as it may be shown: an address may hold a password, also one that is refused, but not before it was looked at. */
 export function shownValue<Text extends string | undefined>(value: Text): Text | string {
+  if (value !== undefined && /^postgres(ql)?:/i.test(value)) return shownDatabase(value)
   return value?.replace(/^(https?:\/*).*@/is, '$1***@') ?? value
 }
+
+/** Of the address of a database what is no password, and can be no part of one: the user, hosts with ports, and parameters that are known. */
+function shownDatabase(address: string): string {
+  const [, scheme = '', info, rest = ''] = /^(postgres(?:ql)?:\/*)(?:(.*)@)?(.*)$/is.exec(address) ?? []
+  const [, hosts = '', path = '', query] = /^([^/?]*)([^?]*)(?:\?(.*))?$/s.exec(rest) ?? []
+  const shownHosts = hosts.split(',').map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : host.replace(/:.*$/s, ':***')))
+  const user = info === undefined ? '' : `${info.replace(/[:/?].*$/s, ':***')}@`
+  const parameters = query?.split('&').map((part) => (harmless.test(part) ? part : '***'))
+  return `${scheme}${user}${shownHosts.join()}${path}${parameters ? `?${parameters.join('&')}` : ''}`
+}
+
+const harmless =
+  /^(application_name|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
 /**
  * What a setting was given, or its default, if it has one.

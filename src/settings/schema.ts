@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { isServiceAddress } from './store-name.js'
+import { isLoginAddress } from './store-name.js'
 import { type Scope, settingOf, settingsIn } from './table.js'
 
 const storeSchema = z.looseObject({ address: z.string(), ...valuesIn('store') })
@@ -23,7 +23,7 @@ export function problemsOf(value: unknown): string[] {
 /** Names the key and the rule, but never the value: it may be a token. */
 function describe(issue: z.core.$ZodIssue): string {
   const [first, second = '', ...others] = issue.path.map(String)
-  const isHidden = first === 'tokens' && second !== '' && !isServiceAddress(second) // it may be a token in the wrong place
+  const isHidden = first === 'tokens' && second !== '' && !isLoginAddress(second) // it may be a token in the wrong place
   const key = isHidden ? 'an entry of tokens' : [first, second, ...others].filter(Boolean).join('.')
   const rule =
     issue.code === 'invalid_type' ? (words[issue.expected] ?? issue.expected) : issue.code === 'invalid_value' ? '1' : 'something else'

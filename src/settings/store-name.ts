@@ -2,7 +2,7 @@ import { PlantsError } from '../errors.js'
 import type { Io } from '../io.js'
 import { shorten } from '../plant.js'
 import { parseAddress } from '../stores/open.js'
-import type { Address } from '../stores/store.js'
+import type { Address, Place } from '../stores/store.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
 import { type Origin, shownValue } from './origin.js'
 
@@ -17,10 +17,10 @@ export async function resolveStore(
   io: Io,
 ): Promise<{ store: Address; storeName: string | undefined }> {
   const { value = 'local', place } = origin
-  if (!isStoreName(value)) return { store: await parseAddress(value, place, placesOf(io)), storeName: undefined }
+  if (!isStoreName(value)) return { store: await parseAddress(value, place, placesOf(io, origin.source === 'flag')), storeName: undefined }
   const known = savedStore(saved, value)
   if (!known) throw await unknownStore(value, saved, origin)
-  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, placesOf(io)), storeName: value }
+  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, placesOf(io, false)), storeName: value }
 }
 
 /** The place of a store that was named as an argument, not as a setting. */
@@ -31,9 +31,14 @@ export function namedStore(value: string): Origin {
   return { name: 'store', value, source: 'flag', place: askedFor, key: undefined }
 }
 
-/** Where addresses lead to that are no absolute paths. */
-export function placesOf({ env, resolvePath, dataFolder }: Io): Parameters<typeof parseAddress>[2] {
-  return { resolvePath, dataFolder: async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder()) }
+/**
+ * Where addresses lead to that say not all of it.
+ *
+ * @param isArgument whether the address stands in the command line
+ */
+export function placesOf({ env, resolvePath, dataFolder, userName, secrets }: Io, isArgument: boolean): Place {
+  const ownFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder())
+  return { resolvePath, dataFolder: ownFolder, env, userName, secrets, isArgument }
 }
 
 /** Whether a word can be the name of a store; any other is an address. */
@@ -41,9 +46,23 @@ export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
-/** Whether a text is written as the address of a service is kept: only then it may be shown where a token could stand in its place. */
-export function isServiceAddress(text: string): boolean {
-  return /^(https?:\/\/|unix:\/)/.test(text)
+/** The kind of store that an address leads to which was saved. */
+export function savedKind(address: string): Address['kind'] {
+  if (/^postgres(ql)?:/i.test(address)) return 'postgres'
+  return /^(https?|unix):/i.test(address) ? 'remote' : 'file'
+}
+
+/**
+ * Whether a text is written as what a token or a password is kept for: the address of a service, or who logs in to a database. Only
+ * then it may be shown where a token could stand in its place.
+ */
+export function isLoginAddress(text: string): boolean {
+  return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownValue(text) === text
+}
+
+/** What a token or a password for a store is kept under: the address of a service, and of a database who logs in and where. */
+export function loginAddress(address: Address): string {
+  return address.kind === 'postgres' ? address.login : address.name
 }
 
 /** The saved stores. What a hand has written under another kind of word is no store: nothing could call it. */

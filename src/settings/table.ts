@@ -1,11 +1,12 @@
 import { PlantsError } from '../errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../flags.js'
+import { type Address, kindNames } from '../stores/store.js'
 
 /** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
 export const settingsTable = {
   store: {
     ...{ flag: '--store <address>', variable: 'PLANTS_STORE', scopes: ['user'], parse: parseText, preset: 'local' },
-    meaning: 'which store: a saved name, a path, sqlite:PATH, http(s)://… or unix:PATH',
+    meaning: 'which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
     values: 'store',
   },
   output: {
@@ -17,16 +18,21 @@ export const settingsTable = {
     ...{ preset: '30s', meaning: 'how long to wait for a store: 500ms, 30s, 2m' },
   },
   'ca-cert': {
-    ...{ flag: '--ca-cert <path>', variable: 'PLANTS_CA_CERT', scopes: ['user', 'store'], parse: parseText, isForServices: true },
+    ...{ flag: '--ca-cert <path>', variable: 'PLANTS_CA_CERT', scopes: ['user', 'store'], parse: parseText, onlyFor: 'remote' },
     ...{ preset: { words: 'those of the system' }, meaning: 'a file of PEM certificates to trust', values: 'file' },
   },
   'allow-http': {
-    ...{ flag: '--allow-http', variable: 'PLANTS_ALLOW_HTTP', scopes: ['store'], parse: parseSwitch, isForServices: true, isSwitch: true },
+    ...{ flag: '--allow-http', variable: 'PLANTS_ALLOW_HTTP', scopes: ['store'], parse: parseSwitch, onlyFor: 'remote', isSwitch: true },
     ...{ preset: 'false', meaning: 'send the token without TLS, also to other machines' },
   },
   'token-command': {
-    ...{ scopes: ['store'], parse: parseCommand, isForServices: true },
+    ...{ scopes: ['store'], parse: parseCommand, onlyFor: 'remote' },
     ...{ preset: { words: 'none' }, meaning: 'a command that prints the token' },
+  },
+  'allow-async-commit': {
+    ...{ flag: '--allow-async-commit', variable: 'PLANTS_ALLOW_ASYNC_COMMIT', scopes: ['store'], parse: parseSwitch },
+    ...{ onlyFor: 'postgres', isSwitch: true, preset: 'false' },
+    meaning: 'take a database that answers before a plant is on disk',
   },
 } satisfies Record<string, Setting<unknown>>
 
@@ -51,8 +57,8 @@ export interface Setting<Value> {
   values?: Values
   /** it is saved as true or false, not as a text */
   isSwitch?: boolean
-  /** it says nothing about a store in a file */
-  isForServices?: boolean
+  /** the kind of store that it says something about, if it is one alone */
+  onlyFor?: Address['kind']
 }
 
 /** Where a value is kept: for all that a user does, or together with one store. */
@@ -69,6 +75,22 @@ export function settingOf(name: SettingName): Setting<unknown> {
 /** The settings that can be saved for all that a user does, or with a store. */
 export function settingsIn(scope: Scope): SettingName[] {
   return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
+}
+
+/** Whether a setting says something about a store of some kind. */
+export function isFor(name: SettingName, kind: Address['kind']): boolean {
+  return (settingOf(name).onlyFor ?? kind) === kind
+}
+
+const audiences: Record<Address['kind'], string> = {
+  file: 'stores in files',
+  postgres: 'stores in PostgreSQL',
+  remote: 'stores behind HTTP',
+}
+
+/** Why a setting is not for a store, in words. */
+export function misfit(name: SettingName, kind: Address['kind'], store: string): string {
+  return `is for ${audiences[settingOf(name).onlyFor ?? kind]}, and ${store} is ${kindNames[kind]}`
 }
 
 /** What holds by default, in words. */

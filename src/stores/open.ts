@@ -4,16 +4,20 @@ import type { NewPlant } from '../plant.js'
 import {
   type Access,
   type Address,
-  type BulkStore,
   type CheckpointStore,
   type Copy,
   type CreateOptions,
+  type DatabaseReport,
   type FileAddress,
   type FileReport,
   type Foresight,
   longestSocketPath,
+  type ManyStore,
   type OpenOptions,
+  type OwnAddress,
+  type Place,
   type PlantStore,
+  type PostgresAddress,
   type ReadableStore,
   type RemoteAddress,
   type Restored,
@@ -23,23 +27,19 @@ import {
   type WireRequest,
 } from './store.js'
 
-interface Place {
-  resolvePath(path: string): string
-  /** absolute path of the folder of the store `local` */
-  dataFolder(): Promise<string>
-}
-
 /**
  * Reads a store's address.
  *
  * @param source where the address was given, such as `--store`
  * @throws {PlantsError} `malformed` for an address that leads nowhere
  */
-export async function parseAddress(address: string, source: string, { resolvePath, dataFolder }: Place): Promise<Address> {
+export async function parseAddress(address: string, source: string, place: Place): Promise<Address> {
+  const { resolvePath, dataFolder } = place
   if (address.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
   if (address === 'local') return fileAddress(join(await dataFolder(), 'plants.db'), true)
   if (address.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${address}`)
   if (/^https?:/i.test(address)) return parseUrl(address, source)
+  if (/^postgres(ql)?:/i.test(address)) return (await import('./postgres/address.js')).parsePostgres(address, source, place)
   if (/^unix:/i.test(address)) return parseSocket(address, source, resolvePath)
   const path = address.replace(/^sqlite:/i, '')
   if (path === '') throw refuse(source, 'is empty')
@@ -54,7 +54,7 @@ function fileAddress(path: string, isDefault: boolean): FileAddress {
 
 /** Refuses a word that is no path, and what belongs to another kind of store. */
 function checkPath(path: string, source: string): void {
-  const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(file|postgres|postgresql):/i.exec(path)
+  const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)
   if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
   if (!/[/\\]|^[.~]|\.(db|sqlite)$/.test(path))
     throw refuse(
@@ -90,15 +90,15 @@ function parseSocket(address: string, source: string, resolvePath: (path: string
   return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }
 
-const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
+const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 
 function refuse(source: string, why: string, hint = addresses): PlantsError {
   return new PlantsError('malformed', `${source} ${why}`, { hint })
 }
 
-/** Opens a store to create plants in it; a file is made when it is not there. */
+/** Opens a store to create plants in it; it is made when it is not there, but for a service. */
 export async function openStore(address: Address, options: OpenOptions): Promise<PlantStore> {
-  if (address.kind === 'file') return openFile(address, options)
+  if (address.kind !== 'remote') return openOwn(address, options)
   const { RemoteStore } = await import('./remote.js')
   return RemoteStore.open(address, options)
 }
@@ -118,15 +118,10 @@ export async function describeCreate(
   return request.describeCreate(address, access, plant, idempotencyKey)
 }
 
-/** What a create would do in a file, where nothing is written. Throws what it would throw, as far as that can be told. */
-export async function foreseeCreate(
-  address: FileAddress,
-  plant: NewPlant,
-  create: CreateOptions,
-  options: OpenOptions,
-): Promise<Foresight> {
-  const { foresee } = await import('./sqlite/foresee.js')
-  return foresee(address, plant, create, options)
+/** What a create would do in a store of our own, where nothing is written. Throws what it would throw, as far as that can be told. */
+export async function foreseeCreate(address: OwnAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
+  if (address.kind === 'file') return (await import('./sqlite/foresee.js')).foresee(address, plant, create, options)
+  return (await import('./postgres/foresee.js')).foresee(address, plant, create, options)
 }
 
 /** Asks a remote store whether it accepts a token; no plant is made. Throws the reason of the clock's signal. */
@@ -135,16 +130,41 @@ export async function checkToken(address: RemoteAddress, access: Access, options
   return remote.checkToken(address, access, options)
 }
 
+/** Logs in to a database to find out whether it accepts a password; nothing else is done there. Throws the reason of the clock's signal. */
+export async function checkPassword(address: PostgresAddress, options: OpenOptions): Promise<TokenVerdict> {
+  try {
+    await inspectDatabase(address, { ...options, allowAsyncCommit: true })
+    return { state: 'accepted' }
+  } catch (error) {
+    options.clock.signal.throwIfAborted()
+    if (!(error instanceof PlantsError)) throw error
+    return { state: error.kind === 'unauthorized' ? 'refused' : 'unknown', error }
+  }
+}
+
 /** Looks at a store in a file, and changes nothing. Throws `unavailable` when it cannot be opened, as each command would. */
 export async function inspectFile(address: FileAddress, options: OpenOptions): Promise<FileReport> {
   const { inspect } = await import('./sqlite/inspect.js')
   return inspect(address, options)
 }
 
+/** Looks at a database, and changes nothing. Throws `unavailable` when it cannot be reached, `unauthorized` when it lets nobody in. */
+export async function inspectDatabase(address: PostgresAddress, options: OpenOptions): Promise<DatabaseReport> {
+  const { inspectPostgres } = await import('./postgres/inspect.js')
+  return inspectPostgres(address, options)
+}
+
+/** Makes the store in a database, and grants to a role that is there what a service needs. What is there already stays. */
+export async function initialiseDatabase(address: PostgresAddress, options: OpenOptions, role: string | undefined): Promise<void> {
+  const { initialise } = await import('./postgres/init.js')
+  await initialise(address, options, role)
+}
+
 /** Whether a path leads to the file of a store, or to one that belongs to it. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
+  if (address.kind !== 'file') return false
   const file = await import('./sqlite/file.js')
-  return file.isPartOf(file.realPathOf(readable(address).path), path)
+  return file.isPartOf(file.realPathOf(address.path), path)
 }
 
 /** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
@@ -155,17 +175,9 @@ export async function describeSqlite(): Promise<{ version: string; driver: strin
 
 /** Opens a store to read it or to remove from it; undefined when there is none yet, and none is made. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
-  const { SqliteStore } = await import('./sqlite.js')
-  return SqliteStore.openExisting(readable(address), options)
-}
-
-/** A store to create many plants in. */
-export interface ManyStore {
-  store: BulkStore
-  /** keeps the positions of imports, where the store does */
-  checkpoints: CheckpointStore | undefined
-  /** creates at once what the store has only taken in so far */
-  commit?(): Promise<void>
+  const own = readable(address)
+  if (own.kind === 'file') return (await import('./sqlite.js')).SqliteStore.openExisting(own, options)
+  return (await import('./postgres.js')).PostgresStore.openExisting(own, options)
 }
 
 /**
@@ -174,27 +186,28 @@ export interface ManyStore {
  * @param staging takes plants in, and creates none of them before `commit`, or ever
  */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
-  if (staging) return { checkpoints: undefined, ...(await openStaging(address, options, staging)) }
-  if (address.kind === 'file') {
-    const store = await openFile(address, options)
+  if (staging) return openStaging(address, options, staging)
+  if (address.kind !== 'remote') {
+    const store = await openOwn(address, options)
     return { store, checkpoints: store }
   }
   const { RemoteStore } = await import('./remote.js')
   return { store: await RemoteStore.open(address, options), checkpoints: undefined }
 }
 
-async function openStaging(address: Address, options: OpenOptions, staging: 'check' | 'atomic') {
+async function openStaging(address: Address, options: OpenOptions, staging: 'check' | 'atomic'): Promise<ManyStore> {
+  if (address.kind === 'postgres') return (await import('./postgres/staging.js')).stage(address, options, staging)
   const { SqliteStore } = await import('./sqlite.js')
   const file = address.kind === 'file' ? address : undefined
   const store = file && (staging === 'atomic' ? await SqliteStore.open(file, options) : await SqliteStore.openExisting(file, options))
-  if (!store) return { store: (await import('./sqlite/staging.js')).Staging.alone() }
+  if (!store) return { store: (await import('./sqlite/staging.js')).Staging.alone(), checkpoints: undefined }
   const staged = await store.stage()
-  return staging === 'check' ? { store: staged } : { store: staged, commit: () => staged.commit() }
+  return { store: staged, checkpoints: undefined, ...(staging === 'atomic' && { commit: () => staged.commit() }) }
 }
 
 /** Opens a store to put a service in front of it, or to manage who may use that. */
-export function openStoreWithTokens(address: Address, options: OpenOptions): Promise<ServedStore> {
-  return openFile(readable(address), options)
+export async function openStoreWithTokens(address: Address, options: OpenOptions): Promise<ServedStore> {
+  return openOwn(readable(address), options)
 }
 
 /**
@@ -207,7 +220,7 @@ export function openStoreWithTokens(address: Address, options: OpenOptions): Pro
  */
 export async function backUpStore(address: Address, file: string, options: OpenOptions): Promise<Copy | undefined> {
   const { backUp } = await import('./sqlite/backup.js')
-  return backUp(readable(address), file, options)
+  return backUp(fileOf(address, 'Use pg_dump, or write its plants to a file: plants export --out FILE'), file, options)
 }
 
 /**
@@ -219,18 +232,29 @@ export async function backUpStore(address: Address, file: string, options: OpenO
  */
 export async function restoreStore(address: Address, file: string, options: RestoreOptions): Promise<Restored> {
   const { restore } = await import('./sqlite/restore.js')
-  return restore(readable(address), file, options)
+  return restore(
+    fileOf(address, 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'),
+    file,
+    options,
+  )
 }
 
 /** @throws {PlantsError} `malformed` for a store that can do nothing but create */
-function readable(address: Address): FileAddress {
-  if (address.kind === 'file') return address
+function readable(address: Address): OwnAddress {
+  if (address.kind !== 'remote') return address
   throw new PlantsError('malformed', `${address.name} is a remote store, where plants can be created, and nothing else done`, {
     hint: 'Do this where its file is, or choose another store with --store',
   })
 }
 
-async function openFile(address: FileAddress, options: OpenOptions): Promise<ReadableStore & ServedStore & CheckpointStore> {
-  const { SqliteStore } = await import('./sqlite.js')
-  return SqliteStore.open(address, options)
+/** @throws {PlantsError} `malformed` for a store that is no file */
+function fileOf(address: Address, instead: string): FileAddress {
+  const own = readable(address)
+  if (own.kind === 'file') return own
+  throw new PlantsError('malformed', `${own.name} is a database, which has backups of its own`, { hint: instead })
+}
+
+async function openOwn(address: OwnAddress, options: OpenOptions): Promise<ReadableStore & ServedStore & CheckpointStore> {
+  if (address.kind === 'file') return (await import('./sqlite.js')).SqliteStore.open(address, options)
+  return (await import('./postgres.js')).PostgresStore.open(address, options)
 }

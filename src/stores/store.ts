@@ -72,7 +72,7 @@ export interface BulkStore {
    * Creates the rows of a batch that are pending, and notes how each went. Resolves when none is pending, or when `stop` has
    * aborted and what was in flight is settled; the rest stays pending, and was not stored.
    *
-   * @throws {PlantsError} when the store cannot go on. What is pending then was not stored.
+   * @throws {PlantsError} when the store cannot go on. What is pending then was not stored, unless it is `unknownOutcome`.
    */
   createMany(batch: Batch, options: CreateManyOptions): Promise<void>
   close(): Promise<void>
@@ -122,6 +122,15 @@ export interface CreateManyOptions {
   stop: AbortSignal
 }
 
+/** A store to create many plants in. */
+export interface ManyStore {
+  store: BulkStore
+  /** keeps the positions of imports, where the store does */
+  checkpoints: CheckpointStore | undefined
+  /** creates at once what the store has only taken in so far */
+  commit?(): Promise<void>
+}
+
 /** Where an import is, and whose position that is. */
 export interface Checkpoint {
   id: string
@@ -135,8 +144,29 @@ export interface CheckpointStore extends BulkStore {
   removeCheckpoint(id: string): Promise<void>
 }
 
-/** Where plants are kept: in a file here, or behind a service. */
-export type Address = FileAddress | RemoteAddress
+/** What an address leaves open, and what keeps it safe. */
+export interface Place {
+  resolvePath(path: string): string
+  /** absolute path of the folder of the store `local` */
+  dataFolder(): Promise<string>
+  /** libpq's variables say what the address of a database does not */
+  env: Readonly<Record<string, string | undefined>>
+  /** what the system calls this user, if it does */
+  userName(): string | undefined
+  /** takes the password of an address, which is shown nowhere */
+  secrets: Set<string>
+  /** whether the address was an argument: others can see those, so that no password may stand in it */
+  isArgument: boolean
+}
+
+/** Where plants are kept: in a file here, in a shared database, or behind a service. */
+export type Address = FileAddress | PostgresAddress | RemoteAddress
+
+/** A store that this program opens itself, and does not ask a service for. */
+export type OwnAddress = FileAddress | PostgresAddress
+
+/** What people call each kind of store. */
+export const kindNames: Readonly<Record<Address['kind'], string>> = { file: 'a file', postgres: 'a database', remote: 'a service' }
 
 /** An SQLite file. */
 export interface FileAddress {
@@ -160,7 +190,21 @@ export interface FileReport {
   network: string | undefined
 }
 
-/** What a create would do in a file. */
+/** How things are in a database. */
+export interface DatabaseReport {
+  /** of the server, such as "17.2" */
+  version: string
+  /** whether it is reached by TLS */
+  isSecure: boolean
+  /** whether there is a store */
+  exists: boolean
+  /** whether plants could be created in it */
+  isWritable: boolean
+  /** whether a commit is on disk when it is answered */
+  isDurable: boolean
+}
+
+/** What a create would do in a file, or in a database. */
 export interface Foresight {
   /** whether there is a store already; the create would make it */
   exists: boolean
@@ -202,6 +246,58 @@ export interface RemoteAddress {
   socketPath?: string
 }
 
+/** A PostgreSQL database, on one server or on several of which one takes writes. */
+export interface PostgresAddress {
+  kind: 'postgres'
+  /** the address as people write it, complete, and without a password */
+  name: string
+  /** the part of the name that a password belongs to: who logs in, and where */
+  login: string
+  /** tried in this order */
+  hosts: PostgresHost[]
+  user: string
+  database: string
+  /** one that stood in the address */
+  password: string | undefined
+  sslmode: (typeof sslModes)[number]
+  /** absolute path of a file of PEM certificates, or "system"; the one of libpq when not given */
+  sslrootcert: string | undefined
+  /** absolute paths of PEM files, of a certificate that this program shows */
+  sslcert: string | undefined
+  sslkey: string | undefined
+  targetSessionAttrs: (typeof sessionAttributes)[number]
+  applicationName: string
+  /** milliseconds that one attempt to connect may take */
+  connectTimeout: number
+  /** connections at most */
+  max: number
+}
+
+/** A server, or with an absolute path as its host the folder of its Unix socket. */
+export interface PostgresHost {
+  host: string
+  port: number
+}
+
+/** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
+export const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
+
+/** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
+export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
+
+/** What it takes to log in to a database. */
+export interface Login {
+  /** for a host, since a password file may have one for each */
+  password(host: PostgresHost): string | undefined
+  /** how to give another password */
+  passwordHint: string
+  /** PEM certificates to trust; those of the system when undefined, which counts where the mode of the address verifies */
+  ca: string | undefined
+  /** PEM, of a certificate that this program shows */
+  cert: string | undefined
+  key: string | undefined
+}
+
 /** What a store needs in order to wait; `Io` is one. */
 export interface Clock {
   /** aborts when the program is told to stop */
@@ -226,6 +322,12 @@ export interface OpenOptions {
   rate?: number | undefined
   /** what a remote store takes besides */
   access(address: RemoteAddress): Promise<Access>
+  /** what a shared database takes besides */
+  login(address: PostgresAddress): Promise<Login>
+  /** is told why a database has been away for a second, and with nothing that it is back */
+  onAway?(failure: PlantsError | undefined): void
+  /** whether a database may answer before a plant is on disk */
+  allowAsyncCommit: boolean
 }
 
 export const defaultConcurrency = 256

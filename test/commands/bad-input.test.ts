@@ -262,7 +262,7 @@ const usage: Row[] = [
   [{ argv: 'delete --yes' }, 2, 400, 'delete needs an id', 'See: plants delete --help'],
 ]
 
-const addressHint = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
+const addressHint = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 const stores: Row[] = [
   ['', '--store is empty'],
   ['sqlite:', '--store is empty'],
@@ -272,7 +272,7 @@ const stores: Row[] = [
   ['ftp://plants.example', '--store begins with ftp://, which this version cannot open'],
   ['s3://bucket/plants.db', '--store begins with s3://, which this version cannot open'],
   ['http:/x', '--store is not a valid URL'],
-  ['postgres:user:SECRET@plants.example/db', '--store begins with postgres:, which this version cannot open'],
+  ['file:user:SECRET@plants.example/db', '--store begins with file:, which this version cannot open'],
   ['https://', '--store is not a valid URL'],
   ['http://a b', '--store is not a valid URL'],
   ['file:plants.db', '--store begins with file:, which this version cannot open'],
@@ -306,10 +306,10 @@ const otherStores: Row[] = [
   [{ argv: fern, env: { PLANTS_STORE: 'sqlite:' } }, 2, 400, 'PLANTS_STORE is empty', addressHint],
   [{ argv: 'get 1', env: { PLANTS_STORE: 'sqlite://x.db' } }, 2, 400, 'PLANTS_STORE is no file: "sqlite://x.db"', addressHint],
   [
-    { argv: 'delete 1 --yes', env: { PLANTS_STORE: 'postgres://plants.example' } },
+    { argv: 'delete 1 --yes', env: { PLANTS_STORE: 'mysql://plants.example' } },
     2,
     400,
-    'PLANTS_STORE begins with postgres://, which this version cannot open',
+    'PLANTS_STORE begins with mysql://, which this version cannot open',
     addressHint,
   ],
 ]

@@ -137,7 +137,7 @@ describe('config set, get and unset', () => {
 
 describe('a value that a setting cannot have is refused:', () => {
   const duration = 'must be a duration such as 30s, 500ms or 2m, but was'
-  const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
+  const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 
   test.each<[string, string, string, string | RegExp]>([
     ['timeout', 'soon', `timeout ${duration} "soon"`, 'For example: 30s'],
@@ -202,7 +202,7 @@ describe('a value that a setting cannot have is refused:', () => {
 describe('a name that is no setting is refused:', () => {
   const all = 'There are: store, output, timeout, ca-cert, and for a store: stores.NAME.SETTING'
   const ofTeam =
-    'There are: stores.team.address, stores.team.timeout, stores.team.ca-cert, stores.team.allow-http, stores.team.token-command'
+    'There are: stores.team.address, stores.team.timeout, stores.team.ca-cert, stores.team.allow-http, stores.team.token-command, stores.team.allow-async-commit'
 
   test.each([
     ['timout', 'Did you mean timeout?'],
@@ -363,12 +363,13 @@ describe('config get', () => {
 
 describe('config list', () => {
   const meanings = {
-    store: 'which store: a saved name, a path, sqlite:PATH, http(s)://… or unix:PATH',
+    store: 'which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
     output: 'how answers look: text or json',
     timeout: 'how long to wait for a store: 500ms, 30s, 2m',
     'ca-cert': 'a file of PEM certificates to trust',
     'allow-http': 'send the token without TLS, also to other machines',
     'token-command': 'a command that prints the token',
+    'allow-async-commit': 'take a database that answers before a plant is on disk',
   }
   const line = (name: keyof typeof meanings, value: string | undefined, source: string) => ({
     name,
@@ -388,6 +389,7 @@ describe('config list', () => {
         line('ca-cert', '/b.pem', 'variable'),
         line('allow-http', 'true', 'store'),
         line('token-command', undefined, 'default'),
+        line('allow-async-commit', 'false', 'default'),
         { name: 'stores.team.address', value: team, source: 'saved', meaning: 'where team is' },
         { name: 'stores.team.timeout', value: '2m', source: 'saved', meaning: `for team: ${meanings.timeout}` },
         { name: 'stores.team.allow-http', value: 'true', source: 'saved', meaning: `for team: ${meanings['allow-http']}` },
@@ -402,12 +404,14 @@ describe('config list', () => {
       code: 0,
       out: [
         'NAME                   VALUE           FROM     MEANING',
-        'store                  local           default  which store: a saved name, a path, sqlite:PATH, http(s)://… or unix:PATH',
+        'store                  local           default  which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH',
+        '                                                or postgres://…',
         'output                 -               default  how answers look: text or json',
         'timeout                4s              saved    how long to wait for a store: 500ms, 30s, 2m',
         'ca-cert                -               default  a file of PEM certificates to trust',
         'allow-http             false           default  send the token without TLS, also to other machines',
         'token-command          -               default  a command that prints the token',
+        'allow-async-commit     false           default  take a database that answers before a plant is on disk',
         'stores.garden.address  /srv/garden.db  saved    where garden is',
         '',
       ].join('\n'),

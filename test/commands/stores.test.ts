@@ -54,7 +54,7 @@ describe('stores add', () => {
     expect((await user.run(['stores', 'add', 'again', address])).out).toBe(`${JSON.stringify({ name: 'again', address })}\n`)
   })
 
-  const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH'
+  const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
   const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'
   test.each([
     ['', 'The address is empty', addresses],
@@ -63,7 +63,7 @@ describe('stores add', () => {
     ['garden', 'The address names no store: "garden"', addresses],
     ['ftp://plants.example.com', 'The address begins with ftp://, which this version cannot open', addresses],
     ['file:///srv/garden.db', 'The address begins with file://, which this version cannot open', addresses],
-    ['postgres://plants.example.com', 'The address begins with postgres://, which this version cannot open', addresses],
+    ['mysql://plants.example.com', 'The address begins with mysql://, which this version cannot open', addresses],
     ['https://', 'The address is not a valid URL', addresses],
     ['https:plants.example.com', 'The address is not a valid URL', addresses],
     ['https://plants.example.com:99999', 'The address is not a valid URL', addresses],

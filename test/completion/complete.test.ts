@@ -17,7 +17,8 @@ async function complete(line: string, world: World = {}) {
 const words = async (line: string, world?: World) => (await complete(line, world)).words
 const nothing = { code: 0, err: '', files: 'none', prefix: '', words: [], meanings: [] }
 
-const globalFlags = ['--version', '--store', '--output', '--timeout', '--ca-cert', '--allow-http', '--verbose', '--no-input', '--no-color']
+const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-http', '--allow-async-commit']
+const globalFlags = ['--version', ...settingFlags, '--verbose', '--no-input', '--no-color']
 
 /** Every command with the words that lead to it. */
 function tree(command: CommandSpec = plants, path: string[] = []): [path: string[], command: CommandSpec][] {
@@ -39,8 +40,8 @@ describe('every command', () => {
   test('is named for help, and so is every topic', async () => {
     const names = (plants.commands ?? []).map(({ name }) => name)
     expect(await words('help ')).toEqual([...names, ...topics.map(({ name }) => name)])
-    expect(await words('help stores ')).toEqual(['add', 'list', 'use', 'remove'])
-    expect(await words('stores help ')).toEqual(['add', 'list', 'use', 'remove'])
+    expect(await words('help stores ')).toEqual(['add', 'init', 'list', 'use', 'remove'])
+    expect(await words('stores help ')).toEqual(['add', 'init', 'list', 'use', 'remove'])
     for (const line of ['help formats ', 'help create ', 'help stores add ', 'stores help add ']) expect(await words(line)).toEqual([])
   })
 
@@ -54,7 +55,7 @@ describe('flags', () => {
   test('are found before the command, too', async () => {
     expect(await words('--')).toEqual([...globalFlags, '--help'])
     expect(await words('--store x.db create --n')).toContain('--name')
-    expect(await words('--verbose stores ')).toEqual(['add', 'list', 'use', 'remove', 'help'])
+    expect(await words('--verbose stores ')).toEqual(['add', 'init', 'list', 'use', 'remove', 'help'])
   })
 
   test('that were given are not offered again, whatever they were called', async () => {

@@ -49,7 +49,7 @@ export async function ownService(place: Place, path: string, basePath = ''): Pro
   const limits = { bodyLimit: 1_048_576, headerLimit: 16_384, headerTimeout: 10_000, requestTimeout: 30_000, keepAlive: 65_000 }
   const silent = { isTerminal: false, columns: 80, write: async () => {}, log: async () => {}, stream: () => process.stderr }
   const service = await startService({
-    openStore: (onCommit) => openStoreWithTokens(fileAddress(path), openOptions({ onCommit })),
+    openStore: (watch) => openStoreWithTokens(fileAddress(path), openOptions(watch)),
     findCallers: async () => fixedTokens(new Map([[token, 'test']])),
     place,
     basePath,

@@ -22,6 +22,7 @@ export interface RunningService {
   place: NetConnectOpts
   /** of its data */
   folder: string
+  pid: number | undefined
   /** all that it has written so far */
   readonly out: string
   readonly err: string
@@ -146,7 +147,7 @@ export function launch(args: string[], folder: string, { env = { PLANTS_SERVE_TO
     }
     const address = out.slice(0, out.indexOf('\n'))
     return {
-      ...{ address, token: testToken, folder, ended },
+      ...{ address, token: testToken, folder, pid: child.pid, ended },
       get place() {
         return placeOf(address)
       },

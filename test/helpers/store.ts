@@ -1,11 +1,18 @@
 import { onTestFinished } from 'vitest'
-import type { FileAddress, OpenOptions } from '../../src/stores/store.js'
+import type { FileAddress, OpenOptions, Place } from '../../src/stores/store.js'
 
 /** What a store needs to wait, with a time-out that a test can outlast. */
 export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
   const access = () => Promise.reject(new Error('No remote store is expected here'))
-  return { timeout: 10_000, clock, access, ...options }
+  const login = () => Promise.reject(new Error('No database is expected here'))
+  return { timeout: 10_000, clock, access, login, allowAsyncCommit: false, ...options }
+}
+
+/** What addresses may leave open in a test: no home directory, nothing of this process. */
+export function place(options: Partial<Place> = {}): Place {
+  const dataFolder = () => Promise.reject(new Error('No folder is expected here'))
+  return { resolvePath: String, dataFolder, env: {}, userName: () => 'gardener', secrets: new Set(), isArgument: false, ...options }
 }
 
 /** The address of a file that is not the program's own. */

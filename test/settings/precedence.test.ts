@@ -2,11 +2,14 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../src/errors.js'
+import type { GlobalFlags } from '../../src/flags.js'
 import type { Source } from '../../src/settings/origin.js'
+import type { Settings } from '../../src/settings/preferences.js'
 import { flagOf, presetOf, type SettingName, settingNames, settingOf } from '../../src/settings/table.js'
+import { resolveSettings } from '../../src/settings.js'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
 import { Hostile, json } from '../helpers/hostile.js'
-import { type Result, runPlants, type World } from '../helpers/run.js'
+import { ioOf, type Result, runPlants, type World } from '../helpers/run.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern']
@@ -26,10 +29,10 @@ class Desk {
 
   /** Gives a setting a value at a source. */
   give(name: SettingName, source: Source, value: string): void {
-    const { variable = '' } = settingOf(name)
+    const { variable = '', isSwitch } = settingOf(name)
     const flag = flagOf(name) ?? ''
-    const ofFile = name === 'allow-http' ? value === 'true' : value
-    if (source === 'flag') this.flags.push(flag, ...(name === 'allow-http' ? [] : [value]))
+    const ofFile = isSwitch ? value === 'true' : value
+    if (source === 'flag') this.flags.push(flag, ...(isSwitch ? [] : [value]))
     if (source === 'variable') this.env[variable] = value
     if (source === 'store') this.team[name] = ofFile
     if (source === 'saved') this.saved[name] = ofFile
@@ -44,10 +47,23 @@ class Desk {
   }
 
   async run(argv: string[] = fern, world: World = {}): Promise<Result> {
-    writeFileSync(this.file, JSON.stringify({ ...this.saved, stores: this.stores }), { mode: 0o600 })
+    this.#write()
     const called = this.isTeamCalled ? ['--store', 'team'] : []
-    const env = { ...this.env, PLANTS_CONFIG_DIR: join(this.file, '..'), PLANTS_DATA_DIR: join(this.folder, 'data') }
-    return runPlants([...argv, ...called, ...this.flags], { ...world, env })
+    return runPlants([...argv, ...called, ...this.flags], { ...world, env: this.#wholeEnv })
+  }
+
+  /** What a run of `team` goes by, with a flag that is a switch. */
+  async resolve(flags: GlobalFlags & { allowAsyncCommit: boolean | undefined }): Promise<Settings> {
+    this.#write()
+    return resolveSettings({ ...flags, store: 'team' }, ioOf({ env: this.#wholeEnv }))
+  }
+
+  get #wholeEnv(): Record<string, string> {
+    return { ...this.env, PLANTS_CONFIG_DIR: join(this.file, '..'), PLANTS_DATA_DIR: join(this.folder, 'data') }
+  }
+
+  #write(): void {
+    writeFileSync(this.file, JSON.stringify({ ...this.saved, stores: this.stores }), { mode: 0o600 })
   }
 
   get certificates(): [right: string, wrong: string] {
@@ -142,6 +158,15 @@ const probes: Record<SettingName, Probe> = {
       return [outcomes.get(`${result.code} ${sent}`) ?? `exit code ${result.code}`, result]
     },
   },
+  'allow-async-commit': {
+    values: () => ['true', 'false'],
+    observe: async (desk) => {
+      desk.team['address'] = 'postgres://ann@127.0.0.1:9/garden'
+      const result = await desk.run([...fern, '--timeout', '10ms'])
+      const { opening } = await desk.resolve({ allowAsyncCommit: desk.flags.includes('--allow-async-commit') || undefined })
+      return [result.code === 4 ? String(opening.allowAsyncCommit) : `exit code ${result.code}`, result]
+    },
+  },
 }
 
 /** All sources that a setting can have, the strongest first. */
@@ -162,7 +187,7 @@ interface Row {
 const rows: Row[] = settingNames.flatMap((name) =>
   sourcesOf(name).flatMap((winner) => [false, true].map((isTurned) => ({ name, winner, isTurned }))),
 )
-const possible = rows.filter(({ name, winner, isTurned }) => !(name === 'allow-http' && winner === 'flag' && isTurned)) // it has no "false"
+const possible = rows.filter(({ name, winner, isTurned }) => !(settingOf(name).isSwitch && winner === 'flag' && isTurned)) // it has no "false"
 
 describe.runIf(hasOpenssl)('a setting (needs openssl)', () => {
   test.each(possible)('$name goes by its $winner, also against all below (turned: $isTurned)', async (row) => {
@@ -241,11 +266,12 @@ const invalid: Record<SettingName, [value: string, rule: string]> = {
   'ca-cert': ['/nonexistent/ca.pem', ''],
   'allow-http': ['maybe', 'PLACE must be true or false, but was "maybe"'],
   'token-command': ['', 'PLACE is empty'],
+  'allow-async-commit': ['maybe', 'PLACE must be true or false, but was "maybe"'],
 }
 
 describe('a value that a setting cannot have', () => {
   const all = settingNames.flatMap((name) => sourcesOf(name).map((source) => ({ name, source })))
-  const given = all.filter(({ name, source }) => source !== 'default' && (name !== 'allow-http' || source === 'variable'))
+  const given = all.filter(({ name, source }) => source !== 'default' && (!settingOf(name).isSwitch || source === 'variable'))
 
   test.each(given)('is refused where it is given: $name as $source', async ({ name, source }) => {
     const desk = new Desk()
@@ -271,7 +297,8 @@ describe('a value that a setting cannot have', () => {
     'does no harm below a flag: $name as $source',
     async ({ name, source }) => {
       const desk = new Desk()
-      const flags = { store: 'team', output: 'json', timeout: '5s', 'ca-cert': desk.file, 'allow-http': 'true', 'token-command': '' }
+      const switches = { 'allow-http': 'true', 'allow-async-commit': 'true' }
+      const flags = { store: 'team', output: 'json', timeout: '5s', 'ca-cert': desk.file, 'token-command': '', ...switches }
       desk.isTeamCalled = name !== 'store'
       desk.give(name, source, invalid[name][0])
       desk.give(name, 'flag', flags[name])

@@ -7,7 +7,15 @@ const text = fc.oneof({ weight: 9, arbitrary: fc.string() }, { weight: 1, arbitr
 const flag = fc.oneof({ weight: 9, arbitrary: fc.boolean() }, { weight: 1, arbitrary: fc.jsonValue() })
 const few = { requiredKeys: [] }
 const store = fc.record(
-  { address: text, timeout: text, 'ca-cert': text, 'allow-http': flag, 'token-command': text, other: fc.jsonValue() },
+  {
+    address: text,
+    timeout: text,
+    'ca-cert': text,
+    'allow-http': flag,
+    'token-command': text,
+    'allow-async-commit': flag,
+    other: fc.jsonValue(),
+  },
   few,
 )
 const token = fc.record({ token: text, savedAt: text, other: fc.jsonValue() }, few)

@@ -9,7 +9,7 @@ import type { PlantStore } from '../../src/stores/store.js'
 import { type Answer, Hostile, http, json } from '../helpers/hostile.js'
 import { createAt, howToRepeat, type Outcome, ownService, socketPath, token } from '../helpers/remote.js'
 import { runPlants } from '../helpers/run.js'
-import { closedAfterTest, fileAddress, openOptions } from '../helpers/store.js'
+import { closedAfterTest, fileAddress, openOptions, place } from '../helpers/store.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 import { describePlantStore } from './contract.js'
 
@@ -32,7 +32,6 @@ async function openSubject(kind: 'tcp' | 'unix', basePath: string) {
 }
 
 async function openRemote(address: string): Promise<PlantStore> {
-  const place = { resolvePath: String, dataFolder: () => Promise.reject(new Error('No folder is expected here')) }
   const access = async () => ({
     token,
     userAgent: 'test',
@@ -42,7 +41,7 @@ async function openRemote(address: string): Promise<PlantStore> {
     tokenHint: '',
     notify: async () => {},
   })
-  return openStore(await parseAddress(address, 'test', place), openOptions({ access }))
+  return openStore(await parseAddress(address, 'test', place()), openOptions({ access }))
 }
 
 const plant = { name: 'Fern' }

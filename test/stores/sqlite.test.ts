@@ -19,7 +19,6 @@ import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { SqliteStore } from '../../src/stores/sqlite.js'
-import type { ReadableStore } from '../../src/stores/store.js'
 import { DatabaseSync } from '../helpers/database.js'
 import { fill } from '../helpers/fill.js'
 import { bin } from '../helpers/process.js'
@@ -27,11 +26,15 @@ import { type Result, runPlants } from '../helpers/run.js'
 import { closedAfterTest, fileAddress, openOptions } from '../helpers/store.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
+import { describeManyStore } from './contract-many.js'
+import { describeServedStore } from './contract-tokens.js'
 
 describePlantStore('the embedded store', openEmpty)
 describeReadableStore('the embedded store', openEmpty)
+describeManyStore('the embedded store', async () => (await openEmpty()).store)
+describeServedStore('the embedded store', async () => (await openEmpty()).store)
 
-async function openEmpty(): Promise<Subject<ReadableStore>> {
+async function openEmpty(): Promise<Subject<SqliteStore>> {
   const path = join(temporaryFolder(), 'plants.db')
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
   const look = async (id: bigint) => {
@@ -206,7 +209,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
 
   test('a path that is not UTF-8', async () => {
     const err =
-      'plants: PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD: /\ufffd.db\n  A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://… or unix:PATH\n'
+      'plants: PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD: /\ufffd.db\n  A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…\n'
     expect(await runPlants(['list'], { env: { PLANTS_STORE: '/\ufffd.db' } })).toEqual({ code: 2, out: '', err })
   })
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../stores/store.js'
 interface Circumstances {
   /** whether the import may stop because of what is refused, which is known when a portion is done */
   mayBeLast: boolean
-  /** whether the store keeps positions, and so is a file, in which plants that are sorted take less time */
+  /** whether the store keeps positions, and so is no service: in a file plants that are sorted take less time */
   keepsPositions: boolean
   clock: Pick<Clock, 'now'>
 }

@@ -3,7 +3,8 @@ import { PlantsError } from '../../errors.js'
 import type { Io } from '../../io.js'
 import { warn, writeRefusals } from '../../output.js'
 import type { Settings } from '../../settings/preferences.js'
-import { type ManyStore, openManyStore } from '../../stores/open.js'
+import { openManyStore } from '../../stores/open.js'
+import type { ManyStore } from '../../stores/store.js'
 import { Import, type ImportTools } from './import.js'
 import { checkInputs } from './inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from './journal.js'
@@ -83,8 +84,9 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
     position,
   )
   try {
-    await carryOut(importing, many, io)
+    await carryOut(importing, many, io, order.staging !== undefined)
   } catch (error) {
+    if (order.staging) throw error // nothing stays, so there is nothing to go on with
     const canGoOn = journal ? await hasPlace(many, journal) : importing.isBegun
     throw howToGoOn(error, canGoOn ? goOnHint(journal, settings) : undefined)
   } finally {
@@ -103,9 +105,9 @@ async function tellGoingOn(position: Position, settings: Settings, io: Io): Prom
   await warn(io, `Going on with an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`, settings)
 }
 
-async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io): Promise<void> {
+async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io, isStaged: boolean): Promise<void> {
   await importing.run()
-  if (!importing.isDone && signal.aborted) throw interrupted(importing, signal)
+  if (!importing.isDone && signal.aborted) throw interrupted(importing, signal, isStaged)
   if (importing.isDone && refusedIn(importing.tally) === 0) await commit?.()
 }
 
@@ -163,9 +165,9 @@ async function finish(journal: Journal, { checkpoints }: ManyStore): Promise<voi
   await checkpoints?.removeCheckpoint(journal.id)
 }
 
-function interrupted(importing: Import, signal: AbortSignal): PlantsError {
+function interrupted(importing: Import, signal: AbortSignal, isStaged: boolean): PlantsError {
   const { kind, message } = signal.reason as PlantsError // which is what aborts it
-  const after = importing.isBegun ? ` after ${plants(importing.done)}` : ', nothing was changed'
+  const after = importing.isBegun && !isStaged ? ` after ${plants(importing.done)}` : ', nothing was changed'
   return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 

@@ -85,7 +85,7 @@ export class Summary {
     const stop = plan.stopsAtRefusal ? hints.stoppedBefore : hints.stoppedBehind
     const end = staging ? hints.staged : rejects === undefined ? hints.lost : hints.kept
     return new PlantsError('incomplete', `${plants(refused)} ${refused === 1 ? 'was' : 'were'} refused${stopped}${nothing}`, {
-      hint: isDone ? end : stop,
+      hint: isDone || staging ? end : stop,
       ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
     })
   }

@@ -1,10 +1,14 @@
 import { PlantsError } from '../../errors.js'
 import type { NewPlant } from '../../plant.js'
+import { toPlant } from '../sqlite.js'
 import { type Batch, type BulkStore, type CreateManyOptions, idTaken, Outcome } from '../store.js'
 import { connect } from './driver.js'
 import { Statements, type Ways } from './ways.js'
 
 type Policy = CreateManyOptions['ifExists']
+
+/** Looks up some plants in a store that is elsewhere, and tells of each what it counts as, where its id is taken there. */
+export type LookUp = (plants: NewPlant[], policy: Policy) => Promise<(plant: NewPlant) => number | undefined>
 
 /**
  * Takes plants in beside a store, in a temporary table that SQLite keeps on the disk and that is gone with the connection, and holds them
@@ -13,33 +17,40 @@ type Policy = CreateManyOptions['ifExists']
 export class Staging implements BulkStore {
   readonly #ways: Ways
   readonly #hasStore: boolean
+  readonly #lookUp: LookUp | undefined
   #policy: Policy = 'error'
   readonly close: () => Promise<void>
 
-  private constructor(ways: Ways, hasStore: boolean, close: () => Promise<void>) {
+  private constructor(ways: Ways, store: { isHere: boolean; lookUp?: LookUp | undefined }, close: () => Promise<void>) {
     this.#ways = ways
-    this.#hasStore = hasStore
+    this.#hasStore = store.isHere
+    this.#lookUp = store.lookUp
     this.close = close
     ways.db.exec('CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT; PRAGMA temp.cache_size=-16384')
   }
 
   /** Beside a store; closing it closes that. */
   static beside(ways: Ways, close: () => Promise<void>): Staging {
-    return new Staging(ways, true, close)
+    return new Staging(ways, { isHere: true }, close)
   }
 
-  /** Where there is no store, or one that cannot be read. */
-  static alone(): Staging {
+  /** Where there is no store, one that cannot be read, or one elsewhere. */
+  static alone(lookUp?: LookUp): Staging {
     const db = connect(':memory:', { readOnly: false })
     const statements = new Statements(db)
     const call = async <T>(action: () => T) => action()
-    return new Staging({ db, prepare: (sql) => statements.prepare(sql), read: call, write: call }, false, async () => db.close())
+    return new Staging({ db, prepare: (sql) => statements.prepare(sql), read: call, write: call }, { isHere: false, lookUp }, async () =>
+      db.close(),
+    )
   }
 
   async createMany(batch: Batch, { ifExists, stopsAtRefusal, stop, onProgress }: CreateManyOptions): Promise<void> {
     this.#policy = ifExists
     for (let row = 0; row < batch.rows.length && !stop.aborted; ) {
-      row = await this.#ways.read(() => this.#takeSome(batch, row, stopsAtRefusal))
+      const to = Math.min(row + rowsAtOnce, batch.rows.length)
+      const found = await this.#lookUp?.(plantsIn(batch, row, to), ifExists)
+      const from = row
+      row = await this.#ways.read(() => this.#takeSome(batch, { from, to, found }, stopsAtRefusal))
       onProgress()
       await new Promise(setImmediate)
     }
@@ -62,14 +73,14 @@ export class Staging implements BulkStore {
   }
 
   /** Takes rows from one on, in a transaction of the temporary table, and gives the next one. */
-  #takeSome(batch: Batch, from: number, stopsAtRefusal: boolean): number {
+  #takeSome(batch: Batch, { from, to, found }: Range, stopsAtRefusal: boolean): number {
     const { db } = this.#ways
-    const to = Math.min(from + rowsAtOnce, batch.rows.length)
     db.exec('BEGIN')
     try {
       for (let row = from; row < to; row += 1) {
         const plant = batch.rows.at(row)
-        const { outcome, refusal } = this.#take(plant)
+        const there = found?.(plant)
+        const { outcome, refusal } = there === undefined ? this.#take(plant) : { outcome: there }
         batch.outcomes[row] = outcome
         if (refusal) batch.refusals.set(row, refusal)
         if (stopsAtRefusal && outcome === Outcome.taken) return batch.rows.length
@@ -77,6 +88,17 @@ export class Staging implements BulkStore {
       return to
     } finally {
       db.exec('COMMIT')
+    }
+  }
+
+  /** What was taken in, in the order of ids. */
+  *pages(): Iterable<NewPlant[]> {
+    const select = this.#ways.prepare('SELECT id, name, tag FROM staged WHERE id > ? ORDER BY id LIMIT ?')
+    const first = this.#ways.prepare('SELECT id, name, tag FROM staged ORDER BY id LIMIT ?')
+    let page = first.all(rowsAtOnce).map(toPlant)
+    while (page.length > 0) {
+      yield page
+      page = select.all(page.at(-1)?.id ?? 0n, rowsAtOnce).map(toPlant)
     }
   }
 
@@ -100,6 +122,16 @@ export class Staging implements BulkStore {
       this.#ways.prepare(`SELECT 1 FROM ${table} WHERE id = ? AND name = ? AND tag IS ?`).get(id, name, tag ?? null) !== undefined
     return this.#policy === 'skip' || (this.#policy === 'same' && same()) ? Outcome.skipped : Outcome.taken
   }
+}
+
+interface Range {
+  from: number
+  to: number
+  found: Awaited<ReturnType<LookUp>> | undefined
+}
+
+function plantsIn({ rows }: Batch, from: number, to: number): NewPlant[] {
+  return Array.from({ length: to - from }, (_, index) => rows.at(from + index))
 }
 
 /** about 20 ms, between two looks at whether a signal came */

@@ -10,7 +10,7 @@ import { type Access, type Batch, type CreateManyOptions, type OpenOptions, Outc
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
 import { type Deed, PlantService } from '../../helpers/plant-service.js'
 import { ownService, token } from '../../helpers/remote.js'
-import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
+import { closedAfterTest, fileAddress, openOptions, place } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 interface Ways {
@@ -19,8 +19,7 @@ interface Ways {
 }
 
 async function open(url: string, { access = {}, opening = {} }: Ways = {}): Promise<RemoteStore> {
-  const place = { resolvePath: String, dataFolder: () => Promise.reject(new Error('No folder is expected here')) }
-  const address = await parseAddress(url, 'test', place)
+  const address = await parseAddress(url, 'test', place())
   if (address.kind !== 'remote') throw new Error('Only services are expected here')
   const usual = { token, userAgent: 'test', ca: undefined, proxy: undefined, observer: undefined, tokenHint: '', notify: async () => {} }
   const options = openOptions({ timeout: 20_000, access: async () => ({ ...usual, ...access }), ...opening })

@@ -1,0 +1,84 @@
+import { randomBytes } from 'node:crypto'
+import type { PlantsError } from '../../errors.js'
+import { idTaken, keyTaken, type OpenOptions } from '../store.js'
+import type { Connection, Rows } from './connection.js'
+import type { Account } from './dial.js'
+import { isRefusal } from './failure.js'
+import { checkServer } from './server-state.js'
+import { barrierStatement, type Entry, findStatement, insertStatement } from './statements.js'
+
+/** A plant that is to be created, with somebody who waits for the answer. */
+export interface Creation extends Entry {
+  /** the marks under which it was sent, and may have been stored */
+  attempts: bigint[]
+  /** what came of it: nothing more is done about it then */
+  answer: 'created' | PlantsError | undefined
+}
+
+export interface Sending {
+  connection: Connection
+  account: Account
+  options: Pick<OpenOptions, 'allowAsyncCommit'>
+}
+
+/**
+ * Creates plants with one statement, and notes the answer of each. One without an answer was not stored: what stood in its way has gone
+ * meanwhile.
+ *
+ * @param creations in the order of their ids, each id and each key once
+ * @returns how many were created
+ * @throws when the server refused it, so that nothing was stored of those without an answer; or when the connection was lost: then they
+ * keep the mark of this attempt
+ */
+export async function sendBatch(creations: Creation[], sending: Sending): Promise<number> {
+  const { connection, options } = sending
+  const attempt = randomBytes(8).readBigInt64BE()
+  for (const { attempts } of creations) attempts.push(attempt)
+  try {
+    const created = await connection.query(insertStatement(creations, attempt, options.allowAsyncCommit))
+    const ids = new Set(created.map(([id]) => id))
+    for (const creation of creations) {
+      if (ids.has(String(creation.plant.id))) creation.answer = 'created'
+      else creation.attempts.pop()
+    }
+    await settle(creations, ids.size === 0, sending)
+    return ids.size
+  } catch (error) {
+    if (isRefusal(error)) for (const { attempts } of creations) if (attempts.at(-1) === attempt) attempts.pop()
+    throw error
+  }
+}
+
+/** Finds out why plants were not created. Without a key, and sent for the first time, there is only one reason. */
+async function settle(creations: Creation[], areAll: boolean, { connection, account, options }: Sending): Promise<void> {
+  const left = creations.filter(({ answer }) => answer === undefined)
+  const unclear = areAll ? left : left.filter(({ key, attempts }) => key !== undefined || attempts.length > 0)
+  for (const creation of left) if (!unclear.includes(creation)) creation.answer = idTaken(creation.plant.id)
+  if (unclear.length === 0) return
+  const verdicts = verdictsOn(unclear, await connection.query(findStatement(unclear)))
+  // It is there, but it may be there before it is on the standbys: what is written behind it waits for both.
+  if ([...verdicts.values()].includes('created')) await connection.query(barrierStatement())
+  for (const [creation, verdict] of verdicts) creation.answer = verdict
+  if (verdicts.size < unclear.length) await checkServer(connection, account.address, options)
+}
+
+/** By what stands in the way of each plant: itself, or another one; none where nothing does. */
+export function verdictsOn(creations: Creation[], rows: Rows): Map<Creation, 'created' | PlantsError> {
+  const byKey = new Map(rows.filter(([which]) => which === 'key').map((row) => [row[3], row]))
+  const byId = new Map(rows.filter(([which]) => which === 'id').map((row) => [row[1], row]))
+  return new Map(
+    creations.flatMap((creation): [Creation, 'created' | PlantsError][] => {
+      const { plant, key, attempts } = creation
+      const first = key === undefined ? undefined : byKey.get(key)
+      const other = byId.get(String(plant.id))
+      if (first) return [[creation, isPlant(first, creation) ? 'created' : keyTaken(BigInt(first[1] ?? 0))]]
+      if (!other) return []
+      const isOurs = key === undefined && attempts.some((attempt) => String(attempt) === other[2])
+      return [[creation, isOurs ? 'created' : idTaken(plant.id)]]
+    }),
+  )
+}
+
+function isPlant([, id, , , name, tag]: Rows[number], { plant }: Creation): boolean {
+  return id === String(plant.id) && name === plant.name && tag === (plant.tag ?? null)
+}

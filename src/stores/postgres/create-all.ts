@@ -1,0 +1,66 @@
+import { randomBytes } from 'node:crypto'
+import type { NewPlant } from '../../plant.js'
+import { Asking } from './asking.js'
+import { isRefusal, lostCommit } from './failure.js'
+import { untilDone } from './retry.js'
+import { toPlant } from './row.js'
+import { barrierStatement, durabilityCheck, getManyStatement, insertStatement } from './statements.js'
+import type { Use } from './use.js'
+
+/** Looks at a plant whose id is taken, and at what has it; throws when that must not be. */
+export type Judge = (plant: NewPlant, old: NewPlant) => void
+
+/**
+ * Creates plants in one transaction, all of them or none.
+ *
+ * @param pages gives them in the order of their ids, each time anew
+ * @throws {PlantsError} what `judge` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
+ */
+export async function createAll(use: Use, pages: () => Iterable<NewPlant[]>, judge: Judge): Promise<void> {
+  const { clock, timeout, allowAsyncCommit } = use.options
+  const attempt = randomBytes(8).readBigInt64BE()
+  const turn = { deadline: clock.now() + timeout, signal: clock.signal }
+  let isSent = false
+  const once = async () => {
+    const asking = await Asking.begin(use, turn)
+    let isDone = false
+    try {
+      await asking.ask('BEGIN')
+      for (const page of pages()) {
+        clock.signal.throwIfAborted()
+        await createPage(asking, page, attempt, judge)
+      }
+      const mark = isSent ? `${barrierStatement()};` : ''
+      isSent = true
+      await asking.ask(`${durabilityCheck(allowAsyncCommit)}; ${mark} COMMIT`).catch((error: unknown) => {
+        isSent = !isRefusal(error)
+        throw error
+      })
+      isDone = true
+    } finally {
+      asking.end(isDone)
+    }
+  }
+  await untilDone(turn, { account: use.account, clock }, once).catch((error: unknown) => {
+    throw isSent ? lostCommit(use.account.address, error) : error
+  })
+}
+
+/** Creates those that are not there, and has the others judged, but for those of a try before this one. */
+async function createPage(asking: Asking, page: NewPlant[], attempt: bigint, judge: Judge): Promise<void> {
+  let left = page
+  while (left.length > 0) {
+    const entries = left.map((plant) => ({ plant, key: undefined }))
+    const created = new Set((await asking.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
+    const others = left.filter(({ id }) => !created.has(String(id)))
+    if (others.length === 0) return
+    const rows = await asking.ask(getManyStatement(others.map(({ id }) => id)))
+    const there = new Map(rows.map((row) => [row[0], row]))
+    for (const plant of others) {
+      const row = there.get(String(plant.id))
+      const old = row && row[3] !== String(attempt) ? toPlant(row) : undefined
+      if (old) judge(plant, old)
+    }
+    left = others.filter(({ id }) => !there.has(String(id))) // which were deleted a moment ago
+  }
+}

@@ -1,0 +1,149 @@
+import { type Kind, PlantsError, shellWord, systemCode } from '../../errors.js'
+import type { Login, PostgresAddress } from '../store.js'
+import { isTimeout } from '../wait.js'
+import { isOfServer } from './connection.js'
+import type { Account } from './dial.js'
+
+/** The SQLSTATE of what a server refused (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other failure. */
+export function sqlState(error: unknown): string | undefined {
+  if (!isOfServer(error)) return undefined
+  const state = systemCode(error) ?? ''
+  return /^[0-9A-Z]{5}$/.test(state) ? state : internalError
+}
+
+/** What stands for a state that is none. */
+const internalError = 'XX000'
+
+/** Whether the server has said no, so that what was asked for has not happened. Else the connection was lost, and nobody knows. */
+export function isRefusal(error: unknown): boolean {
+  return sqlState(error) !== undefined
+}
+
+/** Whether the same can succeed in a moment: the server, or another one in its place, is not ready, or has broken it off for the sake of others. */
+export function isPassing(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state === undefined) return !permanentCodes.has(systemCode(error) ?? '')
+  return passingClasses.has(state.slice(0, 2)) || passingStates.has(state)
+}
+
+/** connection, transaction rollback, resources, operator intervention, system */
+const passingClasses = new Set(['08', '40', '53', '57', '58'])
+
+/** read-only, a lock that was not to be had */
+const passingStates = new Set(['25006', '55P03'])
+
+/** Whether a connection that got such an answer is of no more use for writing. */
+export function isStale(error: unknown): boolean {
+  return sqlState(error) === '25006'
+}
+
+/** What of the system, or of TLS, stays as it is until somebody changes it. */
+const permanentCodes = new Set([
+  'ENOTFOUND',
+  'EACCES',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'NO_TLS',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
+
+/** As `isPassing`, also of an error of ours. */
+export function mayPass(error: unknown): boolean {
+  return error instanceof PlantsError ? error.retryable : isPassing(error)
+}
+
+/** What could not be found out until the time was over. */
+export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
+  const message = `The connection to ${name} was lost in the middle of a commit: whether it is stored is not known`
+  return new PlantsError('unknownOutcome', message, {
+    hint: 'When the database is back, plants get shows whether the plant is there',
+    cause,
+  })
+}
+
+/** Turns what a server, the system or TLS said into an error that says what to do about it; one of ours stays as it is. */
+export function explainDatabase(error: unknown, { address, login }: Account): PlantsError {
+  if (error instanceof PlantsError) return error
+  const code = sqlState(error) ?? systemCode(error) ?? ''
+  const explain = explanations[code] ?? explanations[code.slice(0, 2)] ?? (isRefusal(error) ? refused : unreached)
+  const { message, hint, kind = 'unavailable' } = explain(address, textOf(error), login)
+  return new PlantsError(kind, message, { hint, retryable: isPassing(error), cause: error })
+}
+
+interface Explanation {
+  message: string
+  hint: string
+  kind?: Kind
+}
+
+/** By SQLSTATE, its class, or the code of a system call. */
+const explanations: Record<string, (address: PostgresAddress, text: string, login: Login) => Explanation> = {
+  '25006': ({ name }) => ({ message: `${name} is read-only now`, hint: 'Try again, or name the server that takes writes' }),
+  '28': ({ name, user }, text, { passwordHint }) => ({
+    message: `${name} does not let ${user} in: ${text}`,
+    hint: passwordHint,
+    kind: 'unauthorized',
+  }),
+  '3D': ({ name, database }) => ({
+    message: `${name} leads to no database`,
+    hint: `Make it there: CREATE DATABASE "${database.replaceAll('"', '""')}" ENCODING UTF8 TEMPLATE template0`,
+  }),
+  '42501': ({ name, user }, text) => ({
+    message: `${user} may not do this in ${name}: ${text}`,
+    hint: `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. For anything else use the address of the owner`,
+  }),
+  '53100': ({ name }) => ({ message: `No space left on the disk of ${name}`, hint: 'Free some space there, then try again' }),
+  '53300': ({ name }) => ({
+    message: `${name} has no connection left`,
+    hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
+  }),
+  '57014': ({ name }) => ({ message: `${name} did not get it done in time`, hint: 'Try again, or raise --timeout' }),
+  NO_TLS: ({ name, sslmode }) => ({
+    message: `${name} has no TLS`,
+    hint: `Turn ssl on there. Or, where the network is yours alone, reach it without: sslmode=prefer instead of ${sslmode}`,
+  }),
+  ENOTFOUND: ({ name, hosts }) => ({ message: `${name} names a host that is not known: ${hostsOf(hosts)}`, hint: 'Check the address' }),
+}
+
+function refused({ name }: PostgresAddress, text: string): Explanation {
+  return { message: `${name} refused it: ${text}`, hint: 'Look at the log of the database' }
+}
+
+function unreached({ name }: PostgresAddress, text: string): Explanation {
+  return { message: `Could not reach ${name}: ${text}`, hint: 'Is PostgreSQL running there, and is the address right?' }
+}
+
+function hostsOf(hosts: PostgresAddress['hosts']): string {
+  return hosts.map(({ host }) => host).join(', ')
+}
+
+/** What a failure says of itself. Several addresses of one host fail together, in an error without a text of its own. */
+function textOf(error: unknown): string {
+  if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
+  if (isTimeout(error)) return 'no answer in time'
+  const code = isOfServer(error) ? '' : (systemCode(error) ?? '')
+  return wordsFor[code] ?? cut(error instanceof Error ? error.message : String(error))
+}
+
+/** A server may say as much as it likes, also in a name that it repeats. */
+function cut(text: string): string {
+  return text.length > mostTold ? `${text.slice(0, mostTold)}…` : text
+}
+
+const mostTold = 1000
+
+const lost = 'the connection was lost'
+const wordsFor: Record<string, string> = {
+  CONNECTION_CLOSED: lost,
+  CONNECTION_DESTROYED: lost,
+  CONNECTION_ENDED: lost,
+  ECONNREFUSED: 'nothing listens there',
+  ECONNRESET: lost,
+  EHOSTUNREACH: 'there is no way to this host',
+  ENETUNREACH: 'there is no way to this network',
+  ENOENT: 'there is no such socket',
+  EPIPE: lost,
+}

@@ -1,0 +1,18 @@
+import type { DatabaseReport, OpenOptions, PostgresAddress } from '../store.js'
+import { usingOnce } from './asking.js'
+import { checkServer } from './server-state.js'
+import { plants, schemaName } from './statements.js'
+
+/** Looks at a database, and changes nothing. Throws `unavailable` when it cannot be reached, `unauthorized` when it lets nobody in. */
+export function inspectPostgres(address: PostgresAddress, options: OpenOptions): Promise<DatabaseReport> {
+  return usingOnce(address, { ...options, allowAsyncCommit: true }, async (connection) => {
+    const { version, isDurable } = await checkServer(connection, address, { allowAsyncCommit: true })
+    const [[exists, mayMake, mayCreate] = []] = await connection.query(rights)
+    return { version, isDurable, isSecure: connection.isSecure, exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
+  })
+}
+
+/** What is not there, or may not be looked into, has no rights: null. */
+const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)::text, pg_catalog.has_database_privilege(current_database(), 'CREATE')::text,
+  CASE WHEN pg_catalog.to_regnamespace('${schemaName}') IS NULL THEN NULL
+    WHEN pg_catalog.has_schema_privilege('${schemaName}', 'USAGE') THEN pg_catalog.has_table_privilege(pg_catalog.to_regclass('${plants}'), 'INSERT')::text ELSE 'false' END`

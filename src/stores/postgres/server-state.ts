@@ -1,0 +1,76 @@
+import { PlantsError } from '../../errors.js'
+import type { OpenOptions, PostgresAddress } from '../store.js'
+import type { Connection } from './connection.js'
+import type { Account } from './dial.js'
+import { plants } from './statements.js'
+
+/** What a server said of itself when it was connected to. */
+export interface ServerState {
+  version: string
+  isReadOnly: boolean
+  isStandby: boolean
+  /** a commit is on disk when it is answered */
+  isDurable: boolean
+}
+
+/**
+ * Asks a server how it is.
+ *
+ * @throws {PlantsError} `unavailable` for a database that could not keep every text, or would answer before a plant is on disk
+ */
+export async function checkServer(
+  connection: Connection,
+  address: PostgresAddress,
+  { allowAsyncCommit }: Pick<OpenOptions, 'allowAsyncCommit'>,
+): Promise<ServerState> {
+  const [[version, encoding, commit, fsync, readOnly, standby] = []] = await connection.query(state)
+  if (encoding !== 'UTF8') {
+    const hint = `Make one that can: createdb --encoding UTF8 --template template0 NAME`
+    throw new PlantsError('unavailable', `${address.name} keeps texts in ${encoding}, which has not every character`, { hint })
+  }
+  const isDurable = commit !== 'off' && fsync !== 'off'
+  if (!isDurable && !allowAsyncCommit) throw asyncCommit(address, commit === 'off' ? 'synchronous_commit' : 'fsync')
+  return { version: version ?? '', isDurable, isReadOnly: readOnly === 'on', isStandby: standby === 'true' }
+}
+
+/** Throws `unavailable` when no plant could be created over a connection now; one to a server that takes no more writes is given up. */
+export async function checkWritable(
+  connection: Connection,
+  { address }: Account,
+  options: Pick<OpenOptions, 'allowAsyncCommit'>,
+): Promise<void> {
+  const { isReadOnly } = await checkServer(connection, address, options)
+  const [[mayCreate] = []] = await connection.query(`SELECT pg_catalog.has_table_privilege('${plants}', 'INSERT')::text`)
+  if (mayCreate !== 'true')
+    throw new PlantsError('unavailable', `${address.user} can create nothing in ${address.name}`, { hint: 'See: plants doctor' })
+  if (!isReadOnly) return
+  connection.destroy()
+  throw new PlantsError('unavailable', `${address.name} is read-only now`, { hint: 'Try again', retryable: true })
+}
+
+const state = `SELECT ${[
+  ...['server_version', 'server_encoding', 'synchronous_commit', 'fsync', 'transaction_read_only'].map(
+    (name) => `pg_catalog.current_setting('${name}', true)`,
+  ),
+  'pg_catalog.pg_is_in_recovery()::text',
+].join()}`
+
+export function asyncCommit({ name, user }: PostgresAddress, setting: string): PlantsError {
+  const hint =
+    setting === 'fsync'
+      ? 'Turn it on in postgresql.conf, or take the risk with --allow-async-commit'
+      : `Turn it on: ALTER ROLE "${user.replaceAll('"', '""')}" SET synchronous_commit = on. Or take the risk with --allow-async-commit`
+  return new PlantsError('unavailable', `${name} answers before a plant is on disk: ${setting} is off`, { hint })
+}
+
+/** Whether a server is one that was asked for (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS). */
+export function isWanted({ isReadOnly, isStandby }: ServerState, attributes: PostgresAddress['targetSessionAttrs']): boolean {
+  return {
+    any: true,
+    'prefer-standby': true,
+    'read-write': !isReadOnly && !isStandby,
+    'read-only': isReadOnly || isStandby,
+    primary: !isStandby,
+    standby: isStandby,
+  }[attributes]
+}

@@ -1,0 +1,109 @@
+import { randomBytes } from 'node:crypto'
+import type { NewPlant } from '../../plant.js'
+import type { Checkpoint, ListQuery } from '../store.js'
+import { idsLiteral, literal, textsLiteral } from './literal.js'
+
+/** The schema of the tables of a store. */
+export const schemaName = 'plant_store'
+
+export const plants = `${schemaName}.plants`
+export const tokens = `${schemaName}.tokens`
+export const imports = `${schemaName}.imports`
+export const versions = `${schemaName}.schema_version`
+
+/** A plant on its way into the table, with the key that it has been given. */
+export interface Entry {
+  plant: NewPlant
+  key: string | undefined
+}
+
+/**
+ * Creates those of the plants whose id and key are free, and gives their ids and keys. Of several with the same id the first wins. Nothing
+ * is created where a commit would be answered before it is on disk, unless that is allowed: it may have been changed a moment ago.
+ *
+ * @param entries in the order of their ids, in which all who write take them, so that none waits for another in a circle
+ * @param attempt marks the rows, so that a commit whose answer was lost can be found again
+ */
+export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCommit: boolean): string {
+  const columns = [
+    idsLiteral(entries.map(({ plant }) => plant.id)),
+    textsLiteral(entries.map(({ plant }) => plant.name)),
+    textsLiteral(entries.map(({ plant }) => plant.tag)),
+    textsLiteral(entries.map(({ key }) => key)),
+  ]
+  return `INSERT INTO ${plants} (id, attempt, name, tag, idempotency_key)
+    SELECT id, ${attempt}, name, tag, key FROM unnest(${columns}) AS new (id, name, tag, key)
+    ${allowAsyncCommit ? '' : `WHERE ${isDurable}`}
+    ON CONFLICT DO NOTHING RETURNING id, idempotency_key`
+}
+
+/** What stands in the way of plants: rows of which = "key", with the key and its plant, and of "id", with the id and whose it is. */
+export function findStatement(entries: Entry[]): string {
+  const keys = entries.flatMap(({ key }) => key ?? [])
+  const ids = entries.map(({ plant }) => plant.id)
+  return `SELECT 'key', id, attempt, idempotency_key, name, tag FROM ${plants} WHERE idempotency_key = ANY (${textsLiteral(keys)})
+    UNION ALL SELECT 'id', id, attempt, idempotency_key, NULL, NULL FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
+}
+
+/**
+ * Writes something and takes it away again, where commits wait for other servers: its commit comes behind all that was seen before, here and
+ * there. Whether they do is asked each time, because it changes with each standby that comes or goes.
+ */
+export function barrierStatement(): string {
+  const mark = literal(randomBytes(8).toString('hex'))
+  return `INSERT INTO ${imports} SELECT ${mark}, '' WHERE pg_catalog.current_setting('synchronous_standby_names') <> '';
+    DELETE FROM ${imports} WHERE id = ${mark}`
+}
+
+/** Begins to copy rows of the columns id, attempt, name and tag. */
+export const copyStatement = `COPY ${plants} (id, attempt, name, tag) FROM STDIN (FORMAT binary)`
+
+/** Whether a commit is on disk when it is answered: both can be changed while a connection lasts. */
+const isDurable = "pg_catalog.current_setting('synchronous_commit') <> 'off' AND pg_catalog.current_setting('fsync') <> 'off'"
+
+/** Fails, with a division by zero, where the commit behind it would be answered before it is on disk. */
+export function durabilityCheck(allowAsyncCommit: boolean): string {
+  return allowAsyncCommit ? 'SELECT 1' : `SELECT 1 / (${isDurable})::int`
+}
+
+/** Keeps where an import is. */
+export function keepStatement({ id, state }: Checkpoint): string {
+  return `INSERT INTO ${imports} VALUES (${literal(id)}, ${literal(state)}) ON CONFLICT (id) DO UPDATE SET state = excluded.state`
+}
+
+/** Which plants are there of these ids, and under which mark they were written; with their texts where those count. */
+export function thoseThereStatement(ids: bigint[], withTexts: boolean): string {
+  return `SELECT id, attempt, ${withTexts ? 'name, tag' : 'NULL, NULL'} FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
+}
+
+/** @returns SQL with the columns id, name and tag */
+export function getStatement(id: bigint): string {
+  return `SELECT id, name, tag FROM ${plants} WHERE id = ${id}`
+}
+
+/** @returns SQL with the columns id, name, tag and attempt */
+export function getManyStatement(ids: bigint[]): string {
+  return `SELECT id, name, tag, attempt FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
+}
+
+/** One page of a list, in the order of ids, that ends behind so many bytes. */
+export function pageStatement({ after, tag }: ListQuery, rows: number, bytes: number): string {
+  const size = 'sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id)'
+  const page = `SELECT id, name, tag, ${size} AS bytes FROM ${plants} ${where(after, tag)} ORDER BY id LIMIT ${rows}`
+  return `SELECT id, name, tag FROM (SELECT *, lag(bytes, 1, 0::numeric) OVER (ORDER BY id) AS before FROM (${page}) AS page) AS sized
+    WHERE before < ${bytes} ORDER BY id`
+}
+
+export function deleteStatement(id: bigint, only: NewPlant | undefined): string {
+  const same = only ? ` AND name = ${literal(only.name)} AND tag IS NOT DISTINCT FROM ${orNull(only.tag)}` : ''
+  return `DELETE FROM ${plants} WHERE id = ${id}${same} RETURNING id, name, tag`
+}
+
+export function where(after: bigint | undefined, tag: string | undefined): string {
+  const conditions = [after === undefined ? [] : `id > ${after}`, tag === undefined ? [] : `tag = ${literal(tag)}`].flat()
+  return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
+}
+
+export function orNull(text: string | undefined): string {
+  return text === undefined ? 'NULL' : literal(text)
+}

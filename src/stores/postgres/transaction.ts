@@ -1,0 +1,181 @@
+import { randomBytes } from 'node:crypto'
+import type { NewPlant } from '../../plant.js'
+import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
+import type { Connection, Rows } from './connection.js'
+import { copyData } from './copy-rows.js'
+import { isRefusal, sqlState } from './failure.js'
+import { checkServer } from './server-state.js'
+import { barrierStatement, copyStatement, durabilityCheck, insertStatement, keepStatement, thoseThereStatement } from './statements.js'
+import type { Use } from './use.js'
+
+/** Rows that are to be created, and what is known of the place that they go to. */
+export interface Work {
+  use: Use
+  batch: Batch
+  options: CreateManyOptions
+  /** whether ids were taken the last time, so that it is worth to look first */
+  meetsOthers: boolean
+}
+
+export interface Place {
+  connection: Connection
+  /** the marks under which rows were sent, and may have been stored */
+  attempts: bigint[]
+}
+
+/**
+ * Creates rows together with the position of their import. They are copied, which is by far the fastest, and which takes all of them or none;
+ * where ids are taken, those are looked up first, and the rest is copied.
+ */
+export class Transaction {
+  readonly #work: Work
+  #rows: number[]
+  readonly #place: Place
+  /** whether the last of the rows was refused, and that ends it */
+  #isEnd = false
+
+  constructor(work: Work, rows: number[], place: Place) {
+    this.#work = work
+    this.#rows = rows
+    this.#place = place
+  }
+
+  /**
+   * Notes what became of each row.
+   *
+   * @returns true when one was refused that ends it
+   * @throws when nothing was stored because the server refused it; or when the connection was lost: then `attempts` holds the mark of it
+   */
+  async run(): Promise<boolean> {
+    if (!this.#work.meetsOthers && this.#place.attempts.length === 0 && (await this.#tryCopy(this.#rows))) return false
+    for (let canCopy = true; ; canCopy = false) {
+      const left = await this.#settle()
+      this.#work.meetsOthers = left.length < this.#rows.length
+      if (left.length === 0) await this.#keep()
+      if (left.length === 0 || (await (canCopy ? this.#tryCopy(left) : this.#insert(left)))) return this.#isEnd
+    }
+  }
+
+  /** Creates all rows, or none because an id is taken: then false. */
+  async #tryCopy(rows: number[]): Promise<boolean> {
+    const { connection } = this.#place
+    return this.#attempt(rows, async (attempt) => {
+      await connection.copy(copyStatement, copyData(this.#work.batch.rows, rows, attempt))
+      await this.#commit(rows)
+      return true
+    })
+  }
+
+  /** Creates those rows whose id is free; where that are not all, false. It says why when rows cannot be created for another reason. */
+  async #insert(rows: number[]): Promise<boolean> {
+    const { connection } = this.#place
+    const entries = rows.map((row) => ({ plant: this.#work.batch.rows.at(row), key: undefined, row }))
+    entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
+    return this.#attempt(rows, async (attempt) => {
+      await connection.query('BEGIN')
+      const created = new Set((await connection.query(insertStatement(entries, attempt, true))).map(([id]) => id))
+      const areAll = created.size === rows.length
+      if (!areAll && this.#work.options.stopsAtRefusal) await connection.query('ROLLBACK')
+      else await this.#commit(entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row))
+      return areAll
+    })
+  }
+
+  async #attempt(rows: number[], create: (attempt: bigint) => Promise<boolean>): Promise<boolean> {
+    const { connection, attempts } = this.#place
+    const attempt = randomBytes(8).readBigInt64BE()
+    attempts.push(attempt)
+    try {
+      return await create(attempt)
+    } catch (error) {
+      for (const row of rows) this.#work.batch.outcomes[row] = Outcome.pending
+      if (!isRefusal(error)) throw error
+      attempts.splice(attempts.indexOf(attempt), 1)
+      await connection.query('ROLLBACK')
+      if (sqlState(error) === divisionByZero) await checkServer(connection, this.#work.use.account.address, this.#work.use.options)
+      if (conflicts.has(sqlState(error) ?? '')) return false
+      throw error
+    }
+  }
+
+  /** Commits rows and the position that holds them. In a transaction that the server has given up, this fails. */
+  async #commit(rows: number[]): Promise<void> {
+    const { batch, options, use } = this.#work
+    for (const row of rows) batch.outcomes[row] = Outcome.created
+    const checkpoint = options.checkpoint?.()
+    const check = durabilityCheck(use.options.allowAsyncCommit)
+    await this.#place.connection.query(`${check}; ${checkpoint ? `${keepStatement(checkpoint)};` : ''} COMMIT`)
+  }
+
+  async #keep(): Promise<void> {
+    const checkpoint = this.#work.options.checkpoint?.()
+    if (checkpoint) await this.#place.connection.query(keepStatement(checkpoint))
+  }
+
+  /** Looks up which ids are taken, and notes what that means for their rows. Gives what is left to be created. */
+  async #settle(): Promise<number[]> {
+    const { batch, options } = this.#work
+    const pending = this.#rows.filter((row) => batch.outcomes[row] === Outcome.pending)
+    const there = await this.#lookUp(pending)
+    const left: number[] = []
+    for (const row of pending) {
+      const id = String(batch.rows.idAt(row))
+      const old = there.get(id)
+      const plant = options.ifExists === 'same' ? batch.rows.at(row) : undefined
+      there.set(id, { isOurs: false, plant: old ? old.plant : plant })
+      if (!old) left.push(row)
+      const outcome = outcomeOf(plant, old, options.ifExists)
+      batch.outcomes[row] = outcome
+      if (options.stopsAtRefusal && outcome === Outcome.taken) {
+        this.#endWith(row)
+        break
+      }
+    }
+    return left
+  }
+
+  /** Leaves out what comes behind a row, also the next time that it is looked which ids are taken. */
+  #endWith(row: number): void {
+    const end = this.#rows.indexOf(row) + 1
+    for (const later of this.#rows.slice(end)) this.#work.batch.outcomes[later] = Outcome.pending
+    this.#rows = this.#rows.slice(0, end)
+    this.#isEnd = true
+  }
+
+  /** By their ids. What a commit has stored whose answer was lost may not be on the standbys yet: what is written behind it waits for both. */
+  async #lookUp(rows: number[]): Promise<Map<string, Found>> {
+    const { connection, attempts } = this.#place
+    const ids = rows.map((row) => this.#work.batch.rows.idAt(row))
+    const found = await connection.query(thoseThereStatement(ids, this.#work.options.ifExists === 'same'))
+    const there = new Map(found.map((row) => [row[0] ?? '', foundIn(row, attempts)]))
+    if ([...there.values()].some(({ isOurs }) => isOurs)) await connection.query(barrierStatement())
+    return there
+  }
+}
+
+/** A plant whose id is taken: by one of the table, or by a row before it. */
+interface Found {
+  /** it is the very row, stored by a commit whose answer was lost */
+  isOurs: boolean
+  /** where it counts what it is */
+  plant: Pick<NewPlant, 'name' | 'tag'> | undefined
+}
+
+function foundIn([, attempt, name, tag]: Rows[number], attempts: bigint[]): Found {
+  const plant = name == null ? undefined : { name, ...(tag == null ? {} : { tag }) }
+  return { isOurs: attempts.some((each) => String(each) === attempt), plant }
+}
+
+/** What a row counts as, whose id is free or was given to another plant. */
+function outcomeOf(plant: Found['plant'], old: Found | undefined, policy: CreateManyOptions['ifExists']): number {
+  if (!old) return Outcome.pending
+  if (old.isOurs) return Outcome.created
+  const isSame = plant !== undefined && plant.name === old.plant?.name && plant.tag === old.plant.tag
+  return policy === 'skip' || (policy === 'same' && isSame) ? Outcome.skipped : Outcome.taken
+}
+
+/** What a division by zero says: that the check of `#commit` has failed. */
+const divisionByZero = '22012'
+
+/** An id is taken; and what is said of a transaction that was given up, when the driver has not told why. */
+const conflicts = new Set(['23505', '25P02'])

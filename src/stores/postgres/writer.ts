@@ -1,0 +1,196 @@
+import { PlantsError } from '../../errors.js'
+import { type NewPlant, type Plant, plantOf } from '../../plant.js'
+import type { CreateOptions, OpenOptions } from '../store.js'
+import { longestTimer } from '../wait.js'
+import { type Creation, sendBatch } from './batch.js'
+import { endAt } from './deadline.js'
+import type { Account } from './dial.js'
+import { explainDatabase, lostCommit, mayPass } from './failure.js'
+import { leavesOpen, type Pool } from './pool.js'
+import { pause } from './retry.js'
+
+interface Job extends Creation {
+  deadline: number
+  resolve(plant: Plant): void
+  reject(error: unknown): void
+  signal: AbortSignal | undefined
+  /** ends the wait for its turn */
+  leave: () => void
+  /** what went wrong the last time that it was sent */
+  failure: unknown
+}
+
+/** Creates in one statement at most, and characters of their texts. */
+const usualBatch = 1000
+const batchCharacters = 4_000_000
+
+/**
+ * Creates plants. What waits at the same moment goes as one statement and one commit, several of which are on their way at once, and each
+ * caller gets its own answer once that is on disk. What has an id or a key in common is created in the order in which it came.
+ */
+export class Writer {
+  readonly #account: Account
+  readonly #pool: Pool
+  readonly #options: OpenOptions
+  #jobs: Job[] = []
+  /** ids and keys of what is on its way */
+  readonly #busy = new Set<bigint | string>()
+  /** batches that are on their way, or wait for a connection */
+  #running = 0
+  #isStarting = false
+  /** batches that have failed, one after the other */
+  #failures = 0
+  #alarm: NodeJS.Timeout | undefined
+
+  constructor(account: Account, pool: Pool, options: OpenOptions) {
+    this.#account = account
+    this.#pool = pool
+    this.#options = options
+  }
+
+  create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
+    return new Promise((resolve, reject) => {
+      signal?.throwIfAborted()
+      const deadline = this.#options.clock.now() + this.#options.timeout
+      const leave = () => {
+        this.#jobs = this.#jobs.filter((other) => other !== job)
+        job.reject(job.attempts.length > 0 ? lostCommit(this.#account.address, signal?.reason) : signal?.reason)
+      }
+      const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
+      const job: Job = { ...asked, attempts: [], answer: undefined, failure: undefined }
+      this.#await(job)
+      this.#start()
+    })
+  }
+
+  #await(job: Job): void {
+    this.#jobs.push(job)
+    job.signal?.addEventListener('abort', job.leave, { once: true })
+    if (job === this.#jobs[0]) this.#watch()
+  }
+
+  /** Puts jobs back into the queue, in which those that wait longest stand in front. Those whose callers have gone meanwhile leave it. */
+  #awaitAgain(jobs: Job[]): void {
+    const later = this.#jobs.splice(0)
+    for (const job of jobs) this.#await(job)
+    this.#jobs.push(...later)
+    this.#jobs.sort((a, b) => (a.deadline < b.deadline ? -1 : Number(a.deadline > b.deadline)))
+    for (const job of jobs) if (job.signal?.aborted) job.leave()
+    this.#watch()
+  }
+
+  #start(): void {
+    if (this.#isStarting) return
+    this.#isStarting = true
+    // The next turn of the loop: calls that came in together then share a statement.
+    setImmediate(() => {
+      this.#isStarting = false
+      const most = Math.min(this.#pool.size, this.#jobs.length)
+      while (this.#running < most) void this.#run()
+    })
+  }
+
+  /** Sends what waits when there is a connection for it. Nothing may wait but for what is on its way: then its end is a new start. */
+  async #run(): Promise<void> {
+    this.#running += 1
+    let isIdle = false
+    try {
+      if (this.#failures > 0) await pause(this.#failures, this.#options.clock)
+      await this.#pool.share({ deadline: Infinity }, async (connection) => {
+        const jobs = this.#take()
+        isIdle = jobs.length === 0
+        if (!isIdle) await this.#send(jobs, { connection, account: this.#account, options: this.#options })
+      })
+    } catch (error) {
+      // There is no connection, and to wait for one is of no use.
+      for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
+      this.#watch()
+    }
+    this.#running -= 1
+    if (!isIdle && this.#jobs.length > 0) this.#start()
+  }
+
+  /** Takes jobs from the queue in turn, in the order of their ids, but none with an id or a key that is on its way, or stays before it. */
+  #take(): Job[] {
+    const limit = this.#options.batchLimit ?? usualBatch
+    const taken: Job[] = []
+    const left: Job[] = []
+    const awaited = new Set<bigint | string>()
+    let characters = 0
+    for (const job of this.#jobs) {
+      const marks = marksOf(job)
+      const isFull = taken.length >= limit || characters > batchCharacters
+      if (isFull) left.push(job)
+      else if (marks.some((mark) => this.#busy.has(mark) || awaited.has(mark))) {
+        left.push(job)
+        for (const mark of marks) awaited.add(mark)
+      } else {
+        taken.push(job)
+        characters += job.plant.name.length + (job.plant.tag?.length ?? 0)
+        job.signal?.removeEventListener('abort', job.leave)
+        for (const mark of marks) this.#busy.add(mark)
+      }
+    }
+    this.#jobs = left
+    this.#watch()
+    return taken.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
+  }
+
+  async #send(jobs: Job[], sending: Parameters<typeof sendBatch>[1]): Promise<void> {
+    const done = endAt(Math.min(...jobs.map(({ deadline }) => deadline)), sending.connection, this.#options.clock)
+    try {
+      const created = await sendBatch(jobs, sending)
+      this.#failures = 0
+      if (created > 0) this.#options.onCommit?.(created)
+    } catch (error) {
+      this.#failures += 1
+      for (const job of jobs) job.failure = error
+      if (leavesOpen(error)) sending.connection.destroy()
+    } finally {
+      done()
+    }
+    this.#tell(jobs)
+  }
+
+  #tell(jobs: Job[]): void {
+    const open: Job[] = []
+    for (const job of jobs) {
+      for (const mark of marksOf(job)) this.#busy.delete(mark)
+      if (job.answer === 'created') job.resolve(plantOf(job.plant))
+      else if (job.answer) job.reject(job.answer)
+      else if (mayPass(job.failure)) open.push(job)
+      else this.#refuse(job, job.failure)
+    }
+    if (open.length > 0) this.#awaitAgain(open)
+  }
+
+  /** Has somebody told when the time of what waits is over. What waits longest stands in front. */
+  #watch(): void {
+    clearTimeout(this.#alarm)
+    const [first] = this.#jobs
+    if (!first) return
+    const left = first.deadline - this.#options.clock.now()
+    this.#alarm = setTimeout(() => this.#endLate(), Math.min(longestTimer, Math.max(0, left)))
+  }
+
+  #endLate(): void {
+    const now = this.#options.clock.now()
+    const late = this.#jobs.filter(({ deadline }) => deadline <= now)
+    this.#jobs = this.#jobs.filter(({ deadline }) => deadline > now)
+    for (const job of late) this.#refuse(job, this.#pool.failure ?? job.failure ?? this.#pool.late())
+    this.#watch()
+  }
+
+  /** Nothing more is done about it. What may have been stored and could not be found out is told as that. */
+  #refuse(job: Job, error: unknown): void {
+    job.signal?.removeEventListener('abort', job.leave)
+    const { message, hint, retryable } = explainDatabase(error, this.#account)
+    if (job.attempts.length > 0) job.reject(lostCommit(this.#account.address, error))
+    else job.reject(new PlantsError('unavailable', message, { hint, retryable, cause: error }))
+  }
+}
+
+/** What no two creations that are on their way may have in common. */
+function marksOf({ plant, key }: Job): (bigint | string)[] {
+  return key === undefined ? [plant.id] : [plant.id, key]
+}

@@ -1,0 +1,30 @@
+import type { NewPlant } from '../../src/plant.js'
+import { PlantRows } from '../../src/plant-rows.js'
+import { type Batch, type BulkStore, type Checkpoint, type CreateManyOptions, Outcome } from '../../src/stores/store.js'
+
+export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtRefusal' | 'onProgress' | 'stop'>> & {
+  /** the id of a checkpoint that holds the outcomes */
+  checkpoint?: string
+  order?: Uint32Array
+}
+
+/** Rows that nobody has looked at. */
+export function batchOf(plants: NewPlant[], order?: Uint32Array): Batch {
+  return { rows: PlantRows.of(plants), order, outcomes: new Uint8Array(plants.length), refusals: new Map() }
+}
+
+/** Creates a batch, and gives the name of the outcome of each row. */
+export async function createAll(store: BulkStore, batch: Batch, { checkpoint, ...options }: BulkOptions = {}): Promise<string[]> {
+  const keep = (): Checkpoint => ({ id: checkpoint ?? '', state: batch.outcomes.join('') })
+  await store.createMany(batch, {
+    ...{ ifExists: 'error', stopsAtRefusal: false, keyOf: String, beforeSend: async () => undefined, onProgress: () => undefined },
+    ...{ stop: new AbortController().signal, checkpoint: checkpoint === undefined ? undefined : keep },
+    ...options,
+  })
+  return outcomesOf(batch)
+}
+
+export function outcomesOf({ outcomes }: Batch): string[] {
+  const names = Object.keys(Outcome)
+  return [...outcomes].map((outcome) => names[outcome] ?? '')
+}
