@@ -1,0 +1,230 @@
+import { Pool } from 'undici'
+import { onTestFinished } from 'vitest'
+import { wait } from '../../src/stores/wait.js'
+import type { Row } from './postgres/query.js'
+import type { Database } from './postgres.js'
+import { testToken } from './service.js'
+
+/** What a create is: one of its own, sent once or twice at the same moment; or one of a plant that was answered with 200 before. */
+const kinds = ['alone', 'twin', 'again', 'taken', 'stolen'] as const
+type Kind = (typeof kinds)[number]
+
+interface Answer {
+  status: number
+  retryAfter: string | undefined
+  text: string
+}
+
+interface Options {
+  /** of all creates that are sent */
+  creates: number
+  atOnce: number
+  /** how services are reached, in turn */
+  ways: { origin: string; socketPath?: string }[]
+}
+
+/**
+ * Callers who create plants, each with a key, and come again with the same one until they know. Of 20 creates one is sent twice at the same
+ * moment, one repeats a key that was answered, one has an id that is taken; of 200 one has the key of another plant.
+ */
+export class Crowd {
+  /** how often there was each answer: its `error` value, "200", "lost" without any, and "balancer 503" and the like */
+  readonly answers: Record<string, number> = {}
+  /** what should not be, the first hundred of it */
+  readonly wrong: string[] = []
+  /** the longest time without a 200, in milliseconds */
+  gap = 0
+  /** creates that were answered for good */
+  done = 0
+  readonly #options: Options
+  readonly #pools: Pool[]
+  readonly #kinds: Uint8Array
+  readonly #targets: Int32Array
+  readonly #isOpen: Uint8Array
+  /** the numbers of creates that were answered with 200 */
+  readonly #created: Int32Array
+  #createdCount = 0
+  #next = 0
+  #turn = 0
+  #lastCreated = performance.now()
+  #watchers: { isDue: () => boolean; resolve: () => void }[] = []
+
+  constructor(options: Options) {
+    this.#options = options
+    this.#pools = options.ways.map(({ origin, socketPath }) => {
+      const pool = new Pool(origin, {
+        connections: options.atOnce,
+        headersTimeout: 100_000,
+        ...(socketPath !== undefined && { socketPath }),
+      })
+      onTestFinished(() => pool.destroy())
+      return pool
+    })
+    this.#kinds = new Uint8Array(options.creates)
+    this.#isOpen = new Uint8Array(options.creates)
+    this.#targets = new Int32Array(options.creates)
+    this.#created = new Int32Array(options.creates)
+  }
+
+  /** Resolves when each create was answered for good. */
+  async run(): Promise<void> {
+    const lane = async () => {
+      while (this.#next < this.#options.creates && this.wrong.length < 100) await this.#finish(this.#next++)
+    }
+    this.#lastCreated = performance.now()
+    await Promise.all(Array.from({ length: this.#options.atOnce }, lane))
+  }
+
+  /** Resolves when something holds, which is looked at behind each answer. */
+  until(isDue: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      this.#watchers.push({ isDue, resolve })
+      this.#look()
+    })
+  }
+
+  count(...answers: string[]): number {
+    return answers.reduce((sum, answer) => sum + (this.answers[answer] ?? 0), 0)
+  }
+
+  /** Notes what is wrong with what is stored in a database. */
+  async check(database: Database): Promise<void> {
+    const isStored = new Uint8Array(this.#options.creates)
+    for await (const page of pagesOf(database)) {
+      for (const { id, name, tag, key } of page) {
+        const number = Number(/^create-(\d+)$/.exec(String(key))?.[1] ?? -1)
+        const isMeant = this.#isOpen[number] === 1 && this.#kindOf(number) !== 'stolen' && isStored[number] === 0
+        const { plant } = createOf(number)
+        if (!isMeant || id !== plant.id || name !== plant.name || tag !== (plant.tag ?? null))
+          this.#blame(`There is ${[id, name, tag, key]}`)
+        isStored[number] = 1
+      }
+    }
+    for (const number of this.#created.subarray(0, this.#createdCount)) if (isStored[number] !== 1) this.#blame(`Create ${number} is lost`)
+  }
+
+  async #finish(number: number): Promise<void> {
+    const kind = this.#choose(number)
+    const isTwin = kind === 'twin'
+    const copies = isTwin ? [this.#settle(number, kind), this.#settle(number, kind)] : [this.#settle(number, kind)]
+    await Promise.all(copies)
+    if (kind === 'alone' || isTwin) this.#created[this.#createdCount++] = number
+    this.done += 1
+    this.#look()
+  }
+
+  #choose(number: number): Kind {
+    const byNumber: Record<number, Kind> = { 0: 'taken', 7: 'again', 14: 'twin' }
+    const chosen = number % 200 === 101 ? 'stolen' : (byNumber[number % 20] ?? 'alone')
+    const kind = this.#createdCount === 0 ? 'alone' : chosen
+    this.#kinds[number] = kinds.indexOf(kind)
+    this.#targets[number] = this.#created[Math.floor(Math.random() * this.#createdCount)] ?? 0
+    if (kind === 'alone' || kind === 'twin') this.#isOpen[number] = 1
+    return kind
+  }
+
+  #kindOf(number: number): Kind | undefined {
+    return kinds[this.#kinds[number] ?? -1]
+  }
+
+  /** Sends a create until it is answered for good. */
+  async #settle(number: number, kind: Kind): Promise<void> {
+    const request = this.#requestOf(number, kind)
+    while (this.wrong.length < 100) {
+      const answer = await this.#send(request.body, request.key)
+      const name = nameOf(answer)
+      this.#count(name)
+      if (name === request.wanted && (name === '409' || answer?.text === request.text)) return
+      if (!mayComeAgain(name, answer)) return this.#blame(`Create ${number}, ${kind}, was answered with ${answer?.status} ${answer?.text}`)
+      await wait(answer?.retryAfter === undefined ? 20 : 1000 * Number(answer.retryAfter), [])
+    }
+  }
+
+  #count(name: string): void {
+    this.answers[name] = (this.answers[name] ?? 0) + 1
+    const now = performance.now()
+    if (name === '200') this.gap = Math.max(this.gap, now - this.#lastCreated)
+    if (name === '200') this.#lastCreated = now
+    this.#look()
+  }
+
+  #requestOf(number: number, kind: Kind): { body: string; key: string; wanted: string; text: string } {
+    const target = this.#targets[number] ?? 0
+    const { plant } = createOf(kind === 'again' ? target : number)
+    const { id } = kind === 'taken' ? createOf(target).plant : plant
+    const key = `create-${kind === 'again' || kind === 'stolen' ? target : number}`
+    const { name, tag } = plant
+    const text = JSON.stringify({ name, ...(tag !== undefined && { tag }) })
+    return { body: `{"id":${id},${text.slice(1)}`, key, wanted: kind === 'taken' || kind === 'stolen' ? '409' : '200', text }
+  }
+
+  async #send(body: string, key: string): Promise<Answer | undefined> {
+    const pool = this.#pools[this.#turn++ % this.#pools.length]
+    const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json', 'idempotency-key': key }
+    try {
+      const answer = await pool?.request({ method: 'POST', path: '/plants', headers, body })
+      if (!answer) return undefined
+      const retryAfter = answer.headers['retry-after']
+      return {
+        status: answer.statusCode,
+        retryAfter: retryAfter === undefined ? undefined : String(retryAfter),
+        text: await answer.body.text(),
+      }
+    } catch (error) {
+      if (lostCodes.has(String((error as NodeJS.ErrnoException).code))) return undefined
+      throw error
+    }
+  }
+
+  #blame(what: string): void {
+    if (this.wrong.length < 100) this.wrong.push(what)
+  }
+
+  #look(): void {
+    if (this.#watchers.length === 0) return
+    const due = this.#watchers.filter(({ isDue }) => isDue())
+    this.#watchers = this.#watchers.filter((watcher) => !due.includes(watcher))
+    for (const { resolve } of due) resolve()
+  }
+}
+
+const lostCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE', 'EAGAIN'])
+
+/** What the create of a number has of its own. The ids need all 64 bits, and come in no order. */
+function createOf(number: number): { plant: { id: bigint; name: string; tag: string | undefined } } {
+  const id = BigInt.asIntN(64, BigInt(number) * 0x9e3779b97f4a7c15n)
+  return { plant: { id, name: `Fern № ${number}`, tag: number % 3 > 0 ? `Beet ${number % 7}` : undefined } }
+}
+
+function nameOf(answer: Answer | undefined): string {
+  if (!answer) return 'lost'
+  if (answer.status === 200) return '200'
+  try {
+    return String(JSON.parse(answer.text).error)
+  } catch (error) {
+    if (error instanceof SyntaxError) return `balancer ${answer.status}`
+    throw error
+  }
+}
+
+/** Whether an answer leaves open what became of it, as the contract has it. */
+function mayComeAgain(name: string, answer: Answer | undefined): boolean {
+  if (name === '503') return answer?.retryAfter !== undefined
+  if (name === '500') return answer?.text.includes('Whether the plant is stored is not known') === true
+  return ['lost', 'balancer 502', 'balancer 503', 'balancer 504'].includes(name)
+}
+
+/** All plants of a store, past the program. */
+async function* pagesOf(database: Database): AsyncGenerator<Row[]> {
+  let last = -(2n ** 63n) - 1n
+  for (;;) {
+    const after = last < -(2n ** 63n) ? 'true' : `id > ${last}`
+    const page = await database.admin(
+      `SELECT id, name, tag, idempotency_key AS key FROM plant_store.plants WHERE ${after} ORDER BY id LIMIT 20000`,
+    )
+    yield page
+    const end = page.at(-1)
+    if (!end) return
+    last = BigInt(String(end['id']))
+  }
+}
