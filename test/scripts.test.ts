@@ -81,6 +81,13 @@ test('the import is measured in parts that there are', async () => {
   expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
 })
 
+test('the shared database is measured in parts that there are', async () => {
+  const { exitCode, stdout, stderr } = await bench('postgres', '--only', 'service,unknown')
+  const message =
+    '--rounds and --rows must be whole numbers from 1 up, --seconds above 0, --only some of service,nodes,ordered,random,export'
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
+})
+
 test('the conformance test says what it needs', async () => {
   const script = join(import.meta.dirname, 'conformance.mjs')
   const { exitCode, stdout, stderr } = await execa(process.execPath, [script], { reject: false, env: { PATH: '' } })

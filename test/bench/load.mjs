@@ -1,14 +1,16 @@
 // 64 keep-alive connections that each ask again as soon as they are answered. A process of its own, with raw sockets, so
 // that what is measured is the server. Takes its orders as JSON in argv, tells what came of them as JSON on stdout.
-import { existsSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { cpus } from 'node:os'
+import { memoryOf, processorOf, processorOfFamily } from './processor.mjs'
 
-/** Seconds as text; `count` ends the run where it is given, `seconds` where it is not; `base` is the first id. */
-const { url, pid, status, base, warmUp, seconds, count } = JSON.parse(process.argv[2])
-const { hostname, port, host } = new URL(url)
+/**
+ * Seconds as text; `count` ends the run where it is given, `seconds` where it is not; `base` is the first id. The connections are spread
+ * over the servers; `database` is the process of what is behind them, if any.
+ */
+const { servers, database, status, base, warmUp, seconds, count } = JSON.parse(process.argv[2])
+const pids = servers.map(({ pid }) => pid)
 const head = Object.entries({
-  Host: host,
   Authorization: `Bearer ${process.env.PLANTS_SERVE_TOKEN}`,
   'Content-Type': 'application/json',
 }).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -28,7 +30,7 @@ let isStopping = false
 let before = usage()
 let after
 
-for (let index = 0; index < connections; index += 1) talk()
+for (let index = 0; index < connections; index += 1) talk(new URL(servers[index % servers.length].url))
 watch()
 if (count === undefined) {
   setTimeout(begin, warmUp * 1000)
@@ -47,8 +49,8 @@ function end() {
 }
 
 /** One connection: asks, reads the whole answer, asks again. */
-function talk() {
-  const bytes = request()
+function talk({ hostname, port, host }) {
+  const bytes = request(host)
   const idOffset = bytes.indexOf(base)
   let sent = 0
   let answer = ''
@@ -78,9 +80,9 @@ function talk() {
 }
 
 /** The bytes of a request. Every id has as many digits as the first, so only they change. */
-function request() {
+function request(host) {
   const body = `{"id":${base},"name":"Boston Fern","tag":"shade"}`
-  return Buffer.from(`POST /plants HTTP/1.1\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`, 'latin1')
+  return Buffer.from(`POST /plants HTTP/1.1\r\nHost: ${host}\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`, 'latin1')
 }
 
 function isComplete(answer) {
@@ -101,7 +103,7 @@ function note(latency) {
     measured += 1
   }
   if (count === undefined) return
-  if (acknowledged % memoryStep === 0) memory.push(memoryOf('VmRSS'))
+  if (acknowledged % memoryStep === 0) memory.push(memoryOf(pids[0], 'VmRSS'))
   if (acknowledged > count - connections) end()
 }
 
@@ -119,38 +121,29 @@ function finish(failure) {
   process.exit()
 }
 
-/** Milliseconds, requests in a second, microseconds of the server's processor, kB; and how busy this process and others were, 1 being one processor. */
+/** Milliseconds, requests in a second, microseconds of the servers' processor and of the database's, kB of the first; and how busy this process and others were, 1 being one processor. */
 function figures() {
   const elapsed = (after.time - before.time) / 1000
-  const [server, own, all] = ['server', 'own', 'all'].map((key) => after[key] - before[key])
+  const [server, behind, own, all] = ['server', 'behind', 'own', 'all'].map((key) => after[key] - before[key])
   const sorted = latencies.subarray(0, measured).sort()
   return {
     rate: measured / elapsed,
     p50: sorted[Math.floor(measured * 0.5)],
     p99: sorted[Math.floor(measured * 0.99)],
     cpu: (server * 1e6) / measured,
-    peak: memoryOf('VmHWM'),
+    databaseCpu: (behind * 1e6) / measured,
+    peak: memoryOf(pids[0], 'VmHWM'),
     load: own / elapsed,
-    others: Math.max(0, all - server - own) / elapsed,
+    others: Math.max(0, all - server - behind - own) / elapsed,
     memory,
   }
 }
 
-/** The time in ms, and seconds of processor that the server, this process and the whole machine have used. */
+/** The time in ms, and seconds of processor that the servers, what is behind them, this process and the whole machine have used. */
 function usage() {
   const { user, system } = process.cpuUsage()
   const all = cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0) / 1000
-  return { time: performance.now(), server: processorOf(), own: (user + system) / 1e6, all }
-}
-
-/** proc(5): the 14th and 15th field, in hundredths of a second on every Linux, all threads together. */
-function processorOf() {
-  if (!existsSync(`/proc/${pid}/stat`)) return Number.NaN
-  const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ')
-  return (Number(fields[11]) + Number(fields[12])) / 100
-}
-
-function memoryOf(field) {
-  if (!existsSync(`/proc/${pid}/status`)) return Number.NaN
-  return Number(new RegExp(`${field}:\\s+(\\d+)`).exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1])
+  const server = pids.reduce((sum, pid) => sum + processorOf(pid), 0)
+  const behind = database === undefined ? 0 : processorOfFamily(database)
+  return { time: performance.now(), server, behind, own: (user + system) / 1e6, all }
 }

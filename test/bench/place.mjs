@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** The environment without the user's settings, and without NODE_EXTRA_CA_CERTS, for which Node 20 reads certificates at every start. */
+/** The environment without the user's settings, also those for PostgreSQL, and without NODE_EXTRA_CA_CERTS, for which Node 20 reads certificates at every start. */
 export function cleanEnvironment() {
-  const foreign = /^(NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_)/
+  const foreign = /^(NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$)/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)))
 }
 

@@ -59,7 +59,7 @@ for (const name of used) {
 async function take(name, orders) {
   const peer = peers[name]
   const { url, pid, stop } = await start(peer, { folder, store: stores[name], env })
-  const found = await load({ url, pid, status: peer.status ?? 200, base: firstId(name), ...orders }, env)
+  const found = await load({ servers: [{ url, pid }], status: peer.status ?? 200, base: firstId(name), ...orders }, env)
   if (found.failure) end(1, `${peer.title}: ${found.failure}\n${tailOf(folder)}`)
   await stop()
   if (used.has(name)) expected[name] += found.acknowledged

@@ -28,22 +28,27 @@ const orders = {
 
 const formats = {
   ndjson: (id, name, tag) => `{"id":${id},"name":${JSON.stringify(name)}${tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`}}\n`,
+  tsv: (id, name, tag) => `${id}\t${field(name)}\t${tag === undefined ? '\\N' : field(tag)}\n`,
   csv: (id, name, tag) => `${id},${cell(name)},${tag === undefined ? '' : cell(tag)}\n`,
 }
 
 /**
  * Writes plants of the shape that collections have: int64 ids, names of several scripts and lengths, a third without a
- * tag. They are the same every time, and in both formats.
+ * tag. They are the same every time, and in each format. Of `count` it writes `most`, behind the first `from`.
  */
-export async function writeRows(path, { count, order, format }) {
-  await pipeline(Readable.from(chunks(count, orders[order], formats[format])), createWriteStream(path))
+export async function writeRows(path, { count, order, format, from = 0, most = count }) {
+  await pipeline(Readable.from(chunks({ count, from, most }, orders[order], formats[format])), createWriteStream(path))
 }
 
-function* chunks(count, order, toLine) {
+function* chunks({ count, from, most }, order, toLine) {
   const random = randomNumbers()
   const pick = (values) => values[random(values.length)]
   let text = ''
+  let index = -1
   for (const id of order(count, random)) {
+    index += 1
+    if (index < from) continue
+    if (index >= from + most) break
     const name = Array.from({ length: 1 + random(2) }, () => pick(names)).join(' × ')
     text += toLine(id, `${name} ${random(1_000_000)}`, random(3) === 0 ? undefined : pick(tags))
     if (text.length < chunkLength) continue
@@ -60,6 +65,11 @@ function randomNumbers() {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0
     return Math.floor((state / 2 ** 32) * limit)
   }
+}
+
+/** As COPY of PostgreSQL has it. */
+function field(text) {
+  return text.replaceAll('\\', '\\\\').replaceAll('\t', '\\t').replaceAll('\n', '\\n')
 }
 
 function cell(text) {
