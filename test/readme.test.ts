@@ -1,18 +1,16 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { bin, plants } from './helpers/process.js'
+import { plants } from './helpers/process.js'
+import { blocksOf, readme, sectionOf, shell } from './helpers/readme.js'
 import { ownService, token } from './helpers/remote.js'
-import { checkSecrets } from './helpers/secrets.js'
 import { temporaryFolder } from './helpers/temporary.js'
 
 const root = join(import.meta.dirname, '..')
-const readme = read('README.md')
-const blocks = [...readme.matchAll(/```sh\n(.*?)```/gs)].map((match) => match[1] ?? '')
+const blocks = blocksOf(sectionOf('Share a database').outside).map(({ text }) => text) // that one is for readme-shared.test.ts
 const groups = {
   tokens: ['create', 'list', 'revoke'],
-  stores: ['add', 'list', 'use', 'remove'],
+  stores: ['add', 'init', 'list', 'use', 'remove'],
   auth: ['login', 'logout', 'status', 'token'],
   config: ['get', 'set', 'unset', 'list', 'path'],
 }
@@ -157,25 +155,6 @@ function tableAt(titles: string): string[][] {
 
 function flagsIn(text: string): Set<string> {
   return new Set([...text.matchAll(/(?<![\w-])--[a-z][a-z-]*/g)].map((match) => match[0]))
-}
-
-/** Runs lines in a shell that knows `plants`, each of which must work. */
-async function shell(lines: string, folder: string) {
-  const path = join(folder, 'bin')
-  if (!existsSync(path)) {
-    mkdirSync(path)
-    symlinkSync(bin, join(path, 'plants'))
-  }
-  const env = { PATH: `${path}:${process.env['PATH']}`, HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
-  const result = await execa('bash', ['-euo', 'pipefail', '-c', lines], {
-    cwd: folder,
-    env,
-    extendEnv: false,
-    reject: false,
-    stdin: 'ignore',
-  })
-  checkSecrets({ argv: [lines], err: result.stderr })
-  return result
 }
 
 function sourceFiles(): string[] {
