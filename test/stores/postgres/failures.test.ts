@@ -75,6 +75,7 @@ test('waits for a connection while others have them all, says so in time, and go
   await place.admin("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'")
   const others = await Promise.all(ids(7).map(() => openShared(place, { parameters: 'application_name=other' })))
   expect(await settled([hasty.create(fern)])).toEqual([expect.stringMatching(/^unavailable: .* has no connection left$/)])
+  await hasty.close() // which would go on looking for a connection, and might get it
   const moss = patient.create({ id: 2n, name: 'Moss' })
   await others[0]?.close()
   expect(await moss).toStrictEqual({ name: 'Moss' })
