@@ -33,31 +33,27 @@ import type {
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
 export class PostgresStore implements ReadableStore, CheckpointStore, ServedStore {
   readonly tokens: TokenStore
-  readonly #account: Account
-  readonly #options: OpenOptions
-  readonly #pool: Pool
+  readonly #use: Use
   readonly #writer: Writer
 
   private constructor(account: Account, options: OpenOptions) {
-    this.#account = account
-    this.#options = options
     setMaxListeners(0, options.clock.signal) // each call listens to it
-    this.#pool = new Pool(account, options)
-    this.#writer = new Writer(account, this.#pool, options)
+    this.#use = { account, pool: new Pool(account, options), options }
+    this.#writer = new Writer(this.#use)
     this.tokens = new PostgresTokens((statement) => this.#query(statement))
   }
 
   /** Opens the database; makes or migrates the tables first where that is needed. */
   static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
     const store = new PostgresStore({ address, login: await options.login(address) }, options)
-    await store.#closingOnFailure((turn) => store.#pool.own(turn, (connection) => migrate(connection, address)))
+    await store.#closingOnFailure((turn) => store.#use.pool.own(turn, (connection) => migrate(connection, address)))
     return store
   }
 
   /** Opens the database if it holds a store. */
   static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
     const store = new PostgresStore({ address, login: await options.login(address) }, options)
-    const version = await store.#closingOnFailure((turn) => store.#pool.share(turn, (connection) => identify(connection, address)))
+    const version = await store.#closingOnFailure((turn) => store.#use.pool.share(turn, (connection) => identify(connection, address)))
     if (version > 0) return store
     await store.close()
     return undefined
@@ -100,7 +96,7 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
     let tries = 0
     const [row] = await this.#again(async (turn) => {
       tries += 1
-      return this.#pool.share(turn, (connection) => connection.query(deleteStatement(id, only)))
+      return this.#use.pool.share(turn, (connection) => connection.query(deleteStatement(id, only)))
     })
     // What is gone after a try whose answer was lost has been deleted by it.
     const isOurs = tries > 1 && before && (!only || isSame(before, only)) && !(await this.get(id))
@@ -131,28 +127,26 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
   }
 
   check(): Promise<void> {
-    return this.#again((turn) => this.#pool.share(turn, (connection) => checkWritable(connection, this.#account, this.#options)))
+    return this.#again((turn) =>
+      this.#use.pool.share(turn, (connection) => checkWritable(connection, this.#use.account, this.#use.options)),
+    )
   }
 
   close(): Promise<void> {
-    return this.#pool.close()
-  }
-
-  get #use(): Use {
-    return { account: this.#account, pool: this.#pool, options: this.#options }
+    return this.#use.pool.close()
   }
 
   #query(statement: string): Promise<Rows> {
-    return this.#again((turn) => this.#pool.share(turn, (connection) => connection.query(statement)))
+    return this.#again((turn) => this.#use.pool.share(turn, (connection) => connection.query(statement)))
   }
 
   #again<T>(action: (turn: Turn) => Promise<T>): Promise<T> {
     const turn = this.#turn()
-    return untilDone(turn, { account: this.#account, clock: this.#options.clock }, () => action(turn))
+    return untilDone(turn, { account: this.#use.account, clock: this.#use.options.clock }, () => action(turn))
   }
 
   #turn(): Turn {
-    return { deadline: this.#options.clock.now() + this.#options.timeout, signal: this.#options.clock.signal }
+    return { deadline: this.#use.options.clock.now() + this.#use.options.timeout, signal: this.#use.options.clock.signal }
   }
 
   async #closingOnFailure<T>(action: (turn: Turn) => Promise<T>): Promise<T> {
@@ -160,7 +154,7 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
       return await this.#again(action)
     } catch (error) {
       await this.close()
-      throw explainDatabase(error, this.#account)
+      throw explainDatabase(error, this.#use.account)
     }
   }
 }

@@ -1,11 +1,10 @@
-import { randomBytes } from 'node:crypto'
 import type { PlantsError } from '../../errors.js'
 import { idTaken, keyTaken, type OpenOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import type { Account } from './dial.js'
 import { isRefusal } from './failure.js'
 import { checkServer } from './server-state.js'
-import { barrierStatement, type Entry, findStatement, insertStatement } from './statements.js'
+import { barrierStatement, type Entry, findStatement, insertStatement, newAttempt } from './statements.js'
 
 /** A plant that is to be created, with somebody who waits for the answer. */
 export interface Creation extends Entry {
@@ -32,7 +31,7 @@ export interface Sending {
  */
 export async function sendBatch(creations: Creation[], sending: Sending): Promise<number> {
   const { connection, options } = sending
-  const attempt = randomBytes(8).readBigInt64BE()
+  const attempt = newAttempt()
   for (const { attempts } of creations) attempts.push(attempt)
   try {
     const created = await connection.query(insertStatement(creations, attempt, options.allowAsyncCommit))
@@ -51,9 +50,11 @@ export async function sendBatch(creations: Creation[], sending: Sending): Promis
 
 /** Finds out why plants were not created. Without a key, and sent for the first time, there is only one reason. */
 async function settle(creations: Creation[], areAll: boolean, { connection, account, options }: Sending): Promise<void> {
-  const left = creations.filter(({ answer }) => answer === undefined)
-  const unclear = areAll ? left : left.filter(({ key, attempts }) => key !== undefined || attempts.length > 0)
-  for (const creation of left) if (!unclear.includes(creation)) creation.answer = idTaken(creation.plant.id)
+  const unclear: Creation[] = []
+  for (const creation of creations.filter(({ answer }) => answer === undefined)) {
+    if (areAll || creation.key !== undefined || creation.attempts.length > 0) unclear.push(creation)
+    else creation.answer = idTaken(creation.plant.id)
+  }
   if (unclear.length === 0) return
   const verdicts = verdictsOn(unclear, await connection.query(findStatement(unclear)))
   // It is there, but it may be there before it is on the standbys: what is written behind it waits for both.

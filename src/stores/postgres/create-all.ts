@@ -1,10 +1,9 @@
-import { randomBytes } from 'node:crypto'
 import type { NewPlant } from '../../plant.js'
 import { Asking } from './asking.js'
 import { isRefusal, lostCommit } from './failure.js'
 import { untilDone } from './retry.js'
 import { toPlant } from './row.js'
-import { barrierStatement, durabilityCheck, getManyStatement, insertStatement } from './statements.js'
+import { barrierStatement, durabilityCheck, getManyStatement, insertStatement, newAttempt } from './statements.js'
 import type { Use } from './use.js'
 
 /** Looks at a plant whose id is taken, and at what has it; throws when that must not be. */
@@ -18,7 +17,7 @@ export type Judge = (plant: NewPlant, old: NewPlant) => void
  */
 export async function createAll(use: Use, pages: () => Iterable<NewPlant[]>, judge: Judge): Promise<void> {
   const { clock, timeout, allowAsyncCommit } = use.options
-  const attempt = randomBytes(8).readBigInt64BE()
+  const attempt = newAttempt()
   const turn = { deadline: clock.now() + timeout, signal: clock.signal }
   let isSent = false
   const once = async () => {

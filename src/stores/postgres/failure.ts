@@ -3,6 +3,7 @@ import type { Login, PostgresAddress } from '../store.js'
 import { isTimeout } from '../wait.js'
 import { isOfServer } from './connection.js'
 import type { Account } from './dial.js'
+import { identifier } from './literal.js'
 
 /** The SQLSTATE of what a server refused (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other failure. */
 export function sqlState(error: unknown): string | undefined {
@@ -89,7 +90,7 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
   }),
   '3D': ({ name, database }) => ({
     message: `${name} leads to no database`,
-    hint: `Make it there: CREATE DATABASE "${database.replaceAll('"', '""')}" ENCODING UTF8 TEMPLATE template0`,
+    hint: `Make it there: CREATE DATABASE ${identifier(database)} ENCODING UTF8 TEMPLATE template0`,
   }),
   '42501': ({ name, user }, text) => ({
     message: `${user} may not do this in ${name}: ${text}`,

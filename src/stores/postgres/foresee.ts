@@ -3,8 +3,9 @@ import type { NewPlant } from '../../plant.js'
 import type { CreateOptions, Foresight, OpenOptions, PostgresAddress } from '../store.js'
 import { usingOnce } from './asking.js'
 import { type Creation, verdictsOn } from './batch.js'
-import { inspectPostgres } from './inspect.js'
+import { rightsOver } from './inspect.js'
 import { identify } from './schema.js'
+import { mayNotCreate } from './server-state.js'
 import { findStatement } from './statements.js'
 
 /**
@@ -12,11 +13,10 @@ import { findStatement } from './statements.js'
  *
  * @throws {PlantsError} what it would throw, as far as that can be told
  */
-export async function foresee(address: PostgresAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
-  const { isWritable } = await inspectPostgres(address, options)
-  if (!isWritable)
-    throw new PlantsError('unavailable', `${address.user} can create nothing in ${address.name}`, { hint: 'See: plants doctor' })
+export function foresee(address: PostgresAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
   return usingOnce(address, options, async (connection) => {
+    const { isWritable } = await rightsOver(connection)
+    if (!isWritable) throw mayNotCreate(address)
     if ((await identify(connection, address)) === 0) return { exists: false, creates: true }
     const creation: Creation = { plant, key: create.idempotencyKey, attempts: [], answer: undefined }
     const verdict = verdictsOn([creation], await connection.query(findStatement([creation]))).get(creation)

@@ -2,7 +2,7 @@ import { PlantsError } from '../../errors.js'
 import type { OpenOptions, PostgresAddress } from '../store.js'
 import { usingOnce } from './asking.js'
 import { sqlState } from './failure.js'
-import { literal } from './literal.js'
+import { identifier, literal } from './literal.js'
 import { grants, migrate } from './schema.js'
 import { plants } from './statements.js'
 
@@ -17,7 +17,7 @@ export function initialise(address: PostgresAddress, options: OpenOptions, role:
     if (role === undefined) return
     await connection.query(grants(role)).catch((error: unknown) => {
       if (sqlState(error) !== '42704') throw error
-      const hint = `Make it first: CREATE ROLE "${role.replaceAll('"', '""')}" LOGIN`
+      const hint = `Make it first: CREATE ROLE ${identifier(role)} LOGIN`
       throw new PlantsError('malformed', `There is no role ${JSON.stringify(role)} in ${address.name}`, { hint, cause: error })
     })
     // Who may not grant is told so in a notice, and no more.

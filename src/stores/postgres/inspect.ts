@@ -1,5 +1,6 @@
 import type { DatabaseReport, OpenOptions, PostgresAddress } from '../store.js'
 import { usingOnce } from './asking.js'
+import type { Connection } from './connection.js'
 import { checkServer } from './server-state.js'
 import { plants, schemaName } from './statements.js'
 
@@ -7,9 +8,14 @@ import { plants, schemaName } from './statements.js'
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions): Promise<DatabaseReport> {
   return usingOnce(address, { ...options, allowAsyncCommit: true }, async (connection) => {
     const { version, isDurable } = await checkServer(connection, address, { allowAsyncCommit: true })
-    const [[exists, mayMake, mayCreate] = []] = await connection.query(rights)
-    return { version, isDurable, isSecure: connection.isSecure, exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
+    return { version, isDurable, isSecure: connection.isSecure, ...(await rightsOver(connection)) }
   })
+}
+
+/** Whether there is a store, and whether plants could be created in it. */
+export async function rightsOver(connection: Connection): Promise<Pick<DatabaseReport, 'exists' | 'isWritable'>> {
+  const [[exists, mayMake, mayCreate] = []] = await connection.query(rights)
+  return { exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
 }
 
 /** What is not there, or may not be looked into, has no rights: null. */

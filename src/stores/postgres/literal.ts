@@ -4,6 +4,11 @@ export function literal(text: string): string {
   return `E'${text.replace(/['\\]/g, '$&$&')}'`
 }
 
+/** A name of a role or a database, as SQL quotes it. */
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
 /** Bytes as a literal of the type bytea. */
 export function bytesLiteral(bytes: Uint8Array): string {
   return `${literal(`\\x${Buffer.from(bytes).toString('hex')}`)}::bytea`

@@ -1,11 +1,11 @@
 import { PlantsError } from '../../errors.js'
-import type { OpenOptions, PostgresAddress, PostgresHost } from '../store.js'
-import { longestTimer, wait } from '../wait.js'
-import { Connection } from './connection.js'
+import type { OpenOptions } from '../store.js'
+import { longestTimer, timeIsOver, wait } from '../wait.js'
+import { connect } from './connect.js'
+import type { Connection } from './connection.js'
 import { endAt } from './deadline.js'
-import { type Account, NoTls, type Route, routesTo } from './dial.js'
-import { explainDatabase, isRefusal, isStale, mayPass, sqlState } from './failure.js'
-import { checkServer, isWanted, type ServerState } from './server-state.js'
+import type { Account } from './dial.js'
+import { explainDatabase, isRefusal, isStale } from './failure.js'
 
 /** Until when somebody waits for a connection, and what ends it before. */
 export interface Turn {
@@ -16,7 +16,6 @@ export interface Turn {
 
 interface Lane {
   connection: Connection
-  state: ServerState
   /** how many use it at this moment */
   users: number
   isOwned: boolean
@@ -25,7 +24,6 @@ interface Lane {
 /** A connection that nobody else uses. */
 export interface Lease {
   connection: Connection
-  state: ServerState
   giveBack(): void
 }
 
@@ -64,12 +62,12 @@ export class Pool {
    *
    * @throws what the action throws; `PlantsError` when no connection was to be had until the deadline
    */
-  share<T>(turn: Turn, action: (connection: Connection, state: ServerState) => Promise<T>): Promise<T> {
+  share<T>(turn: Turn, action: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#use(false, turn, action)
   }
 
   /** Uses a connection alone, for what takes more than one statement. */
-  own<T>(turn: Turn, action: (connection: Connection, state: ServerState) => Promise<T>): Promise<T> {
+  own<T>(turn: Turn, action: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#use(true, turn, action)
   }
 
@@ -82,14 +80,14 @@ export class Pool {
   /** A connection of one's own, until it is given back. */
   async lease(turn: Turn): Promise<Lease> {
     const lane = await this.#acquire(true, turn)
-    return { connection: lane.connection, state: lane.state, giveBack: () => this.#release(lane) }
+    return { connection: lane.connection, giveBack: () => this.#release(lane) }
   }
 
-  async #use<T>(isOwner: boolean, turn: Turn, action: (connection: Connection, state: ServerState) => Promise<T>): Promise<T> {
+  async #use<T>(isOwner: boolean, turn: Turn, action: (connection: Connection) => Promise<T>): Promise<T> {
     const lane = await this.#acquire(isOwner, turn)
     const end = endAt(turn.deadline, lane.connection, this.#options.clock)
     try {
-      return await action(lane.connection, lane.state)
+      return await action(lane.connection)
     } catch (error) {
       if (leavesOpen(error)) lane.connection.destroy()
       throw error
@@ -136,7 +134,7 @@ export class Pool {
   /** What is said when the time was over before there was a connection. */
   late(): PlantsError {
     if (this.failure) return this.failure
-    if (this.#lanes.length === 0) return explainDatabase(new DOMException('no answer in time', 'TimeoutError'), this.#account)
+    if (this.#lanes.length === 0) return explainDatabase(timeIsOver(), this.#account)
     const message = `All connections to ${this.#account.address.name} are busy`
     return new PlantsError('unavailable', message, { hint: 'Try again, or allow more of them: ?max=', retryable: true })
   }
@@ -165,9 +163,9 @@ export class Pool {
     this.#isOpening = true
     for (let tries = 0; this.#waiters.length > 0 && !this.#closing.signal.aborted; tries += 1) {
       try {
-        const lane = await this.#connect()
+        const connection = await connect(this.#account, this.#options, this.#closing.signal)
         this.#noteSuccess()
-        this.#lanes.push(lane)
+        this.#lanes.push({ connection, users: 0, isOwned: false })
         break
       } catch (error) {
         this.#noteFailure(explainDatabase(error, this.#account))
@@ -198,61 +196,6 @@ export class Pool {
     }
     if (!failure.retryable && this.#lanes.length === 0) for (const waiter of [...this.#waiters]) waiter.fail(failure)
   }
-
-  /** Goes through the hosts, and the ways to each, until one is as it was asked for. */
-  async #connect(): Promise<Lane> {
-    const { hosts, targetSessionAttrs } = this.#account.address
-    const passes = targetSessionAttrs === 'prefer-standby' ? (['standby', 'any'] as const) : [targetSessionAttrs]
-    const tries = passes.flatMap((attributes) => hosts.map((host) => ({ host, attributes })))
-    let failure: unknown
-    for (const { host, attributes } of tries) {
-      try {
-        return await this.#connectAs(attributes, host)
-      } catch (error) {
-        if (isFinal(error)) throw error
-        if (failure === undefined || isMoreTelling(error, failure)) failure = error
-      }
-    }
-    throw failure
-  }
-
-  async #connectAs(attributes: PostgresAddress['targetSessionAttrs'], host: PostgresHost): Promise<Lane> {
-    const { connection, state } = await this.#connectTo(host)
-    if (isWanted(state, attributes)) return { connection, state, users: 0, isOwned: false }
-    await connection.close()
-    const message = `${this.#account.address.name} is not ${attributes} now`
-    throw new PlantsError('unavailable', message, { hint: 'Try again, or name another server', retryable: true })
-  }
-
-  async #connectTo(host: PostgresHost): Promise<Pick<Lane, 'connection' | 'state'>> {
-    let failure: unknown
-    for (const route of routesTo(host, this.#account.address)) {
-      try {
-        return await this.#connectBy(route)
-      } catch (error) {
-        failure ??= error
-        // Without an entry for this way in pg_hba.conf, the other one may have one.
-        if (!(error instanceof NoTls || sqlState(error)?.startsWith('28'))) break
-      }
-    }
-    throw failure
-  }
-
-  async #connectBy(route: Route): Promise<Pick<Lane, 'connection' | 'state'>> {
-    const { address } = this.#account
-    const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(address.connectTimeout)])
-    const connection = await Connection.open(route, this.#account, signal)
-    const stop = () => connection.destroy()
-    signal.addEventListener('abort', stop, { once: true })
-    try {
-      return { connection, state: await checkServer(connection, address, this.#options) }
-    } catch (error) {
-      connection.destroy()
-      throw signal.aborted ? signal.reason : error
-    } finally {
-      signal.removeEventListener('abort', stop)
-    }
-  }
 }
 
 /** Statements that are on their way over one connection: while the answer of one comes back, the server has the next. */
@@ -261,14 +204,4 @@ const usersAtOnce = 2
 /** Whether a connection is of no more use: what is no answer of the server's leaves open what it is up to. */
 export function leavesOpen(error: unknown): boolean {
   return !(error instanceof PlantsError) && (!isRefusal(error) || isStale(error))
-}
-
-/** Who is not let in by one server is not tried at others, as libpq has it: a wrong password would else look like a server that is away. */
-function isFinal(error: unknown): boolean {
-  return /^(28|3D)/.test(sqlState(error) ?? '')
-}
-
-/** Of several hosts, what may pass says more than what will not: one that comes back is enough. */
-function isMoreTelling(error: unknown, other: unknown): boolean {
-  return mayPass(error) && !mayPass(other)
 }

@@ -2,6 +2,7 @@ import { PlantsError } from '../../errors.js'
 import type { PostgresAddress } from '../store.js'
 import type { Connection } from './connection.js'
 import { sqlState } from './failure.js'
+import { identifier } from './literal.js'
 import { imports, plants, schemaName, tokens, versions } from './statements.js'
 
 /**
@@ -87,7 +88,7 @@ const lock = 0x706c6e74
 
 /** What a service needs, and nothing that changes or removes a plant or a token. The positions of imports are its own. */
 export function grants(role: string): string {
-  const name = `"${role.replaceAll('"', '""')}"`
+  const name = identifier(role)
   return [
     `GRANT USAGE ON SCHEMA ${schemaName} TO ${name}`,
     `GRANT SELECT ON ${versions}, ${tokens} TO ${name}`,

@@ -2,6 +2,7 @@ import { PlantsError } from '../../errors.js'
 import type { OpenOptions, PostgresAddress } from '../store.js'
 import type { Connection } from './connection.js'
 import type { Account } from './dial.js'
+import { identifier } from './literal.js'
 import { plants } from './statements.js'
 
 /** What a server said of itself when it was connected to. */
@@ -41,11 +42,15 @@ export async function checkWritable(
 ): Promise<void> {
   const { isReadOnly } = await checkServer(connection, address, options)
   const [[mayCreate] = []] = await connection.query(`SELECT pg_catalog.has_table_privilege('${plants}', 'INSERT')::text`)
-  if (mayCreate !== 'true')
-    throw new PlantsError('unavailable', `${address.user} can create nothing in ${address.name}`, { hint: 'See: plants doctor' })
+  if (mayCreate !== 'true') throw mayNotCreate(address)
   if (!isReadOnly) return
   connection.destroy()
   throw new PlantsError('unavailable', `${address.name} is read-only now`, { hint: 'Try again', retryable: true })
+}
+
+/** This role may create no plants. */
+export function mayNotCreate({ name, user }: PostgresAddress): PlantsError {
+  return new PlantsError('unavailable', `${user} can create nothing in ${name}`, { hint: 'See: plants doctor' })
 }
 
 const state = `SELECT ${[
@@ -55,11 +60,11 @@ const state = `SELECT ${[
   'pg_catalog.pg_is_in_recovery()::text',
 ].join()}`
 
-export function asyncCommit({ name, user }: PostgresAddress, setting: string): PlantsError {
+function asyncCommit({ name, user }: PostgresAddress, setting: string): PlantsError {
   const hint =
     setting === 'fsync'
       ? 'Turn it on in postgresql.conf, or take the risk with --allow-async-commit'
-      : `Turn it on: ALTER ROLE "${user.replaceAll('"', '""')}" SET synchronous_commit = on. Or take the risk with --allow-async-commit`
+      : `Turn it on: ALTER ROLE ${identifier(user)} SET synchronous_commit = on. Or take the risk with --allow-async-commit`
   return new PlantsError('unavailable', `${name} answers before a plant is on disk: ${setting} is off`, { hint })
 }
 

@@ -18,7 +18,7 @@ export interface Entry {
 }
 
 /**
- * Creates those of the plants whose id and key are free, and gives their ids and keys. Of several with the same id the first wins. Nothing
+ * Creates those of the plants whose id and key are free, and gives their ids. Of several with the same id the first wins. Nothing
  * is created where a commit would be answered before it is on disk, unless that is allowed: it may have been changed a moment ago.
  *
  * @param entries in the order of their ids, in which all who write take them, so that none waits for another in a circle
@@ -34,7 +34,12 @@ export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCom
   return `INSERT INTO ${plants} (id, attempt, name, tag, idempotency_key)
     SELECT id, ${attempt}, name, tag, key FROM unnest(${columns}) AS new (id, name, tag, key)
     ${allowAsyncCommit ? '' : `WHERE ${isDurable}`}
-    ON CONFLICT DO NOTHING RETURNING id, idempotency_key`
+    ON CONFLICT DO NOTHING RETURNING id`
+}
+
+/** A mark for the rows of a statement. */
+export function newAttempt(): bigint {
+  return randomBytes(8).readBigInt64BE()
 }
 
 /** What stands in the way of plants: rows of which = "key", with the key and its plant, and of "id", with the id and whose it is. */
@@ -71,19 +76,18 @@ export function keepStatement({ id, state }: Checkpoint): string {
   return `INSERT INTO ${imports} VALUES (${literal(id)}, ${literal(state)}) ON CONFLICT (id) DO UPDATE SET state = excluded.state`
 }
 
-/** Which plants are there of these ids, and under which mark they were written; with their texts where those count. */
-export function thoseThereStatement(ids: bigint[], withTexts: boolean): string {
-  return `SELECT id, attempt, ${withTexts ? 'name, tag' : 'NULL, NULL'} FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
-}
-
 /** @returns SQL with the columns id, name and tag */
 export function getStatement(id: bigint): string {
   return `SELECT id, name, tag FROM ${plants} WHERE id = ${id}`
 }
 
-/** @returns SQL with the columns id, name, tag and attempt */
-export function getManyStatement(ids: bigint[]): string {
-  return `SELECT id, name, tag, attempt FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
+/**
+ * Which plants are there of these ids, and under which mark they were written.
+ *
+ * @returns SQL with the columns id, name, tag and attempt; the texts are left out where they do not count
+ */
+export function getManyStatement(ids: bigint[], withTexts = true): string {
+  return `SELECT id, ${withTexts ? 'name, tag' : 'NULL, NULL'}, attempt FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
 }
 
 /** One page of a list, in the order of ids, that ends behind so many bytes. */

@@ -1,11 +1,18 @@
-import { randomBytes } from 'node:crypto'
 import type { NewPlant } from '../../plant.js'
 import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import { copyData } from './copy-rows.js'
 import { isRefusal, sqlState } from './failure.js'
 import { checkServer } from './server-state.js'
-import { barrierStatement, copyStatement, durabilityCheck, insertStatement, keepStatement, thoseThereStatement } from './statements.js'
+import {
+  barrierStatement,
+  copyStatement,
+  durabilityCheck,
+  getManyStatement,
+  insertStatement,
+  keepStatement,
+  newAttempt,
+} from './statements.js'
 import type { Use } from './use.js'
 
 /** Rows that are to be created, and what is known of the place that they go to. */
@@ -83,7 +90,7 @@ export class Transaction {
 
   async #attempt(rows: number[], create: (attempt: bigint) => Promise<boolean>): Promise<boolean> {
     const { connection, attempts } = this.#place
-    const attempt = randomBytes(8).readBigInt64BE()
+    const attempt = newAttempt()
     attempts.push(attempt)
     try {
       return await create(attempt)
@@ -146,7 +153,7 @@ export class Transaction {
   async #lookUp(rows: number[]): Promise<Map<string, Found>> {
     const { connection, attempts } = this.#place
     const ids = rows.map((row) => this.#work.batch.rows.idAt(row))
-    const found = await connection.query(thoseThereStatement(ids, this.#work.options.ifExists === 'same'))
+    const found = await connection.query(getManyStatement(ids, this.#work.options.ifExists === 'same'))
     const there = new Map(found.map((row) => [row[0] ?? '', foundIn(row, attempts)]))
     if ([...there.values()].some(({ isOurs }) => isOurs)) await connection.query(barrierStatement())
     return there
@@ -161,7 +168,7 @@ interface Found {
   plant: Pick<NewPlant, 'name' | 'tag'> | undefined
 }
 
-function foundIn([, attempt, name, tag]: Rows[number], attempts: bigint[]): Found {
+function foundIn([, name, tag, attempt]: Rows[number], attempts: bigint[]): Found {
   const plant = name == null ? undefined : { name, ...(tag == null ? {} : { tag }) }
   return { isOurs: attempts.some((each) => String(each) === attempt), plant }
 }

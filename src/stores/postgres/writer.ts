@@ -8,6 +8,7 @@ import type { Account } from './dial.js'
 import { explainDatabase, lostCommit, mayPass } from './failure.js'
 import { leavesOpen, type Pool } from './pool.js'
 import { pause } from './retry.js'
+import type { Use } from './use.js'
 
 interface Job extends Creation {
   deadline: number
@@ -42,7 +43,7 @@ export class Writer {
   #failures = 0
   #alarm: NodeJS.Timeout | undefined
 
-  constructor(account: Account, pool: Pool, options: OpenOptions) {
+  constructor({ account, pool, options }: Use) {
     this.#account = account
     this.#pool = pool
     this.#options = options
