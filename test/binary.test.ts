@@ -1,9 +1,9 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { execa, type Options } from 'execa'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { temporaryFolder } from './helpers/temporary.js'
+import { singleFile } from './single-file.mjs'
 
 const root = join(import.meta.dirname, '..')
 const build = (args: string[], options: Options = {}) =>
@@ -35,16 +35,8 @@ test('a build without the network says what it could not fetch', async ({ skip }
 })
 
 describe('the single file', () => {
-  let folder = ''
-  let file = ''
-
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'plants-release-'))
-    const { exitCode, stdout, stderr } = await build(['--out', folder])
-    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
-    file = String(stdout)
-  }, 120_000)
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const file = singleFile() ?? ''
+  const folder = dirname(file)
 
   test('comes with a list of contents, licences and checksums, which hold', async () => {
     const name = file.slice(folder.length + 1)

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { NumberText, parseInt64, parseJson, severalValues, toJson } from '../src/json.js'
+import { fc } from './helpers/fast-check.js'
 import { rounds } from './helpers/rounds.js'
 
 test.each([

@@ -2,8 +2,8 @@
 // npm run test:matrix [-- --only RUNTIME,…] [-- PATTERN…]
 //   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file
 //   PATTERN                      the tests of a name alone
-// Each Node is fetched from the registry when it is asked for; PLANTS_BIN names another single file than the one that
-// npm run build:binary makes. The exit code is 1 when a test failed, or did not get to run.
+// Each Node is fetched from the registry when it is asked for; the single file is what npm run build:binary has made, or
+// what PLANTS_BIN names. The exit code is 1 when a test failed, or did not get to run.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
@@ -49,15 +49,10 @@ function onNode(node) {
 
 /** Only the tests that start the program say anything about it. */
 function onFile() {
-  if (!process.env.PLANTS_BIN) buildFile()
   const file = singleFile()
+  if (file === undefined) throw new Error('There is no single file. Make it with: npm run build:binary')
   const { version, runtime } = JSON.parse(execFileSync(file, ['--version', '--output', 'json'], { encoding: 'utf8' }))
   return { node: process.execPath, project: 'black-box', version: `${version}, ${runtime}`, env: { PLANTS_BIN: file } }
-}
-
-function buildFile() {
-  const shell = process.platform === 'win32' // where npm is no executable
-  execFileSync('npm', ['run', '--silent', 'build:binary'], { cwd: root, stdio: ['ignore', 'ignore', 'inherit'], shell })
 }
 
 /** A runtime takes minutes, so each is told about when it is done. */
@@ -81,12 +76,12 @@ async function judge(name) {
 }
 
 async function runTests(name, { node, project, env }) {
-  const file = join(folder, `${name}.json`)
+  const file = join(process.env.PLANTS_TEST_REPORTS ?? folder, `${name}.json`)
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project, '--reporter', 'json', '--outputFile', file]
   // First in PATH, because the program begins with "#!/usr/bin/env node".
   const path = `${dirname(node)}${delimiter}${process.env.PATH}`
-  const options = { cwd: root, env: { ...process.env, ...env, PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] }
+  const options = { cwd: root, env: { ...process.env, PLANTS_BIN: undefined, ...env, PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] }
   const child = track(spawn(node, [vitest, ...args, ...patterns], options))
   const complaint = child.stderr.toArray()
   const [status] = await once(child, 'close')

@@ -28,16 +28,14 @@ test('the package needs the SQLite driver alone, and installing it runs nothing 
   expect(Object.keys(scripts).filter((name) => /install$/.test(name))).toEqual([])
 })
 
-test('the package installs into an empty place, and works there', async ({ skip }) => {
+test('the package installs into an empty place, and works there', async () => {
   const folder = temporaryFolder()
   const archive = await pack(folder)
   const env = { ...(await registrySettings()), PATH: process.env['PATH'], HOME: folder }
   const prefix = join(folder, 'prefix')
   const npm = ['install', '--global', '--prefix', prefix, '--fetch-retries', '0', archive]
   const installed = await execa('npm', npm, { cwd: folder, env, extendEnv: false, reject: false })
-  if (/code (E[A-Z_]*(NOTFOUND|REFUSED|AGAIN|TIMEDOUT|RESET|UNREACH)|E5\d\d|\w*CERT\w*)/.test(installed.stderr))
-    skip('The package registry cannot be reached')
-  expect({ code: installed.exitCode, err: installed.stderr }).toEqual({ code: 0, err: expect.any(String) })
+  expect({ code: installed.exitCode, err: installed.exitCode === 0 ? '' : installed.stderr }).toEqual({ code: 0, err: '' })
   const create = await execa(join(prefix, 'bin/plants'), ['create', '--id', '1', '--name', 'Fern'], {
     cwd: folder,
     env: { PATH: env.PATH, HOME: folder },

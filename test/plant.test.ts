@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { NumberText } from '../src/json.js'
 import { checkNewPlant } from '../src/new-plant-schema.js'
 import { checkField, type Field, isIdempotencyKey, plantOf, shorten } from '../src/plant.js'
+import { fc } from './helpers/fast-check.js'
 import { rounds } from './helpers/rounds.js'
 
 const wrongId = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but'

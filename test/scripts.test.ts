@@ -8,29 +8,10 @@ const soak = (...args: string[]) => script('soak', args)
 const matrix = (...args: string[]) => script('matrix', args)
 const bench = (name: string, ...args: string[]) => script(`bench/${name}`, args)
 
-test('a soak runs the suite, or the part of it that has a name', async () => {
-  const { exitCode, stdout } = await soak('2', 'plant.test')
-  expect({ exitCode, files: /Test Files +(.*)/.exec(stdout)?.[1] }).toEqual({ exitCode: 0, files: '1 passed (1)' })
-})
-
 test('a soak wants a number', async () => {
   const { exitCode, stderr } = await soak('kill')
   const message = 'npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was kill'
   expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: message })
-})
-
-test('the matrix runs the tests of a name on the runtimes that it is asked for', async () => {
-  const { exitCode, stdout } = await matrix('--only', 'own', 'plant.test')
-  expect({ exitCode, stdout }).toEqual({
-    exitCode: 0,
-    stdout: expect.stringMatching(/^ +version.*\nown +Node [\d.]+ +[1-9]\d* +0 +0 +\d+$/),
-  })
-  expect(stdout).toContain(`Node ${process.versions.node} `)
-})
-
-test('the matrix names what did not run', async () => {
-  const { exitCode, stdout } = await matrix('--only', 'own', 'no-such-test')
-  expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: expect.stringMatching(/\n\nown: There is no test called no-such-test$/) })
 })
 
 test.each([

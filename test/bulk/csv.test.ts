@@ -1,10 +1,10 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Csv } from '../../src/bulk/formats/csv.js'
 import { type FieldRules, Intake } from '../../src/bulk/formats/intake.js'
 import { Portion } from '../../src/bulk/formats/portion.js'
 import type { PlantsError } from '../../src/errors.js'
 import type { NewPlant } from '../../src/plant.js'
+import { fc } from '../helpers/fast-check.js'
 import { type ReadRecord, readRecords } from '../helpers/records.js'
 import { rounds } from '../helpers/rounds.js'
 

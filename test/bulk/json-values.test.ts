@@ -1,9 +1,9 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Intake } from '../../src/bulk/formats/intake.js'
 import { JsonValues } from '../../src/bulk/formats/json-values.js'
 import { Portion } from '../../src/bulk/formats/portion.js'
 import type { NewPlant } from '../../src/plant.js'
+import { fc } from '../helpers/fast-check.js'
 import { type ReadRecord, readRecords } from '../helpers/records.js'
 import { rounds } from '../helpers/rounds.js'
 

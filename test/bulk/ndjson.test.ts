@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { Intake } from '../../src/bulk/formats/intake.js'
 import { Ndjson } from '../../src/bulk/formats/ndjson.js'
@@ -6,6 +5,7 @@ import { Portion } from '../../src/bulk/formats/portion.js'
 import { parseJson } from '../../src/json.js'
 import { checkNewPlant } from '../../src/new-plant-schema.js'
 import type { NewPlant } from '../../src/plant.js'
+import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'
 
 /** A line as programs write it, and near it: what the scanner takes by itself, and what it must leave to the parser. */

@@ -1,8 +1,8 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { FormatName } from '../../src/bulk/formats/format-names.js'
 import { headSize, recognise } from '../../src/bulk/formats/recognise.js'
 import type { PlantsError } from '../../src/errors.js'
+import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'
 
 const plant = '{"id":1,"name":"a"}'

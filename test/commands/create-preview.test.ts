@@ -80,7 +80,7 @@ test.each([
   ['a folder that is not there', (home: string) => join(home, 'none', 'plants.db')],
   ['what is no store', (home: string) => join(home, 'text.db')],
   ['a folder as the parent', (home: string) => join(home, 'text.db', 'plants.db')],
-])('a dry run is refused by %s as a create is', async (_, pathOf) => {
+])('a dry run is refused by %s as a create is (needs a user that is not root)', async (_, pathOf) => {
   const user = new User()
   writeFileSync(join(user.home, 'text.db'), 'This is no database, and long enough to be none. '.repeat(20))
   const argv = [...fern, '--store', pathOf(user.home)]
@@ -89,7 +89,7 @@ test.each([
   expect(shown.code).toBe(4)
 })
 
-test.skipIf(isRoot)('a dry run is refused where nothing may be written, as a create is', async () => {
+test.skipIf(isRoot)('a dry run is refused where nothing may be written, as a create is (needs a user that is not root)', async () => {
   const argv = [...fern, '--store', '/plants.db']
   const user = new User()
   expect(await user.run([...argv, '--dry-run'])).toEqual(await user.run(argv))

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { fc } from '../helpers/fast-check.js'
 import { Importing, lines } from '../helpers/importing.js'
 import { rounds } from '../helpers/rounds.js'
 

@@ -1,5 +1,5 @@
-import fc from 'fast-check'
 import type { NewPlant } from '../../src/plant.js'
+import { fc } from './fast-check.js'
 
 /** Any plant that the contract takes. */
 export function newPlant(): fc.Arbitrary<NewPlant> {

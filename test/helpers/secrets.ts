@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest'
 
 /** What every token of a test holds at its beginning, so that a part of it is seen as well; and what `plants tokens create` makes. */
-const secret = /.{0,60}(?:s3cret|plants_[\w-]{43}).{0,60}/i
+const secret = /s3cret|plants_[\w-]{43}/i
 
 /** The commands whose answer is a token, or a description of tokens. */
 const tellers = ['auth token', 'tokens create', 'openapi']
@@ -34,7 +34,9 @@ function leakIn({ argv, out, err }: Written): string | undefined {
   const command = argv.join(' ')
   const answer = tellers.some((teller) => command.includes(teller)) ? '' : textOf(out)
   const found = secret.exec(textOf(err)) ?? secret.exec(answer)
-  return found === null ? undefined : `plants ${command.replaceAll(new RegExp(secret, 'gi'), '***')} has shown a token: ${found[0]}`
+  if (found === null) return undefined
+  const context = found.input.slice(Math.max(0, found.index - 60), found.index + 100)
+  return `plants ${command.replaceAll(new RegExp(secret, 'gi'), '***')} has shown a token: ${context}`
 }
 
 function textOf(written: unknown): string {

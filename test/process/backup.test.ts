@@ -7,7 +7,7 @@ import { DatabaseSync } from '../helpers/database.js'
 import { fill } from '../helpers/fill.js'
 import { canMount, canTrace, smallDisk } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start, startUnder } from '../helpers/process.js'
-import { isSoak } from '../helpers/rounds.js'
+import { nextPlace } from '../helpers/rounds.js'
 import { addressOf, startService } from '../helpers/service-process.js'
 import { closedAfterTest, fileAddress, openOptions } from '../helpers/store.js'
 import { temporaryFolder } from '../helpers/temporary.js'
@@ -228,13 +228,13 @@ type Judge = (folder: string, result: ProcessResult, isHit: boolean) => Promise<
 
 /**
  * Runs the program with a signal before the first system call of a kind, then before the second, until one run has so few
- * that it comes to its end; outside of a soak run, not before every one of those that there are many of. Gives for each kind how many were hit.
+ * that it comes to its end; `nextPlace` says which are left out. Gives for each kind how many were hit.
  */
 async function forEachCall(stopping: Stopping, args: string[], judge: Judge): Promise<number[]> {
   const base = temporaryFolder()
   const hitAll = async (call: string, index: number) => {
     let hits = 0
-    for (let when = 1; ; when += isSoak ? 1 : 1 + Math.floor(Math.random() * 4)) {
+    for (let when = 1; ; when = nextPlace(when)) {
       const folder = join(base, `${index}-${when}`)
       const isHit = await hit({ ...stopping, call, when }, folder, args, judge)
       if (!isHit) return hits

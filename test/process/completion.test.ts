@@ -169,9 +169,7 @@ describe('zsh', () => {
   })
 })
 
-const onNode = process.env['PLANTS_BIN'] === undefined ? test : test.skip // one file has nothing to load
-
-onNode('nothing is loaded for a Tab but what it needs', async () => {
+test.skipIf(process.env['PLANTS_BIN'])('nothing is loaded for a Tab but what it needs (needs Node as its runtime)', async () => {
   const folder = temporaryFolder()
   const spy = join(folder, 'spy.cjs')
   writeFileSync(spy, "process.on('exit', () => process.stderr.write(Object.keys(require.cache).join('\\n')))")

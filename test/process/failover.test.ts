@@ -10,7 +10,7 @@ const creates = Math.min(200_000, rounds(2000))
 const standbyName = 'standby'
 
 /** pg_basebackup, which makes a standby, is Debian's. */
-describe.skipIf(!isSoak || installation === undefined)('over two nodes, with a standby that each commit waits for', () => {
+describe.skipIf(!isSoak || installation === undefined)('over two nodes, with a standby that each commit waits for (in a soak)', () => {
   test('nothing that was answered is lost when the primary crashes and the standby is promoted', { timeout: rounds(60_000) }, async () => {
     const { primary, standby, crowd } = await cluster()
     const running = crowd.run()

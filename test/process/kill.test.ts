@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../helpers/database.js'
 import { canTrace } from '../helpers/linux.js'
 import { bin, plants, start } from '../helpers/process.js'
-import { rounds } from '../helpers/rounds.js'
+import { nextPlace, rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const atOnce = 6
@@ -42,9 +42,9 @@ describe.runIf(canTrace)('a create that is killed before a system call on its fi
     for (const result of results) if (result.status === 'rejected') throw result.reason
   })
 
-  /** Kills a create before the first call of a kind, another before the second, until one comes to its end. */
+  /** Kills a create before the first call of a kind, another before a later one, until one comes to its end. */
   async function killAtEach(call: string, ids: string[], base: string): Promise<void> {
-    for (let when = 1; ; when += 1) {
+    for (let when = 1; ; when = nextPlace(when)) {
       const folder = join(base, `${call}-${when}`)
       cpSync(join(base, 'before'), folder, { recursive: true })
       const { signal, stdout } = await createAndKillAt(call, when, folder)

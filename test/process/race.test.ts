@@ -5,12 +5,12 @@ import { execa, type Result } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { canTrace, isLinux } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start } from '../helpers/process.js'
-import { rounds } from '../helpers/rounds.js'
+import { isSoak, rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const repeated = { repeats: rounds(1) - 1 }
 const patience = { timeout: 20_000, interval: 5 }
-const ids = Array.from({ length: 200 }, (_, index) => index)
+const ids = Array.from({ length: isSoak ? 200 : 60 }, (_, index) => index)
 const fern = ['create', '--id', '1', '--name', 'Fern']
 const created = { code: 0, out: '{"name":"Fern"}\n', err: '' }
 const onlyFern = { code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' }

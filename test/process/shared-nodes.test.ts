@@ -27,7 +27,7 @@ test('a service says within two seconds that its database is away, and recovers 
 })
 
 test.runIf(isSoak && isLinux)(
-  '10,000 creates wait for a database that is away, again and again, and take no more memory each time',
+  '10,000 creates wait for a database that is away, again and again, and take no more memory each time (in a soak)',
   async () => {
     const database = await ownServer()
     const service = await serve(['--store', database.url, '--admin-port', '0'])

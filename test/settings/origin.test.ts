@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { shownValue } from '../../src/settings/origin.js'
 import { parseAddress } from '../../src/stores/open.js'
+import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'
 import { place } from '../helpers/store.js'
 

@@ -1,7 +1,7 @@
-import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { isSaved } from '../../src/settings/file.js'
 import { problemsOf } from '../../src/settings/schema.js'
+import { fc } from '../helpers/fast-check.js'
 
 const text = fc.oneof({ weight: 9, arbitrary: fc.string() }, { weight: 1, arbitrary: fc.jsonValue() })
 const flag = fc.oneof({ weight: 9, arbitrary: fc.boolean() }, { weight: 1, arbitrary: fc.jsonValue() })

@@ -1,10 +1,10 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
 import { parseAddress } from '../../../src/stores/open.js'
 import { type Place, type PostgresAddress, sessionAttributes, sslModes } from '../../../src/stores/store.js'
+import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
 import { place } from '../../helpers/store.js'
 

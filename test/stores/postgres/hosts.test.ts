@@ -80,7 +80,7 @@ describe('of several hosts', () => {
   })
 
   const debian = installations.find(({ isPacked }) => !isPacked)
-  test.runIf(isSoak && debian)("goes on with Debian's standby when it is promoted", async () => {
+  test.runIf(isSoak && debian)("goes on with Debian's standby when it is promoted (in a soak)", async () => {
     const place = { settings: ["synchronous_standby_names = 'second'"], ...(debian ? { installation: debian } : {}) }
     const primary: PostgresServer & Database = await ownServer({ ...place, settings: [] })
     const second = await ownServer({ ...place, primary, settings: ["cluster_name = 'second'"] })

@@ -1,0 +1,39 @@
+// Adds up the JSON reports of several runs of vitest, and lists what they skipped and why: node test/verdict.mjs FOLDER
+// The exit code is 1 when a test failed or nothing ran, and when a test was skipped for a reason that is not below.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { print } from './bench/figures.mjs'
+
+/** What a test may need that a machine with all that .ci/run installs does not have. A test says in its name what it needs. */
+const reasons = [
+  'in a soak',
+  'needs a user that is not root',
+  'needs Node 22.1', // keeps what it has compiled
+  'needs Node 22.15', // has zstd
+  'needs a Node without zstd',
+  'needs Node as its runtime', // and not the one of the single file
+  'needs both in the hosts file',
+]
+
+const [folder = '.'] = process.argv.slice(2)
+const results = readdirSync(folder).flatMap((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).testResults)
+const tests = results.flatMap(({ assertionResults }) => assertionResults)
+const failed = tests.filter(({ status }) => status === 'failed').length + results.filter(isBroken).length
+const passed = tests.filter(({ status }) => status === 'passed').length
+const skipped = tests.filter(({ status }) => !['passed', 'failed'].includes(status))
+
+const counts = new Map()
+for (const { fullName } of skipped) counts.set(reasonOf(fullName), [...(counts.get(reasonOf(fullName)) ?? []), fullName])
+for (const [reason, names] of counts)
+  print(`skipped, ${reason ?? 'for no reason that is allowed'}: ${names.length}\n  ${names.join('\n  ')}`)
+print(`${passed} passed, ${failed} failed, ${skipped.length} skipped`)
+if (failed > 0 || passed === 0 || counts.has(undefined)) process.exitCode = 1
+
+/** A file that failed as a whole, before any of its tests did. */
+function isBroken({ status, assertionResults }) {
+  return status === 'failed' && !assertionResults.some((test) => test.status === 'failed')
+}
+
+function reasonOf(name) {
+  return reasons.find((reason) => name.includes(`(${reason})`))
+}
