@@ -106,7 +106,7 @@ export const unwritableReasons: Readonly<Record<string, string>> = {
   EDQUOT: 'no space left for this user',
 }
 
-/** A word of a command in a hint, as a POSIX shell takes it. */
+/** A word of a command, as sh, bash and zsh take it: bare only where none of them finds anything to expand. */
 export function shellWord(text: string): string {
-  return /^[\w./:~@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+  return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

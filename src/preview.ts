@@ -5,6 +5,7 @@ import type { Io } from './io.js'
 import { toJson } from './json.js'
 import { curlCommand } from './output/curl.js'
 import { requestText } from './output/request.js'
+import { visibleLines } from './output/visible.js'
 import { describePlant, readable, styleFor, warn, withLook, writeAnswer } from './output.js'
 import type { NewPlant } from './plant.js'
 import type { Settings } from './settings/preferences.js'
@@ -68,9 +69,17 @@ async function showCommand(request: WireRequest, address: RemoteAddress, found: 
   const isProxySecure = found.access.proxy?.startsWith('https:') ?? false
   const way = { address, caCert: caCert?.path, timeout, proxy: proxyForCurl(address, io), isProxySecure }
   const command = curlCommand(request, way)
+  if (io.stdout.isTerminal && errors !== 'json') checkForTerminal(command)
   const get = found.source === 'none' ? '' : `. Set it with: export PLANTS_TOKEN="$(plants auth token${storeFlag})"`
   if (found.source !== 'variable') await warn(io, `The command takes the token from PLANTS_TOKEN, which is not set${get}`, settings)
   await show(errors === 'json' ? toJson({ command }) : command, io) // other programs get it as it is, unless they have asked for JSON
+}
+
+/** It must stay as it is, so what would drive the terminal cannot be made visible there. */
+function checkForTerminal(command: string): void {
+  if (visibleLines(command) === command) return
+  const hint = 'Write it into a file instead: plants create --curl … > create.sh'
+  throw new PlantsError('malformed', 'The command holds a path with control characters, which a terminal would obey', { hint })
 }
 
 async function showRequest(sent: WireRequest, plant: NewPlant, found: Foreseen, settings: Settings, io: Io): Promise<void> {

@@ -1,7 +1,6 @@
 import { shellWord } from '../errors.js'
 import { escapeUnsafe } from '../json.js'
 import type { RemoteAddress, WireRequest } from '../stores/store.js'
-import { visible } from './visible.js'
 
 /** How curl gets to a service. */
 export interface CurlWay {
@@ -18,12 +17,13 @@ export interface CurlWay {
 
 /**
  * The command of curl, for a POSIX shell, that sends a request. It takes the token from `$PLANTS_TOKEN`, and in no argument, which
- * others could see. Its body is the same JSON, with what could drive a terminal escaped.
+ * others could see. Its body is the same JSON, with what could drive a terminal escaped; a path is as it is, between single quotes, in
+ * which every shell leaves every character alone.
  */
 export function curlCommand(request: WireRequest, way: CurlWay): string {
   const body = escapeUnsafe(request.body)
   const token = 'Authorization: Bearer'
-  const url = `${/[[\]{}]/.test(request.url) ? '--globoff ' : ''}${word(request.url)}`
+  const url = `${/[[\]{}]/.test(request.url) ? '--globoff ' : ''}${shellWord(request.url)}`
   const lines = (header: string, data: string) => [
     `${way.proxy === 'HTTP_PROXY' ? 'http_proxy="$HTTP_PROXY" ' : ''}curl ${flagsOf(way)} -H ${header}`,
     headersOf(request),
@@ -31,9 +31,9 @@ export function curlCommand(request: WireRequest, way: CurlWay): string {
     url,
   ]
   if (Buffer.byteLength(body) <= longestArgument) {
-    return `printf '${token} %s' "$PLANTS_TOKEN" | ${lines('@-', word(body)).join(' \\\n  ')}`
+    return `printf '${token} %s' "$PLANTS_TOKEN" | ${lines('@-', shellWord(body)).join(' \\\n  ')}`
   }
-  return `printf '%s' ${word(body)} | ${lines('@/dev/fd/3', '@-').join(' \\\n  ')} 3<<END\n${token} $PLANTS_TOKEN\nEND`
+  return `printf '%s' ${shellWord(body)} | ${lines('@/dev/fd/3', '@-').join(' \\\n  ')} 3<<END\n${token} $PLANTS_TOKEN\nEND`
 }
 
 /** bytes; Linux takes 131072 in an argument, and what `printf` is given is none, because it is part of the shell */
@@ -44,9 +44,9 @@ const longestArgument = 100_000
  * but only where some could be does curl take one for a failure.
  */
 function flagsOf({ address: { socketPath }, caCert, timeout, proxy, isProxySecure }: CurlWay): string {
-  const socket = socketPath === undefined ? [] : `--unix-socket ${word(socketPath)}`
+  const socket = socketPath === undefined ? [] : `--unix-socket ${shellWord(socketPath)}`
   const certificates =
-    caCert === undefined ? [] : [`--cacert ${word(caCert)}`, isProxySecure ? `--proxy-cacert ${word(caCert)}` : []].flat()
+    caCert === undefined ? [] : [`--cacert ${shellWord(caCert)}`, isProxySecure ? `--proxy-cacert ${shellWord(caCert)}` : []].flat()
   const detour = proxy === 'none' ? "--noproxy '*'" : []
   const seconds = Math.max(timeout, 1) / 1000 // of which 0 would be no limit
   return ['-sS --fail-with-body --location --max-redirs 0', `--max-time ${seconds}`, socket, certificates, detour].flat().join(' ')
@@ -55,16 +55,5 @@ function flagsOf({ address: { socketPath }, caCert, timeout, proxy, isProxySecur
 /** The token goes another way, and curl says itself which program it is. */
 function headersOf({ headers }: WireRequest): string {
   const shown = Object.entries(headers).filter(([name]) => name !== 'authorization' && name !== 'user-agent')
-  return shown.map(([name, value]) => `-H ${word(`${name}: ${value}`)}`).join(' ')
-}
-
-/** Quotes a word; one that could drive a terminal is written as bash, zsh and POSIX of 2024 read it. */
-function word(text: string): string {
-  return visible(text) === text ? shellWord(text) : `$'${Array.from(text, escaped).join('')}'`
-}
-
-function escaped(character: string): string {
-  if (character === "'" || character === '\\') return `\\${character}`
-  if (visible(character) === character) return character
-  return Array.from(Buffer.from(character), (byte) => `\\${byte.toString(8).padStart(3, '0')}`).join('')
+  return shown.map(([name, value]) => `-H ${shellWord(`${name}: ${value}`)}`).join(' ')
 }
