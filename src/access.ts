@@ -1,6 +1,7 @@
 import { version } from '../package.json'
 import { type Credential, findToken, foreseeToken, noToken } from './access/credentials.js'
 import { isLoopback } from './access/loopback.js'
+import { strangerAt } from './access/socket-owner.js'
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
 import { warnMeanwhile } from './output.js'
@@ -46,7 +47,7 @@ interface Way {
 async function accessWith(found: Credential, { address, place }: Way, settings: Settings, io: Io): Promise<Access> {
   const trace = settings.isVerbose ? await import('./output/trace.js') : undefined
   trace?.traceToken(place, settings, io)
-  refuseOpen(address, settings)
+  refuseOpen(address, settings, io)
   const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
   const proxy = isProxySet ? (await import('./access/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
@@ -57,6 +58,7 @@ async function accessWith(found: Credential, { address, place }: Way, settings: 
     userAgent: `plants/${version}`,
     ca: settings.caCert && (await import('./access/certificates.js')).readCertificates(settings.caCert.path, settings.caCert.source),
     proxy,
+    beforeConnect: () => refuseOpen(address, settings, io),
     notify: (text) => warnMeanwhile(io, text, settings),
     observer: trace?.observerOf(settings, io),
   }
@@ -85,12 +87,18 @@ function placeOf({ source }: Pick<Credential, 'source'>, { storeName, file }: Se
   return { variable: 'PLANTS_TOKEN', command: `the token command of ${storeName}`, file: file.path ?? '' }[source]
 }
 
-/** Throws `malformed` where the token would be seen on its way. */
-export function refuseOpen(address: RemoteAddress, { storeName, allowHttp }: Settings): void {
-  if (!isOpenToAll(address) || allowHttp) return
+/** Throws `malformed` where the token would be seen on its way, or go to another user of this machine. */
+export function refuseOpen(address: RemoteAddress, { storeName, allowHttp }: Settings, io: Io): void {
+  if (allowHttp) return
   const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
-  const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
-  throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
+  if (isOpenToAll(address)) {
+    const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
+    throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
+  }
+  const stranger = address.socketPath === undefined ? undefined : strangerAt(address.socketPath, io)
+  if (stranger === undefined) return
+  const hint = `Keep the socket in a folder that only its service may write. Or, where you trust all users of this machine, add --allow-http${always}`
+  throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${stranger}`, { hint })
 }
 
 /** Whether a token would go over a network for all to read. */

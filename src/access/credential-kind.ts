@@ -45,7 +45,7 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialK
     refuseUseless: () => {
       const hint = `Renew the token where the command takes it from, or forget the command: plants config unset stores.${storeName}.token-command`
       if (tokenCommand !== undefined) throw new PlantsError('malformed', `${storeName} takes its token from a command`, { hint })
-      refuseOpen(store, settings)
+      refuseOpen(store, settings, io)
     },
     hide: (token) => void io.secrets.add(token),
     check: async (token) => checkToken(store, await accessTo(store, settings, io, { token, source: 'file' }), opening),

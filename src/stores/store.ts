@@ -344,6 +344,8 @@ export interface Access {
   ca: string | undefined
   /** the URL of the proxy that leads there */
   proxy: string | undefined
+  /** Throws where a connection would now lead to somebody who must not get the token. */
+  beforeConnect?: (() => void) | undefined
   /** tells a person that something takes longer */
   notify(text: string): Promise<void>
   /** is told what goes over the wire */

@@ -1,10 +1,11 @@
 import type { Dispatcher } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
+import { PlantsError } from '../../errors.js'
 import { type Access, defaultConcurrency, type Observer, type RemoteAddress } from '../store.js'
 import { compileParserOnce } from './parser.js'
 import { baseOf, type Request } from './request.js'
-import { Sockets } from './sockets.js'
+import { type Connect, Sockets, type Tunnel } from './sockets.js'
 
 /** What a service answered, as it came. */
 export interface Answer {
@@ -93,15 +94,30 @@ export class Connection {
 
 async function dispatcherOf(
   { url, socketPath }: RemoteAddress,
-  { ca, proxy }: Access,
+  { ca, proxy, beforeConnect }: Access,
   sockets: Sockets,
   connections: number,
 ): Promise<Dispatcher> {
   const tls = { rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) } // whatever NODE_TLS_REJECT_UNAUTHORIZED says
   const place = socketPath === undefined ? {} : { socketPath }
-  if (proxy === undefined) return new Pool(url.origin, { connections, connect: sockets.watch(buildConnector({ ...tls, ...place })) })
+  if (proxy === undefined)
+    return new Pool(url.origin, { connections, connect: checked(sockets.watch(buildConnector({ ...tls, ...place })), beforeConnect) })
   const { proxyAgent } = await import('./proxy.js')
   return proxyAgent(proxy, url.protocol === 'https:', { tls, connections }, sockets)
+}
+
+/** A connector that first looks whether it may connect. */
+function checked(connect: Connect, check: Access['beforeConnect']): Tunnel {
+  if (check === undefined) return connect
+  return (options, ready) => {
+    try {
+      check()
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      return ready(error, null)
+    }
+    connect(options, ready)
+  }
 }
 
 /** bytes of an answer that are read */

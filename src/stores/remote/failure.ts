@@ -12,6 +12,7 @@ export function unreached(
   { proxy, ca }: Pick<Access, 'proxy' | 'ca'>,
   cause: unknown,
 ): PlantsError {
+  if (cause instanceof PlantsError) return new PlantsError('unavailable', cause.message, { hint: cause.hint, retryable: true, cause })
   const via = proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
   const code = codeOf(cause)
   const [reason, hint] =
