@@ -6,6 +6,7 @@ import { PlantsError, systemCode } from './errors.js'
 import { topicOf } from './help/topics.js'
 import type { Io } from './io.js'
 import { writeAnswer, writeError } from './output.js'
+import { shownAddress } from './stores/open.js'
 
 /**
  * Runs the command line: does what the arguments ask for, and tells how it ended.
@@ -56,11 +57,12 @@ function hideTokens({ env, secrets }: Io): void {
   }
 }
 
-/** Those in the addresses of databases, which are refused there, but perhaps not before they are named in an error. */
-function hidePasswords(argv: string[], { secrets }: Io): void {
-  for (const argument of argv) {
-    const [, password] = /postgres(?:ql)?:\/*[^:/?#@]*:(.*)@/is.exec(argument) ?? /[?&]password=([^&]*)/i.exec(argument) ?? []
-    if (password && !argument.replace(password, '').includes(password)) secrets.add(password)
+/** Those in addresses, which are refused in arguments, but perhaps not before they are named in an error. */
+function hidePasswords(argv: string[], { env, secrets }: Io): void {
+  for (const text of [...argv.map((argument) => argument.replace(/^--[\w-]+=/, '')), env['PLANTS_STORE'] ?? '']) {
+    const found: string[] = []
+    const shown = shownAddress(text, (secret) => found.push(secret))
+    for (const secret of found) if (!shown.includes(secret)) secrets.add(secret) // else a *** in its place would say which word it is
   }
 }
 

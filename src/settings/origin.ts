@@ -1,6 +1,7 @@
 import { PlantsError } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
+import { shownAddress } from '../stores/open.js'
 import { type SettingsFile, savedStore } from './file.js'
 import { flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 
@@ -37,7 +38,8 @@ export function findOrigin(name: SettingName, { flags, io, file: { saved, path }
   const isAsked = !(isOther && trust.includes(name))
   const given = isAsked ? flagValue(name, flags) : undefined
   if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
-  const inVariable = isAsked && variable !== undefined ? io.env[variable] : undefined
+  const text = isAsked && variable !== undefined ? io.env[variable] : undefined
+  const inVariable = name === 'store' ? text?.trim() : text
   if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
   const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(savedStore(saved, storeName)?.[name]) : undefined
   const key = `stores.${storeName}.${name}`
@@ -66,22 +68,8 @@ export function failureOf({ name, value, place }: Origin): PlantsError | undefin
 
 /** A value as it may be shown: an address may hold a password, also one that is refused, but not before it was looked at. */
 export function shownValue<Text extends string | undefined>(value: Text): Text | string {
-  if (value !== undefined && /^postgres(ql)?:/i.test(value)) return shownDatabase(value)
-  return value?.replace(/^(https?:\/*).*@/is, '$1***@') ?? value
+  return value === undefined ? value : shownAddress(value)
 }
-
-/** Of the address of a database what is no password, and can be no part of one: the user, hosts with ports, and parameters that are known. */
-function shownDatabase(address: string): string {
-  const [, scheme = '', info, rest = ''] = /^(postgres(?:ql)?:\/*)(?:(.*)@)?(.*)$/is.exec(address) ?? []
-  const [, hosts = '', path = '', query] = /^([^/?]*)([^?]*)(?:\?(.*))?$/s.exec(rest) ?? []
-  const shownHosts = hosts.split(',').map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : host.replace(/:.*$/s, ':***')))
-  const user = info === undefined ? '' : `${info.replace(/[:/?].*$/s, ':***')}@`
-  const parameters = query?.split('&').map((part) => (harmless.test(part) ? part : '***'))
-  return `${scheme}${user}${shownHosts.join()}${path}${parameters ? `?${parameters.join('&')}` : ''}`
-}
-
-const harmless =
-  /^(application_name|connect_timeout|dbname|host|max|port|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
 /**
  * What a setting was given, or its default, if it has one.

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { PlantsError } from '../errors.js'
 import type { NewPlant } from '../plant.js'
+import { shownAddress } from './shown-address.js'
 import {
   type Access,
   type Address,
@@ -27,6 +28,8 @@ import {
   type WireRequest,
 } from './store.js'
 
+export { shownAddress } from './shown-address.js'
+
 /**
  * Reads a store's address.
  *
@@ -37,11 +40,14 @@ export async function parseAddress(address: string, source: string, place: Place
   const { resolvePath, dataFolder } = place
   if (address.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
   if (address === 'local') return fileAddress(join(await dataFolder(), 'plants.db'), true)
-  if (address.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${address}`)
+  if (address.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${shownAddress(address)}`)
   if (/^https?:/i.test(address)) return parseUrl(address, source)
   if (/^postgres(ql)?:/i.test(address)) return (await import('./postgres/address.js')).parsePostgres(address, source, place)
-  if (/^unix:/i.test(address)) return parseSocket(address, source, resolvePath)
   const path = address.replace(/^sqlite:/i, '')
+  const isSocket = /^unix:/i.test(address)
+  if (path === address && !isSocket) checkScheme(path, source)
+  if (shownAddress(address) !== address) throw refuse(source, 'holds what may be a password, and is the address of no store', uriHint)
+  if (isSocket) return parseSocket(address, source, resolvePath)
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(address)}`)
   if (path === address) checkPath(path, source)
@@ -52,10 +58,14 @@ function fileAddress(path: string, isDefault: boolean): FileAddress {
   return { kind: 'file', path, name: path, isDefault }
 }
 
-/** Refuses a word that is no path, and what belongs to another kind of store. */
-function checkPath(path: string, source: string): void {
+/** Refuses what belongs to another kind of store. */
+function checkScheme(path: string, source: string): void {
   const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)
   if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
+}
+
+/** Refuses a word that is no path. */
+function checkPath(path: string, source: string): void {
   if (!/[/\\]|^[.~]|\.(db|sqlite)$/.test(path))
     throw refuse(
       source,
@@ -91,6 +101,8 @@ function parseSocket(address: string, source: string, resolvePath: (path: string
 }
 
 const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
+
+const uriHint = 'A database is postgres://USER@HOST/DATABASE, a service is https://…, and a path with such characters begins with ./'
 
 function refuse(source: string, why: string, hint = addresses): PlantsError {
   return new PlantsError('malformed', `${source} ${why}`, { hint })
