@@ -23,6 +23,8 @@ export interface Io {
   stateFolder(): Promise<string>
   /** Whether files of the user with this id are as good as this user's own: it is this user, root, or whoever used `sudo`. */
   trusts(uid: number): boolean
+  /** Whether a command may be run that stands in a file of the user with this id: it is this user or root, not whoever used `sudo`. */
+  mayRunFor(uid: number): boolean
   /** What the system calls this user; undefined for a user id without an account. */
   userName(): string | undefined
   /** Texts, such as tokens, that are never shown on stderr. */
@@ -78,6 +80,7 @@ export function processIo(phases: Map<string, number>): { argv: string[]; io: Io
     configFolder: () => folderOf('config'),
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // which is XDG_STATE_HOME there, and elsewhere for logs alone
     trusts,
+    mayRunFor,
     userName,
     secrets: new Set(),
     argumentsAreExact,
@@ -138,8 +141,11 @@ function inHome(folder: string): string {
 }
 
 function trusts(uid: number): boolean {
-  const own = process.getuid?.() ?? uid // Windows has none
-  return uid === own || uid === 0 || (own === 0 && String(uid) === process.env['SUDO_UID'])
+  return mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID'])
+}
+
+function mayRunFor(uid: number): boolean {
+  return uid === (process.getuid?.() ?? uid) || uid === 0 // Windows has none
 }
 
 function userName(): string | undefined {

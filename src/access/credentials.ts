@@ -46,9 +46,16 @@ async function search(store: RemoteAddress, settings: Settings, io: Io): Promise
 function searchHere({ name }: RemoteAddress, settings: Settings, io: Io): Known | undefined {
   const given = settings.isOfRun ? tokenVariable(io) : undefined
   if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
-  if (settings.tokenCommand !== undefined) return { command: settings.tokenCommand, source: 'command' }
+  if (settings.tokenCommand !== undefined) return { command: checkedCommand(settings.tokenCommand, settings), source: 'command' }
   const saved = savedToken(settings.file.saved, name)
   return saved && { token: checkToken(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
+}
+
+/** Under sudo, the settings of another user are read; a command from them would run as root. */
+function checkedCommand(command: string, { storeName, file: { path, foreignOwner } }: Settings): string {
+  if (foreignOwner === undefined) return command
+  const message = `The token command of ${storeName} is not run: the settings in ${path} belong to another user (uid ${foreignOwner})`
+  throw new PlantsError('unauthorized', message, { hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN' })
 }
 
 type Known = (Credential & { source: 'variable' | 'file' }) | { source: 'command'; command: string; token?: undefined }

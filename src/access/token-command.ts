@@ -2,6 +2,7 @@ import { execa, parseCommandString } from 'execa'
 import { PlantsError, systemCode } from '../errors.js'
 import type { Io } from '../io.js'
 import type { Settings } from '../settings/preferences.js'
+import { shownAddress } from '../stores/open.js'
 import { failureOf } from './token.js'
 
 /**
@@ -21,14 +22,20 @@ export async function runTokenCommand(command: string, settings: Settings, io: I
     })
   const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
   if (waiting.includes(address)) throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
-  const { PLANTS_TOKEN, PLANTS_SERVE_TOKEN, ...others } = io.env
-  const env = { ...others, PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
+  const env = { ...environmentFor(io), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
   const text = await output([program, ...args], { env, signal: io.signal, timeout: settings.opening.timeout }, fail)
   const { token, expires } = read(text, fail)
   if (expires !== undefined && expires.getTime() <= io.time()) {
     throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')
   }
   return { token, expires: expires?.toISOString() }
+}
+
+/** The environment without what this program reads as a secret; what others need, such as the password of a proxy, stays. */
+function environmentFor({ env }: Io): Io['env'] {
+  const secrets = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD']
+  const isSecret = (name: string, text = '') => secrets.includes(name) || (name === 'PLANTS_STORE' && shownAddress(text) !== text)
+  return Object.fromEntries(Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)))
 }
 
 /** A token from a command, and until when it is valid (ISO 8601), if it says so. */

@@ -41,6 +41,8 @@ export interface SettingsFile {
   /** absolute; undefined when there is no place for settings, as without a home directory */
   path: string | undefined
   saved: SavedSettings
+  /** the user id of its owner, where no command may be run that stands in it */
+  foreignOwner?: number
   /** what a person should mend, although it hinders nothing */
   complaints: Complaint[]
 }
@@ -67,7 +69,8 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   if (path === undefined) return { path, saved: { version: 1 }, complaints: [] }
   try {
     const { bytes, stats } = readOwn(path, io)
-    return { path, saved: await parse(bytes, path), complaints: complaintsAbout(path, stats) }
+    const file = { path, saved: await parse(bytes, path), complaints: complaintsAbout(path, stats) }
+    return io.mayRunFor(stats.uid) ? file : { ...file, foreignOwner: stats.uid }
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && isOutOfReach(path)))

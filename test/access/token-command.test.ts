@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { Hostile, json } from '../helpers/hostile.js'
@@ -9,6 +9,7 @@ import { temporaryFolder } from '../helpers/temporary.js'
 import { terminal } from '../helpers/terminal.js'
 
 const path = process.env['PATH'] ?? ''
+const isRoot = process.getuid?.() === 0
 const posts = [json(200, { name: 'Fern' })]
 
 /** A folder with scripts, and settings in which the store `team` takes its token from a command. */
@@ -424,15 +425,18 @@ describe('a token command', () => {
     const team = new Team()
     team.takes(team.program('env', sh(`env > ${team.folder}/env.txt; echo s3cret`)))
     const others = { PLANTS_TOKEN: ' ', PLANTS_SERVE_TOKEN: 's3cret-to-serve', OTHER: 'kept', PLANTS_STORE: 'team' }
-    const { code } = await plants(['auth', 'token'], team.folder, { env: { ...team.env, ...others } })
+    const ofDatabases = { PGPASSWORD: 's3cret-of-a-database', PGPASSFILE: '/nonexistent/pgpass' }
+    const { code } = await plants(['auth', 'token'], team.folder, { env: { ...team.env, ...others, ...ofDatabases } })
     const names = team.noted('env.txt').match(/^\w+(?==)/gm)
     expect({ code, names, tokens: team.noted('env.txt').match(/s3cret/g) }).toEqual({
       code: 0,
-      names: expect.arrayContaining(['PATH', 'HOME', 'OTHER', 'PLANTS_CONFIG_DIR', 'PLANTS_STORE']),
+      names: expect.arrayContaining(['PATH', 'HOME', 'OTHER', 'PLANTS_CONFIG_DIR', 'PLANTS_STORE', 'PGPASSFILE']),
       tokens: null,
     })
-    expect(names).not.toEqual(expect.arrayContaining(['PLANTS_TOKEN']))
-    expect(names).not.toEqual(expect.arrayContaining(['PLANTS_SERVE_TOKEN']))
+    for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD']) expect(names).not.toContain(name)
+    const address = { PLANTS_STORE: 'postgres://me:s3cret-of-a-database@127.0.0.1/plants' }
+    await plants(['auth', 'token', '--store', 'team'], team.folder, { env: { ...team.env, ...address } })
+    expect(team.noted('env.txt')).not.toMatch(/s3cret|PLANTS_STORE/)
   })
 
   /** Two stores, each of which takes its token from a command. */
@@ -507,5 +511,27 @@ describe('a token command', () => {
       expect({ code, stdout, stderr }).toEqual({ code: exitCode, stdout: '', stderr: expect.stringContaining(`plants: ${message}`) })
       expect(() => process.kill(parseInt(team.noted('pid'), 10), 0)).toThrow('ESRCH')
     }
+  })
+})
+
+describe.skipIf(!isRoot)(`a token command of another user is not run${isRoot ? '' : ' (skipped: needs root)'}:`, () => {
+  test('with sudo, whose user’s settings root reads', async () => {
+    const team = new Team()
+    const file = join(team.folder, 'settings.json')
+    team.takes(team.program('ask', sh(`touch ${team.folder}/ran; echo s3cret-token`)))
+    chownSync(file, 1234, 1234)
+    const env = { ...team.env, SUDO_UID: '1234' }
+    const hint = 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN'
+    const message = `The token command of team is not run: the settings in ${file} belong to another user (uid 1234)`
+    const err = `${JSON.stringify({ error: 401, message, hint })}\n`
+    const flags = ['--store', 'team', '--output', 'json']
+    expect(await plants(['auth', 'token', ...flags], team.folder, { env })).toEqual({ code: 3, out: '', err })
+    const create = ['create', '--id', '1', '--name', 'Fern', ...flags]
+    expect(await plants([...create, '--dry-run'], team.folder, { env })).toEqual({ code: 3, out: '', err })
+    const given = await plants([...create, '--dry-run'], team.folder, { env: { ...env, PLANTS_TOKEN: 's3cret-given' } })
+    expect(given).toMatchObject({ code: 0, err: '' })
+    expect(existsSync(join(team.folder, 'ran'))).toBe(false)
+    chownSync(file, 0, 0)
+    expect(await plants(['auth', 'token', ...flags], team.folder, { env })).toMatchObject({ code: 0, err: '' })
   })
 })

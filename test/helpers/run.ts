@@ -57,6 +57,7 @@ export function ioOf(
     stateFolder: async () => '/nonexistent/state',
     signal,
     trusts: (uid) => uid === process.getuid?.() || uid === 0,
+    mayRunFor: (uid) => uid === process.getuid?.() || uid === 0,
     userName: () => 'gardener',
     secrets: new Set(),
     argumentsAreExact: () => true,

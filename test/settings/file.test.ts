@@ -295,6 +295,16 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     })
   })
 
+  test.runIf(canBecome)('of another user is refused whatever SUDO_UID says, by whoever is not root (needs root and setpriv)', async () => {
+    const user = new User()
+    user.write({ timeout: '7s' })
+    for (const path of [user.home, user.folder, user.file]) chmodSync(path, 0o755)
+    chownSync(user.file, 4321, 4321)
+    const why = `The settings in ${user.file} belong to another user (uid 4321)`
+    const { code, err } = await asStranger(user, 'config get timeout', { SUDO_UID: '4321' })
+    expect({ code, err }).toEqual({ code: 2, err: `plants: ${why}\n  Change its owner, or set PLANTS_CONFIG_DIR\n` })
+  })
+
   test.runIf(canBecome)('that is not to be read is named (needs root and setpriv)', async () => {
     const user = new User()
     user.write({ timeout: '7s' })
@@ -1016,8 +1026,9 @@ function unwritable(user: User, why: string): string {
   return `plants: The settings in ${user.file} could not be changed: ${why}\n  ${hint}\n`
 }
 
-async function asStranger(user: User, command: string) {
-  return result(startUnder('setpriv', becomeStranger, command.split(' '), user.home, { env: user.env, cwd: user.home }))
+async function asStranger(user: User, command: string, variables: Record<string, string> = {}) {
+  const env = { ...user.env, ...variables }
+  return result(startUnder('setpriv', becomeStranger, command.split(' '), user.home, { env, cwd: user.home }))
 }
 
 /** Runs a command where the settings folder is mounted read-only. */
