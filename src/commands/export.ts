@@ -79,7 +79,7 @@ async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, 
       plants += block.plants
     }
   }
-  await writeOut(path, io.signal, async (put) => {
+  await writeOut(path, io, async (put) => {
     const count: Put = (chunk) => {
       bytes += chunk.length
       return put(chunk)

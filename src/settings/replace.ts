@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import Conf from 'conf'
 import { PlantsError, shellWord, systemCode, unwritableReasons } from '../errors.js'
 import { giveToOwner, holdLock } from '../file-lock.js'
-import { makeFolder, prefixFor, removeFolder } from '../folder.js'
+import { makeFolder, prefixFor, removeFolder, syncFolder } from '../folder.js'
 import type { Io } from '../io.js'
 import { targetOf } from '../link-target.js'
 import { longestFile, type SavedSettings, settingsPath } from './file.js'
@@ -19,7 +19,7 @@ export async function whileLocked<T>(io: Io, patience: number, action: (replace:
   const path = await settingsPath(io)
   try {
     makeFolder(dirname(path), finishFolder)
-    const target = targetOf(path)
+    const target = targetOf(path, io)
     const run = () => action((settings) => replace(target, settings))
     return await holdLock(`${target}.lock`, { timeout: patience, clock: io }, run)
   } catch (error) {
@@ -90,8 +90,18 @@ function replace(target: string, settings: SavedSettings): void {
     }
     give(conf.path, 0, old ?? statSync(dirname(target)))
     renameSync(conf.path, target)
+    keepName(target)
   } finally {
     removeFolder(folder)
+  }
+}
+
+/** The change is in effect by now, so a disk that fails here must not have it called undone: only a crash could still undo it. */
+function keepName(target: string): void {
+  try {
+    syncFolder(dirname(target))
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
   }
 }
 

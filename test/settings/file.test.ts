@@ -346,6 +346,22 @@ test.runIf(isRoot)('root gives no file away that a user’s link leads to (needs
   }
 })
 
+test.runIf(canTrace)('a change is on the disk, with the name of the file, before it is reported (needs strace)', async () => {
+  const user = new User()
+  mkdirSync(user.folder)
+  const log = join(user.home, 'trace')
+  const strace = ['-f', '-y', '-o', log, '-e', 'trace=rename,renameat,renameat2,fsync,fdatasync,write']
+  const { exitCode } = await startUnder('strace', strace, ['config', 'set', 'timeout', '1m'], user.home, { env: user.env })
+  const calls = readFileSync(log, 'utf8').replaceAll(/^\d+ +/gm, '')
+  const at = (pattern: RegExp) => calls.search(pattern)
+  const renamed = at(/^rename.*"[^"]*\/settings\.json"(, 0)?\) = 0/m)
+  const synced = at(new RegExp(`^fsync\\(\\d+<${user.folder}>\\)`, 'm'))
+  expect({ exitCode, isInOrder: 0 < renamed && renamed < synced && synced < at(/^write\(1<.*timeout/m) }).toEqual({
+    exitCode: 0,
+    isInOrder: true,
+  })
+})
+
 describe('where nothing may be written', () => {
   test('a file of mode 0400 is read and not changed', async () => {
     const user = new User()

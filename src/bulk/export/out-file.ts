@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { PlantsError, systemCode, unwritableReasons } from '../../errors.js'
 import { syncFolder } from '../../folder.js'
+import type { Io } from '../../io.js'
 import { targetOf } from '../../link-target.js'
 import type { Put } from './compression.js'
 
@@ -13,13 +14,14 @@ import type { Put } from './compression.js'
  * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are.
  *
  * @param fill writes what is to be in the file
- * @throws {PlantsError} `unwritable`; the reason of the signal; what `fill` throws; or the EPIPE of a reader that has left
+ * @throws {PlantsError} `unwritable`; `malformed` for a link of another user; the reason of the signal; what `fill` throws; or the EPIPE of a reader that has left
  */
-export async function writeOut(path: string, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
+export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, fill: (put: Put) => Promise<void>): Promise<void> {
   try {
+    const target = targetOf(path, io)
     const old = statSync(path, { throwIfNoEntry: false })
-    if (old && isWrittenInPlace(path, old)) await writeInPlace(path, signal, fill)
-    else await replace(path, old, signal, fill)
+    if (old && isWrittenInPlace(path, old)) await writeInPlace(path, old, io.signal, fill)
+    else await replace({ path, target, old }, io.signal, fill)
   } catch (error) {
     throw explain(error, path)
   }
@@ -30,9 +32,11 @@ function isWrittenInPlace(path: string, old: Stats): boolean {
   return (!old.isFile() && !old.isDirectory()) || /^\/(dev|proc\/[^/]+\/fd)\//.test(path)
 }
 
-async function writeInPlace(path: string, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
+async function writeInPlace(path: string, old: Stats, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
   const file = await openInPlace(path, signal)
   try {
+    const isReplaced = !old.isFile() && (await file.stat()).isFile() // by somebody who would have us write at the end of that
+    if (isReplaced) throw new PlantsError('malformed', `${path} was replaced by a file`, { hint: 'Run it again' })
     await fill((bytes) => putAll(file, bytes, signal))
   } finally {
     await file.close()
@@ -51,8 +55,14 @@ async function openInPlace(path: string, signal: AbortSignal): Promise<FileHandl
   }
 }
 
-async function replace(path: string, old: Stats | undefined, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
-  const target = targetOf(path)
+interface Replacing {
+  path: string
+  /** the file that the path leads to */
+  target: string
+  old: Stats | undefined
+}
+
+async function replace({ path, target, old }: Replacing, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
   if (old) accessSync(target, constants.W_OK) // to replace a file takes no right to write to it
   if (old?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   const temporary = join(dirname(target), `.plants-${randomBytes(8).toString('hex')}.tmp`)

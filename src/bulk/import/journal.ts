@@ -42,8 +42,8 @@ export class Journal {
    *
    * @throws {PlantsError} `malformed` for one that belongs to another import, or is none
    */
-  static open(path: string, binding: Binding): Journal {
-    const saved = read(path)
+  static open(path: string, io: Pick<Io, 'trusts'>, binding: Binding): Journal {
+    const saved = read(path, io)
     if (saved) checkBinding(path, saved, binding)
     return new Journal(path, saved ?? { kind, version, ...binding, id: randomUUID() }, saved !== undefined)
   }
@@ -58,10 +58,10 @@ export class Journal {
    *
    * @param isUsual whether nobody but this program has a file there; any other is removed only if it is a journal
    */
-  static discard(path: string, isUsual: boolean): (Binding & { id: string }) | undefined {
+  static discard(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
     let saved: Saved | undefined
     try {
-      saved = read(path)
+      saved = read(path, io)
     } catch (error) {
       if (!(error instanceof PlantsError) || !isUsual) throw error
     }
@@ -136,10 +136,12 @@ function inUse(cause: unknown): PlantsError {
   return new PlantsError('unavailable', 'Another plants is importing this into this store', { hint, retryable: true, cause })
 }
 
-function read(path: string): Saved | undefined {
+function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
   let text: string
   try {
-    if (!statSync(path).isFile()) throw noJournal(path, 'is no file')
+    const stats = statSync(path)
+    if (!stats.isFile()) throw noJournal(path, 'is no file')
+    if (!trusts(stats.uid)) throw noJournal(path, `belongs to another user (uid ${stats.uid})`)
     text = readFileSync(path, 'utf8')
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return undefined

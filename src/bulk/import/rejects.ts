@@ -1,5 +1,6 @@
 import {
   closeSync,
+  constants,
   existsSync,
   fdatasyncSync,
   fstatSync,
@@ -11,7 +12,9 @@ import {
   writeSync,
 } from 'node:fs'
 import { PlantsError, systemCode } from '../../errors.js'
+import type { Io } from '../../io.js'
 import { toJson } from '../../json.js'
+import { targetOf } from '../../link-target.js'
 import type { Refused } from './refused.js'
 
 /** bytes of a rejects file, and of the reasons beside it */
@@ -36,11 +39,11 @@ export class Rejects {
    * @param lengths of those of a run that goes on
    * @throws {PlantsError} `malformed` when they hold something else, or cannot be written
    */
-  constructor(path: string, lengths: Lengths | undefined) {
+  constructor(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
     this.path = path
-    this.#records = new Appended(path, lengths?.records)
+    this.#records = new Appended(path, lengths?.records, io)
     try {
-      this.#reasons = new Appended(`${path}.reasons`, lengths?.reasons)
+      this.#reasons = new Appended(`${path}.reasons`, lengths?.reasons, io)
     } catch (error) {
       this.#records.close()
       throw error
@@ -84,6 +87,8 @@ export class Rejects {
 /** A file that is written from a place on. */
 class Appended {
   readonly #path: string
+  /** what a link leads to, or the path itself */
+  readonly #target: string
   readonly #fd: number
   #waiting: Uint8Array[] = []
   #isOnDisk = true
@@ -93,11 +98,12 @@ class Appended {
   /** with what is still to be written */
   length: number
 
-  constructor(path: string, length: number | undefined) {
+  constructor(path: string, length: number | undefined, io: Pick<Io, 'trusts'>) {
     this.#path = path
+    this.#target = find(path, io)
     this.#isOurs = length !== undefined || !existsSync(path)
     this.length = length ?? 0
-    this.#fd = open(path)
+    this.#fd = open(path, this.#target)
     const { size } = fstatSync(this.#fd)
     if (length === undefined ? size > 0 : size < length) {
       closeSync(this.#fd)
@@ -145,17 +151,26 @@ class Appended {
 
   close(): void {
     closeSync(this.#fd)
-    if (this.length === 0 && this.#isOurs) unlinkSync(this.#path)
+    if (this.length === 0 && this.#isOurs) unlinkSync(this.#target)
+  }
+}
+
+function find(path: string, io: Pick<Io, 'trusts'>): string {
+  try {
+    return targetOf(path, io)
+  } catch (error) {
+    throw unwritable(path, error)
   }
 }
 
 /** Only files can be cut back: what is a device, or a pipe, is not opened, which may wait for somebody to read it. */
-function open(path: string): number {
-  const stats = statSync(path, { throwIfNoEntry: false })
+function open(path: string, target: string): number {
+  const stats = statSync(target, { throwIfNoEntry: false })
   if (stats && !stats.isFile() && !stats.isDirectory())
     throw new PlantsError('malformed', `${path} is no file`, { hint: 'Name a file with --rejects' })
   try {
-    return openSync(path, 'a+', 0o600)
+    const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT
+    return openSync(target, flags | (constants.O_NOFOLLOW ?? 0), 0o600) // a link that is there by now is somebody else's
   } catch (error) {
     throw unwritable(path, error)
   }
@@ -173,7 +188,13 @@ function unwritable(path: string, cause: unknown): unknown {
   const code = systemCode(cause)
   if (code === undefined) return cause
   const why =
-    { ENOSPC: 'no space left', ENOENT: 'there is no such folder', EACCES: 'permission denied', EISDIR: 'it is a folder' }[code] ?? code
+    {
+      ENOSPC: 'no space left',
+      ENOENT: 'there is no such folder',
+      EACCES: 'permission denied',
+      EISDIR: 'it is a folder',
+      ELOOP: 'it is a link',
+    }[code] ?? code
   return new PlantsError('unwritable', `The refused plants could not be written to ${path}: ${why}`, {
     hint: 'Choose another file with --rejects, or make room',
     cause,

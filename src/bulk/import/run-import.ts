@@ -23,8 +23,8 @@ export async function runImport(order: ImportOrder, settings: Settings, io: Io):
   await checkInputs(order.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
   if (path === undefined) return withStore(order, settings, { io, journal: undefined })
   await whileAlone(path, io, async () => {
-    const old = order.isRestart ? Journal.discard(path, typeof order.journal !== 'string') : undefined
-    await withStore(order, settings, { io, journal: Journal.open(path, binding), old })
+    const old = order.isRestart ? Journal.discard(path, io, typeof order.journal !== 'string') : undefined
+    await withStore(order, settings, { io, journal: Journal.open(path, io, binding), old })
   })
 }
 
@@ -112,10 +112,10 @@ async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io
 }
 
 /** A rejects file that is not empty must be the one of the import that goes on, or begins again. */
-function openRejects({ rejects }: ImportOrder, { journal, old }: Setting, position: Position | undefined): Rejects | undefined {
+function openRejects({ rejects }: ImportOrder, { journal, old, io }: Setting, position: Position | undefined): Rejects | undefined {
   if (rejects === undefined) return undefined
   const isOurs = journal?.isOld || old?.flags['--rejects'] === rejects
-  return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined))
+  return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
 }
 
 /** Where an earlier run stopped, if there was one. */
