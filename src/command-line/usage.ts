@@ -1,5 +1,5 @@
 import type { Command, CommanderError } from 'commander'
-import { PlantsError } from '../errors.js'
+import { PlantsError, shellWord } from '../errors.js'
 import { shorten } from '../plant.js'
 
 /**
@@ -13,9 +13,9 @@ export function checkValues(argv: string[], program: Command): void {
   const end = argv.indexOf('--')
   const index = argv.findIndex((argument, at) => takesValue.has(argument) && looksLikeFlag(argv[at + 1]) && (end < 0 || at < end))
   if (index < 0) return
-  const next = argv[index + 1]?.replace(/(?<=^--[^=]*)=.*/s, '')
+  const next = (argv[index + 1] ?? '').replace(/(?<=^--[^=]*)=.*/s, '')
   throw new PlantsError('malformed', `${argv[index]} needs a value, but ${next} follows`, {
-    hint: `For a value that begins with a dash: ${argv[index]}=${next}`,
+    hint: `For a value that begins with a dash: ${argv[index]}=${shellWord(next)}`,
   })
 }
 

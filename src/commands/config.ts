@@ -1,4 +1,4 @@
-import { PlantsError } from '../errors.js'
+import { PlantsError, shellWord } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
@@ -52,7 +52,7 @@ async function warnOfMove(name: string, address: string, settings: Preferences, 
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
   const noun = savedKind(store?.address ?? '') === 'postgres' ? 'password' : 'token'
   if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
-    await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${name}`, settings)
+    await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`, settings)
 }
 
 export async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
@@ -60,7 +60,7 @@ export async function unset(name: string, flags: GlobalFlags, io: Io): Promise<v
   const key = await parseKey(name, settings.file.saved)
   if (key.setting === 'address') {
     throw new PlantsError('malformed', 'A store is nothing without its address', {
-      hint: `Forget the store: plants stores remove ${key.store}`,
+      hint: `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`,
     })
   }
   const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))

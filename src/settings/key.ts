@@ -1,4 +1,4 @@
-import { PlantsError } from '../errors.js'
+import { PlantsError, shellWord } from '../errors.js'
 import type { Io } from '../io.js'
 import { nearest } from '../nearest.js'
 import { parseAddress } from '../stores/open.js'
@@ -73,7 +73,7 @@ async function checkNewAddress(store: string, name: string, text: string, saved:
   const { kind } = await parseAddress(text, name, placesOf(io, true))
   const left = heldForKind(savedStore(saved, store)).find((held) => !isFor(held, kind))
   if (left === undefined) return checkAddress(name, text, io)
-  const hint = `Forget it first: plants config unset stores.${store}.${left}`
+  const hint = `Forget it first: plants config unset ${shellWord(`stores.${store}.${left}`)}`
   throw new PlantsError('malformed', `${store} has the setting ${left}, which ${misfit(left, kind, text)}`, { hint })
 }
 

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream'
-import { PlantsError, systemCode } from '../../errors.js'
+import { PlantsError, shellWord, systemCode } from '../../errors.js'
 
 /** Whether bytes begin as gzip (RFC 1952) or zstd (RFC 8878) does. */
 export function isPacked(head: Uint8Array): boolean {
@@ -60,7 +60,7 @@ interface Zstd {
 async function* unpack(pieces: AsyncIterable<Uint8Array>, packing: Packing, name: string): AsyncIterable<Uint8Array> {
   const stream = packing.make(await import('node:zlib'))
   if (!stream) {
-    const file = name === 'stdin' ? '' : ` ${name}`
+    const file = name === 'stdin' ? '' : ` ${shellWord(name.startsWith('-') ? `./${name}` : name)}`
     const hint = `Use Node 22.15 or newer, or: ${packing.program}${file} | plants import`
     throw new PlantsError('malformed', `${name} is packed with ${packing.name}, which this version of Node cannot unpack`, { hint })
   }
