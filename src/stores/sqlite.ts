@@ -15,7 +15,7 @@ import {
   stampOf,
 } from './sqlite/file.js'
 import { lockedError, whenFree } from './sqlite/lock.js'
-import { identify, migrate } from './sqlite/schema.js'
+import { identify, prepareStore } from './sqlite/schema.js'
 import type { Staging } from './sqlite/staging.js'
 import { SqliteTokens } from './sqlite/tokens.js'
 import { Statements, type Ways } from './sqlite/ways.js'
@@ -68,13 +68,13 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     this.tokens = new SqliteTokens(this.#ways)
   }
 
-  /** Opens the file; makes or migrates it first where that is needed. */
+  /** Opens the file; makes it first where that is needed. */
   static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
     const path = realPathOf(address.path)
     return explained(path, async () => {
       makeFile({ ...address, path })
       const store = new SqliteStore(path, options, { isWriting: true })
-      await store.#ready(() => migrate(store.#db, path))
+      await store.#ready(() => prepareStore(store.#db, path))
       return store
     })
   }
@@ -85,8 +85,8 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
       const store = new SqliteStore(path, options, { isWriting: false })
-      const version = await store.#ready(() => identify(store.#db, path))
-      if (version > 0) return store
+      const isStore = await store.#ready(() => identify(store.#db, path))
+      if (isStore) return store
       await store.close()
       return undefined
     })

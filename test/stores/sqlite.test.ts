@@ -192,7 +192,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   ])('a store that was changed with "%s"', async (sql) => {
     const path = join(await storeIn(temporaryFolder()), 'plants.db')
     open(path).exec(sql)
-    const err = `plants: ${path} is not as plants made it: its tables, indexes or triggers were changed\n  ${undo}\n`
+    const err = `plants: ${path} is not a store of plants: its tables, indexes or triggers were changed\n  ${undo}\n`
     expect(await create(path, '2')).toEqual({ code: 4, out: '', err })
     expect(await list(path)).toEqual({ code: 4, out: '', err })
   })
@@ -250,27 +250,6 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   })
 })
 
-test.each([
-  [1, ['DROP TABLE tokens', 'DROP TABLE imports']],
-  [2, ['DROP TABLE imports']],
-])('a store of version %i is brought to this one, with all that it holds', async (version, steps) => {
-  const path = join(temporaryFolder(), 'plants.db')
-  const store = await SqliteStore.open(fileAddress(path), openOptions())
-  await store.create({ id: 1n, name: 'Fern', tag: 'shade' }, { idempotencyKey: 'order-1' })
-  await store.close()
-  for (const sql of [...steps, `PRAGMA user_version=${version}`, 'PRAGMA wal_checkpoint(TRUNCATE)']) query(path, sql)
-  expect((await list(path)).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
-  expect(pragma(path, 'user_version')).toBe(version)
-  const migrated = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
-  expect(pragma(path, 'user_version')).toBe(3)
-  expect(await migrated.tokens.list()).toEqual([])
-  expect(await migrated.findCheckpoint('none')).toBeUndefined()
-  expect(await migrated.create({ id: 1n, name: 'Fern', tag: 'shade' }, { idempotencyKey: 'order-1' })).toEqual({
-    name: 'Fern',
-    tag: 'shade',
-  })
-})
-
 test('a store that was vacuumed is a store', async () => {
   const path = join(await storeIn(temporaryFolder()), 'plants.db')
   query(path, 'VACUUM')
@@ -280,8 +259,23 @@ test('a store that was vacuumed is a store', async () => {
 test('a store that a newer version has taken over is written to no more', async () => {
   const path = join(temporaryFolder(), 'plants.db')
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  await store.create({ id: 1n, name: 'Fern' })
   query(path, 'PRAGMA user_version=99')
-  await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toThrow(`${path} was taken over by a newer version of plants`)
+  await expect(store.create({ id: 2n, name: 'Moss' })).rejects.toThrow(`${path} was written by a newer version of plants`)
+})
+
+test('a store that was changed since it was opened is written to no more, until that is undone', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  const other = open(path)
+  other.exec('CREATE TRIGGER t AFTER INSERT ON plants BEGIN DELETE FROM plants; END')
+  const changed = `${path} is not a store of plants: its tables, indexes or triggers were changed`
+  await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toMatchObject({ kind: 'unavailable', message: changed })
+  other.exec('DROP TRIGGER t')
+  await store.create({ id: 1n, name: 'Fern' })
+  other.exec('CREATE VIEW v AS SELECT 1')
+  await expect(store.create({ id: 2n, name: 'Moss' })).rejects.toMatchObject({ kind: 'unavailable', message: changed })
+  expect(await store.get(1n)).toEqual({ id: 1n, name: 'Fern' })
 })
 
 describe('a damaged store is named as that, and what is whole in it can be read:', () => {

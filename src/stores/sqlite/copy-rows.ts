@@ -1,27 +1,27 @@
 import type { Database } from './driver.js'
+import { tables } from './schema.js'
 
 /**
- * Puts the rows of the attached database `backup` in the place of those of a store, in the transaction that is open. The backup may
- * have been written by an older version, and then lack tables and columns.
+ * Puts the rows of the attached database `backup`, whose schema was checked, in the place of those of a store, in the transaction that
+ * is open.
  *
  * @param pause is awaited between steps of some milliseconds; what it throws ends the work
  */
 export async function copyRows(db: Database, pause: () => Promise<void>): Promise<void> {
-  for (const table of tablesOf(db, 'main')) {
-    db.exec(`DELETE FROM main.${table}`)
-    if (!tablesOf(db, 'backup').includes(table)) continue
-    const columns = columnsOf(db, table)
-    if (table === 'plants') await copyPlants(db, columns, pause)
-    else db.exec(`INSERT INTO main.${table} (${columns}) SELECT ${columns} FROM backup.${table}`)
+  for (const table of ['plants', 'tokens', 'imports'] as const) db.prepare(`DELETE FROM main.${table}`).run()
+  await copyPlants(db, pause)
+  for (const table of ['tokens', 'imports'] as const) {
+    db.prepare(`INSERT INTO main.${table} (${tables[table]}) SELECT ${tables[table]} FROM backup.${table}`).run()
   }
 }
 
 /** Whether a store has any rows: plants, tokens or anything else. */
 export function holdsAnything(db: Database): boolean {
-  return tablesOf(db, 'main').some((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() !== undefined)
+  return Object.keys(tables).some((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() !== undefined)
 }
 
-async function copyPlants(db: Database, columns: string, pause: () => Promise<void>): Promise<void> {
+async function copyPlants(db: Database, pause: () => Promise<void>): Promise<void> {
+  const columns = tables.plants
   const copy = (where: string) =>
     db.prepare(`INSERT INTO main.plants (${columns}) SELECT ${columns} FROM backup.plants ${where} ORDER BY id LIMIT ${rowsInStep}`)
   let copied = copy('').run().changes
@@ -35,14 +35,3 @@ async function copyPlants(db: Database, columns: string, pause: () => Promise<vo
 
 /** a few milliseconds */
 const rowsInStep = 5000
-
-function tablesOf(db: Database, schema: 'main' | 'backup'): string[] {
-  const rows = db.prepare(`SELECT name FROM ${schema}.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'`).all()
-  return rows.map(({ name }) => String(name))
-}
-
-/** The columns of a table of the backup, which are also in the store: a migration only adds. */
-function columnsOf(db: Database, table: string): string {
-  const rows = db.prepare("SELECT name FROM pragma_table_info(?, 'backup')").all(table)
-  return rows.map(({ name }) => String(name)).join(', ')
-}

@@ -152,11 +152,11 @@ function checkKind(path: string): void {
 }
 
 /**
- * Makes a connection durable and wary of what is in the file. It can be called again when SQLite was busy.
+ * Makes a connection durable. It can be called again when SQLite was busy.
  * EXTRA is FULL, and holds also where somebody has turned the write-ahead log off.
  */
 export function secure(db: Database): void {
-  db.exec('PRAGMA synchronous=EXTRA; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1; PRAGMA trusted_schema=0; PRAGMA cell_size_check=1')
+  db.exec('PRAGMA synchronous=EXTRA; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1')
 }
 
 /**

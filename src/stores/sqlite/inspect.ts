@@ -31,12 +31,10 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
 export async function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
   const db = openToPeek(path)
   try {
-    return (
-      (await whenFree(
-        () => identify(db, path),
-        options,
-        () => lockedError(path, options.timeout),
-      )) > 0
+    return await whenFree(
+      () => identify(db, path),
+      options,
+      () => lockedError(path, options.timeout),
     )
   } finally {
     db.close()

@@ -19,7 +19,7 @@ import {
   stampOf,
 } from './file.js'
 import { lockedError, type Waiting, whenFree } from './lock.js'
-import { migrate } from './schema.js'
+import { checkBackup, prepareStore } from './schema.js'
 import { countPlants, examine, withSnapshot } from './snapshot.js'
 
 /** What `restoreStore` of `stores/open.ts` does. */
@@ -68,7 +68,7 @@ const another = 'Choose a file that plants backup has made'
 
 async function prepare(db: Database, path: string, options: OpenOptions): Promise<void> {
   await inTurn(() => secure(db), path, options)
-  await inTurn(() => migrate(db, path), path, options)
+  await inTurn(() => prepareStore(db, path), path, options)
 }
 
 interface Work {
@@ -94,6 +94,7 @@ async function replace(db: Database, work: Work, options: RestoreOptions): Promi
   }
   const kept = holdsAnything(db) ? await keep(path, options) : undefined
   try {
+    checkBackup(db, backup) // it may be another file since it was looked through
     await copyRows(db, () => hear(options.clock.signal))
     const plants = countPlants(db)
     checkStamp(backup, stamp)

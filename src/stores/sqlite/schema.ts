@@ -3,46 +3,78 @@ import { notOurs } from './failure.js'
 import { syncFolders } from './file.js'
 
 /**
- * Finds out what a connection leads to. It can be called again when SQLite was busy.
+ * Finds out what a connection leads to, before anything in it is read: whoever made the file may have put anything there. It can be
+ * called again when SQLite was busy.
  *
- * @returns the version of the schema, 0 for a file that is still empty
- * @throws {PlantsError} when the file belongs to another program, or to a newer version of this one
+ * @returns whether there is a store; false for a file that is still empty
+ * @throws {PlantsError} when the file belongs to another program or to a newer version of this one, or has another schema
  */
-export function identify(db: Database, path: string): number {
-  // One statement, so one moment: another process may be making the store right now.
-  const { application_id: application, user_version: version, is_empty: isEmpty, schema } = db.prepare(identity).get() as Identity
-  if (application === applicationId && version > schemaVersion) {
+export function identify(db: Database, path: string): boolean {
+  const objects = readObjects(db, 'main')
+  const [{ application_id: application, user_version: version, encoding, type } = noHeader] = objects
+  if (application !== applicationId) {
+    if (application !== 0n || version !== 0n || type !== null) throw notOurs(path, 'is an SQLite file of another program, not a store')
+    return false
+  }
+  if (version > schemaVersion) {
     throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one knows ${schemaVersion})`, 'Update plants')
   }
-  if (application === applicationId && Number(version) === schemaVersion && schema !== schemaText) {
-    throw notOurs(path, 'is not as plants made it: its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
-  }
-  if (application === applicationId && version > 0n) return Number(version)
-  if (application !== 0n || version !== 0n || isEmpty === 0n) throw notOurs(path, 'is an SQLite file of another program, not a store')
-  return 0
+  if (version < schemaVersion)
+    throw noStore(path, `it has schema ${version}, and this plants reads schema ${schemaVersion} alone`, 'Choose another file')
+  if (encoding !== 'UTF-8') throw noStore(path, `its texts are ${encoding}, not UTF-8`, 'Choose another file')
+  checkObjects(objects, path)
+  return true
 }
 
-/** `sqlite_…` are tables of SQLite's own, such as what ANALYZE makes. */
-const identity = `SELECT application_id, user_version, NOT EXISTS (SELECT 1 FROM sqlite_schema) AS is_empty,
-    (SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name)) AS schema
-  FROM pragma_application_id, pragma_user_version`
-type Identity = Record<'application_id' | 'user_version' | 'is_empty', bigint> & { schema: string | null }
+/** Throws unless the attached database `backup` has the schema of a store. */
+export function checkBackup(db: Database, path: string): void {
+  checkObjects(readObjects(db, 'backup'), path)
+}
+
+function checkObjects(found: SchemaObject[], path: string): void {
+  const has = (wanted: SchemaObject) =>
+    found.some(({ type, name, tbl_name, sql }) => {
+      return type === wanted.type && name === wanted.name && tbl_name === wanted.tbl_name && sql === wanted.sql
+    })
+  if (objects.every(has) && found.length === objects.length + statistics.filter(has).length) return
+  throw noStore(path, 'its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
+}
+
+function noStore(path: string, why: string, hint: string): Error {
+  return notOurs(path, `is not a store of plants: ${why}`, hint)
+}
+
+/** A row of `sqlite_schema`. Where that is empty, all of it is null. */
+type SchemaObject = Record<'type' | 'name' | 'tbl_name' | 'sql', unknown>
+
+type Header = { application_id: bigint; user_version: bigint; encoding: string }
+
+const noHeader = { application_id: 0n, user_version: 0n, encoding: '', type: null }
+
+/** In one statement, so at one moment: another process may be making the store right now. No more is read than a store has. */
+function readObjects(db: Database, database: 'main' | 'backup'): (SchemaObject & Header)[] {
+  const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${longestSql}) AS sql
+    FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema
+    LIMIT ${objects.length + statistics.length + 1}`)
+  return select.all() as (SchemaObject & Header)[] // the columns of the statement
+}
 
 /**
- * Brings a file to the newest schema, in one transaction. It can be called again when SQLite was busy.
+ * Makes a store of a file that is empty, in one transaction, and turns the write-ahead log on. It can be called again when SQLite was busy.
  *
- * @throws {PlantsError} when the place cannot hold a write-ahead log
+ * @throws {PlantsError} as `identify` does, and when the place cannot hold a write-ahead log
  */
-export function migrate(db: Database, path: string): void {
-  if (identify(db, path) === schemaVersion && isWal(db)) return
+export function prepareStore(db: Database, path: string): void {
+  if (identify(db, path) && isWal(db)) return
   db.exec('PRAGMA journal_mode=WAL')
   if (!isWal(db)) throw notOurs(path, 'cannot be a store: SQLite needs shared memory beside it', 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
   try {
-    const steps = migrations.slice(identify(db, path))
-    if (steps.length > 0) syncFolders(path)
-    for (const step of steps) db.exec(step)
-    db.exec(`PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}; COMMIT`)
+    if (!identify(db, path)) {
+      syncFolders(path)
+      db.exec(`${[plants, keys, tokens, imports].join(';')}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
+    }
+    db.exec('COMMIT')
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
@@ -56,7 +88,10 @@ function isWal(db: Database): boolean {
 /** "plnt": the application id in the header of every file that is a store. */
 const applicationId = 0x706c6e74n
 
-const table = `CREATE TABLE plants (
+/** The version of the one schema. The two before it were never released; it keeps its number, so that files made with it still open. */
+export const schemaVersion = 3n
+
+const plants = `CREATE TABLE plants (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL,
   tag TEXT,
@@ -79,14 +114,29 @@ const tokens = `CREATE TABLE tokens (
 /** Where imports are that were begun. The position of each is written together with the plants up to it. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 
-/**
- * The steps from an empty file to the newest schema. The version of a file counts the steps it has taken; a step that has
- * been released is never changed, only followed by another.
- */
-const migrations: readonly string[] = [`${table}; ${keys}`, tokens, imports]
+/** The tables of a store, each with its columns. */
+export const tables = {
+  plants: 'id, name, tag, idempotency_key',
+  tokens: 'id, digest, note, created_at, expires_at, revoked_at',
+  imports: 'id, state',
+} as const
 
-/** What the newest schema reads like in `sqlite_schema`, by name: VACUUM puts it into another order. A trigger or a view more, and nothing that is stored could be relied on. */
-const schemaText = [imports, table, keys, tokens].join(';')
+/** What `sqlite_schema` holds for this schema: the text of each statement, and the indexes that UNIQUE and PRIMARY KEY make. */
+const objects: readonly SchemaObject[] = [
+  { type: 'table', name: 'plants', tbl_name: 'plants', sql: plants },
+  { type: 'index', name: 'plants_idempotency_key', tbl_name: 'plants', sql: keys },
+  { type: 'table', name: 'tokens', tbl_name: 'tokens', sql: tokens },
+  { type: 'index', name: 'sqlite_autoindex_tokens_1', tbl_name: 'tokens', sql: null },
+  { type: 'table', name: 'imports', tbl_name: 'imports', sql: imports },
+  { type: 'index', name: 'sqlite_autoindex_imports_1', tbl_name: 'imports', sql: null },
+]
 
-/** The version of the newest schema. */
-export const schemaVersion = migrations.length
+/** What ANALYZE and AUTOINCREMENT leave there (https://sqlite.org/fileformat2.html, 2.6). */
+const statistics: readonly SchemaObject[] = [
+  ['sqlite_sequence', 'name,seq'],
+  ['sqlite_stat1', 'tbl,idx,stat'],
+  ['sqlite_stat4', 'tbl,idx,neq,nlt,ndlt,sample'],
+].map(([name, columns]) => ({ type: 'table', name, tbl_name: name, sql: `CREATE TABLE ${name}(${columns})` }))
+
+/** characters that are read of a statement, more than any of a store has */
+const longestSql = 1000

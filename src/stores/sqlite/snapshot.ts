@@ -21,12 +21,13 @@ export async function withSnapshot<T>(path: string, options: OpenOptions, action
   const db = openToRead(path, stamp !== undefined)
   const begin = () => {
     secure(db)
+    db.exec('PRAGMA query_only=1')
     if (!db.isTransaction) db.exec('BEGIN')
     return identify(db, path)
   }
   try {
-    const version = await whenFree(begin, options, () => lockedError(path, options.timeout))
-    return version > 0 ? await action({ path, db, check: () => checkStamp(path, stamp) }) : undefined
+    const isStore = await whenFree(begin, options, () => lockedError(path, options.timeout))
+    return isStore ? await action({ path, db, check: () => checkStamp(path, stamp) }) : undefined
   } finally {
     if (db.isTransaction) db.exec('ROLLBACK')
     db.close()
@@ -40,7 +41,7 @@ export async function withSnapshot<T>(path: string, options: OpenOptions, action
  * @throws {PlantsError} when it is no store, or damaged
  */
 export function examine(db: Database, path: string): bigint {
-  if (identify(db, path) === 0) throw notOurs(path, 'holds no store')
+  if (!identify(db, path)) throw notOurs(path, 'holds no store')
   const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
   if (found !== 'ok') throw damagedStore(path, String(found))
   return countPlants(db)

@@ -4,7 +4,7 @@ import type { Database, Statement } from './driver.js'
 import { explainFailure, isBusy, isSqliteError, leavesCommitOpen, notOurs } from './failure.js'
 import { identityOf } from './file.js'
 import { lockedError, pause } from './lock.js'
-import { schemaVersion } from './schema.js'
+import { identify, schemaVersion } from './schema.js'
 
 interface Job<T = unknown> {
   deadline: number
@@ -35,7 +35,9 @@ export class Writer {
   #isRunning = false
   /** whether each transaction takes long, so that others are to be let in between */
   isBulk = false
-  #versionQuery: Statement | undefined
+  readonly #versionQueries: Record<'schema' | 'user', Statement | undefined> = { schema: undefined, user: undefined }
+  /** the version of the schema that was identified as that of a store */
+  #identified: unknown
   /** which file the log is; it stays the same for as long as somebody has it open */
   #log: string | undefined
 
@@ -93,27 +95,31 @@ export class Writer {
   #begin(): boolean {
     try {
       this.#db.exec('BEGIN IMMEDIATE')
+      this.#check()
+      return true
     } catch (error) {
+      this.#rollBack()
       if (!isBusy(error)) this.#failAll(explainFailure(error, this.#path))
       return false
     }
-    const failure = this.#isInPlace()
-      ? this.#outdated()
-      : new PlantsError('unavailable', `${this.#path} was deleted or replaced`, { hint: 'Try again', retryable: true })
-    if (failure === undefined) return true
-    this.#rollBack()
-    this.#failAll(failure)
-    return false
   }
 
-  /** A file that a newer version has taken over in the meantime is no longer this one's to write to. */
-  #outdated(): PlantsError | undefined {
-    return this.#version() > schemaVersion ? notOurs(this.#path, 'was taken over by a newer version of plants', 'Update plants') : undefined
+  /**
+   * Throws when the file is no longer the one to write to. Its schema is compared in the first transaction, and in each after somebody
+   * has changed it: SQLite goes by what it has read of a schema until `schema_version` is another (https://sqlite.org/fileformat2.html, 1.3.9).
+   */
+  #check(): void {
+    if (!this.#isInPlace())
+      throw new PlantsError('unavailable', `${this.#path} was deleted or replaced`, { hint: 'Try again', retryable: true })
+    const version = this.#version('schema')
+    if (version === this.#identified && this.#version('user') === schemaVersion) return
+    if (!identify(this.#db, this.#path)) throw notOurs(this.#path, 'holds no store')
+    this.#identified = version
   }
 
-  #version(): number {
-    this.#versionQuery ??= this.#db.prepare('PRAGMA user_version')
-    return Number(this.#versionQuery.get()?.user_version)
+  #version(name: 'schema' | 'user'): unknown {
+    this.#versionQueries[name] ??= this.#db.prepare(`PRAGMA ${name}_version`)
+    return this.#versionQueries[name].get()?.[`${name}_version`]
   }
 
   async #wait(tries: number): Promise<void> {
@@ -153,7 +159,7 @@ export class Writer {
   #overwrite(): boolean {
     try {
       this.#db.exec('BEGIN IMMEDIATE')
-      this.#db.exec(`PRAGMA user_version=${this.#version()}; COMMIT`)
+      this.#db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
       return true
     } catch (error) {
       if (!isSqliteError(error)) throw error
