@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../helpers/database.js'
@@ -191,6 +191,35 @@ test.each(variants)('refused as well: %s', async (_, why, statements) => {
   craft('evil.db', 3, statements)
   for (const command of commands.slice(0, 3)) await expectRefused(command, why)
 })
+
+describe('a journal that names a file for SQLite to delete is not played back', () => {
+  test.each(
+    otherCommands
+      .slice(7)
+      .concat(commands)
+      .filter(([argv]) => argv[0] !== 'backup'),
+  )('by "%s"', async (argv, code) => {
+    craft('evil.db', 3, exact)
+    writeFileSync(join(folder, 'precious.txt'), 'water the fern')
+    writeFileSync(join(folder, 'evil.db-journal'), journalOf(readFileSync(join(folder, 'evil.db')), join(folder, 'precious.txt')))
+    await expectRefused([argv, code], /evil\.db is not a store of plants: .*evil\.db-journal names another file, which SQLite would delete/)
+  })
+})
+
+/** A rollback journal of one page, as it is, that has the name of a super-journal (https://sqlite.org/fileformat2.html#the_rollback_journal). */
+function journalOf(database: Buffer, superJournal: string): Buffer {
+  const pageSize = database.readUInt16BE(16)
+  const mark = Buffer.from('d9d505f920a163d7', 'hex')
+  const numbers = (...values: number[]) => Buffer.concat(values.map((value) => Buffer.from(value.toString(16).padStart(8, '0'), 'hex')))
+  const header = Buffer.alloc(512)
+  Buffer.concat([mark, numbers(1, 0, database.length / pageSize, 512, pageSize)]).copy(header)
+  const page = database.subarray(pageSize, 2 * pageSize)
+  const name = Buffer.from(superJournal)
+  let sum = 0
+  for (let index = pageSize - 200; index > 0; index -= 200) sum += page[index] ?? 0
+  const nameSum = name.reduce((total, byte) => total + byte, 0)
+  return Buffer.concat([header, numbers(2), page, numbers(sum, 2 ** 30 / pageSize + 1), name, numbers(name.length, nameSum), mark])
+}
 
 test('statistics of SQLite are no change', async () => {
   craft('evil.db', 3, [...exact, 'ANALYZE', 'CREATE TABLE t (x INTEGER PRIMARY KEY AUTOINCREMENT)', 'DROP TABLE t'])

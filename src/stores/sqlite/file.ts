@@ -1,4 +1,4 @@
-import { closeSync, existsSync, fchmodSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { closeSync, constants, existsSync, fchmodSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { PlantsError, systemCode } from '../../errors.js'
@@ -149,7 +149,32 @@ function checkKind(path: string): void {
   if (stats.isFile() && stats.nlink > 1) {
     throw notOurs(path, 'has a second name (a hard link), and each name would have a log of its own', 'Copy the file instead')
   }
+  checkJournal(path)
 }
+
+/**
+ * Refuses a file whose journal ends with the name of a super-journal: SQLite would delete the file of that name when it rolls back
+ * (https://sqlite.org/fileformat2.html#the_rollback_journal). No store has one, because no transaction of ours spans two files.
+ */
+function checkJournal(path: string): void {
+  const journal = `${path}-journal`
+  const size = statIfThere(journal)?.size ?? 0
+  const end = Buffer.alloc(superJournalMark.length)
+  if (size < end.length) return
+  let fd: number | undefined
+  try {
+    fd = openSync(journal, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not hold us
+    readSync(fd, end, 0, end.length, size - end.length)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error // whoever wrote it has committed
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
+  if (end.equals(superJournalMark))
+    throw notOurs(path, `is not a store of plants: ${journal} names another file, which SQLite would delete`)
+}
+
+const superJournalMark = Buffer.from('d9d505f920a163d7', 'hex')
 
 /**
  * Makes a connection durable. It can be called again when SQLite was busy.
