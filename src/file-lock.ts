@@ -34,8 +34,17 @@ function makeLock(path: string): void {
     closeSync(fd)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
-    if (!lstatSync(path).isFile()) throw noLock(path, 'it is no file')
+    checkLock(path)
   }
+}
+
+/** What others have put there may be another database, which taking the lock would change. */
+function checkLock(path: string): void {
+  const stats = lstatSync(path)
+  if (!stats.isFile()) throw noLock(path, 'it is no file')
+  if (stats.nlink > 1) throw noLock(path, 'it has a second name (a hard link)')
+  const owners = [process.geteuid?.() ?? stats.uid, 0, statSync(dirname(path)).uid]
+  if (!owners.includes(stats.uid)) throw noLock(path, 'it belongs to another user')
 }
 
 /** What root makes among the files of a user, with `sudo`, is for that user. */

@@ -1,4 +1,17 @@
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  cpSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../src/errors.js'
@@ -163,6 +176,51 @@ describe('backup', () => {
     expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(`plants: The store ${damaged} is damaged: `) })
     expect(await listOf(file)).toBe(fern)
     expect(names()).toEqual(['damaged.db', 'plants.bak', 'plants.db'])
+  })
+
+  describe('leaves alone what only looks like the folder of an earlier backup:', () => {
+    let victim: string
+    let trap: string
+    let bytes: Buffer
+
+    beforeEach(async () => {
+      victim = join(folder, 'victim.db')
+      const open = new DatabaseSync(victim)
+      open.exec('PRAGMA journal_mode = WAL; CREATE TABLE songs (id INTEGER) STRICT')
+      open.close()
+      bytes = readFileSync(victim)
+      await plant({ id: 1, name: 'Fern' })
+      trap = join(folder, '.plants.bak.plants-abcdef')
+      mkdirSync(trap, { mode: 0o700 })
+    })
+
+    test.each<[string, () => void]>([
+      ['one in which the lock is a link', () => symlinkSync(victim, join(trap, 'lock'))],
+      ['one in which the lock has a second name', () => linkSync(victim, join(trap, 'lock'))],
+      ['one that others can open', () => cpSync(victim, join(trap, 'lock'))],
+      ['one that holds other files', () => writeFileSync(join(trap, 'notes.txt'), 'water the fern')],
+    ])('%s', async (what, set) => {
+      set()
+      if (what.includes('others')) chmodSync(trap, 0o755)
+      const before = readdirSync(trap)
+      expect((await plants(['backup', file])).code).toBe(0)
+      expect(readFileSync(victim).equals(bytes)).toBe(true)
+      expect(readdirSync(trap)).toEqual(before)
+      if (before.includes('lock')) expect(readFileSync(join(trap, 'lock')).equals(bytes)).toBe(true)
+    })
+
+    test.runIf(process.getuid?.() === 0)('one of another user', async () => {
+      cpSync(victim, join(trap, 'lock'))
+      chownSync(trap, 65_534, 65_534)
+      expect((await plants(['backup', file])).code).toBe(0)
+      expect(readFileSync(join(trap, 'lock')).equals(bytes)).toBe(true)
+    })
+
+    test('and removes one that is', async () => {
+      writeFileSync(join(trap, 'copy.db'), 'half')
+      expect((await plants(['backup', file])).code).toBe(0)
+      expect(existsSync(trap)).toBe(false)
+    })
   })
 
   test('leaves nothing behind when it is interrupted', async () => {

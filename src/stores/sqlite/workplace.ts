@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, mkdtempSync, readdirSync, renameSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdtempSync, readdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../../errors.js'
 import { prefixFor, removeFolder } from '../../folder.js'
@@ -55,12 +55,22 @@ function removeAbandoned(target: string): void {
 }
 
 function isAbandoned(folder: string): boolean {
-  if (!existsSync(join(folder, lockName))) return true // it has one from its first moment under this name until it is removed
   try {
+    if (!isOurs(folder)) return false
+    const lock = lstatSync(join(folder, lockName), { throwIfNoEntry: false })
+    if (!lock) return true // it has one from its first moment under this name until it is removed
+    if (!lock.isFile() || lock.nlink > 1) return false
     takeLock(folder).close()
     return true
   } catch (error) {
     if (!isBusy(error) && systemCode(error) === undefined) throw error
     return false // somebody is at work there, or it belongs to somebody else
   }
+}
+
+/** Whether this user has made a folder here, for nobody else: in a shared folder, others can give anything this name. */
+function isOurs(folder: string): boolean {
+  const { uid, mode } = lstatSync(folder)
+  if (process.geteuid !== undefined && (uid !== process.geteuid() || (mode & 0o077) !== 0)) return false
+  return readdirSync(folder).every((name) => /^(lock|copy\.db)(-journal|-wal|-shm)?$/.test(name))
 }

@@ -1,0 +1,46 @@
+import { chownSync, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { holdLock } from '../src/file-lock.js'
+import { DatabaseSync } from './helpers/database.js'
+import { openOptions } from './helpers/store.js'
+import { temporaryFolder } from './helpers/temporary.js'
+
+describe('a lock is not taken', () => {
+  let folder: string
+  let victim: string
+  let bytes: Buffer
+
+  beforeEach(() => {
+    folder = temporaryFolder()
+    victim = join(folder, 'victim.db')
+    const db = new DatabaseSync(victim)
+    db.exec('PRAGMA journal_mode = WAL; CREATE TABLE songs (id INTEGER) STRICT')
+    db.close()
+    bytes = readFileSync(victim)
+  })
+
+  test.each<[string, string, (lock: string) => void]>([
+    ['on a link', 'it is no file', (lock) => symlinkSync(victim, lock)],
+    ['on a file with a second name', 'it has a second name (a hard link)', (lock) => linkSync(victim, lock)],
+  ])('%s', async (_, why, make) => {
+    make(join(folder, 'lock'))
+    await expectRefused(why)
+  })
+
+  test.runIf(process.getuid?.() === 0)('on a file of another user', async () => {
+    writeFileSync(join(folder, 'lock'), bytes)
+    chownSync(join(folder, 'lock'), 65_534, 65_534)
+    await expectRefused('it belongs to another user')
+  })
+
+  async function expectRefused(why: string): Promise<void> {
+    const lock = join(folder, 'lock')
+    await expect(holdLock(lock, openOptions(), async () => undefined)).rejects.toMatchObject({
+      kind: 'unwritable',
+      message: `The lock ${lock} could not be taken: ${why}`,
+    })
+    expect(readFileSync(victim).equals(bytes)).toBe(true)
+    expect(readFileSync(lock).equals(bytes)).toBe(true)
+  }
+})
