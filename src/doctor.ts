@@ -1,5 +1,5 @@
 import { version } from '../package.json'
-import { isLoopback } from './access/loopback.js'
+import { exposureOf, isLocal } from './access/login.js'
 import { proxyVariables } from './access/proxy.js'
 import { accessTo } from './access.js'
 import { PlantsError, shellWord } from './errors.js'
@@ -127,9 +127,11 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
   const early = `${name} answers before a plant is on disk: synchronous_commit or fsync is off there`
   if (!isDurable && !of.opening.allowAsyncCommit) return state(early, 'Turn it on, or take the risk with --allow-async-commit', 'failed')
   if (!isDurable) return state(`${early}, and allow-async-commit lets it`, 'Turn it on')
-  const isOpen = !isSecure && address.hosts.some(({ host }) => !host.startsWith('/') && !isLoopback(host))
+  const isOpen = !isSecure && !address.hosts.every(isLocal)
   if (isOpen)
     return state(`${name} is reached without TLS: others can read plants on their way`, 'Add to the address: ?sslmode=verify-full')
+  if (exposureOf(address) !== undefined)
+    return state(`${name} is reached by TLS, but others could pass for it`, 'Add to the address: sslmode=verify-full')
   const where = exists ? name : `${name}, where the first create makes the store`
   return ok(check, `${where}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
 }

@@ -74,7 +74,7 @@ export function processIo(phases: Map<string, number>): { argv: string[]; io: Io
     stdin: new ProcessInput(),
     stdout,
     stderr,
-    env: process.env,
+    env: takeEnvironment(),
     resolvePath,
     dataFolder: () => folderOf('data'),
     configFolder: () => folderOf('config'),
@@ -109,6 +109,16 @@ export function processIo(phases: Map<string, number>): { argv: string[]; io: Io
     }, 10)
   }
   return { argv: process.argv.slice(2), io, end }
+}
+
+/**
+ * The environment. What is meant for PostgreSQL is taken out of the process: a driver would read it for every database, and a password
+ * is for one.
+ */
+function takeEnvironment(): Io['env'] {
+  const env = { ...process.env }
+  for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
+  return env
 }
 
 function resolvePath(path: string): string {

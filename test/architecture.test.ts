@@ -40,7 +40,7 @@ const directions: [from: RegExp, to: RegExp][] = [
     /^src\/(settings\/[\w-]+|access\/certificates|errors|file-lock|flags|folder|io|json|link-target|nearest|plant|stores\/(open|store))\.ts$/,
   ],
   [/^src\/(?!stores\/|file-lock)/, /^src\/(?!stores\/(?!(open|store)\.ts))/],
-  [/^src\/stores\//, /^src\/(stores\/.*|folder|plant|plant-rows|json|errors)\.ts$/],
+  [/^src\/stores\//, /^src\/(stores\/.*|folder|loopback|plant|plant-rows|json|errors)\.ts$/],
   [
     /^src\/command-line\//,
     /^src\/(command-line\/[\w-]+|commands\/[\w-]+|settings\/table|bulk\/formats\/format-names|service\/log-levels|stores\/(open|store)|help\/[\w-]+|errors|flags|io|json|output|plant)\.ts$/,

@@ -5,7 +5,7 @@ import type { Settings } from '../settings/preferences.js'
 import { checkPassword, checkToken } from '../stores/open.js'
 import type { PostgresAddress, RemoteAddress, TokenVerdict } from '../stores/store.js'
 import { type Credential, findToken, noToken, tokenVariable } from './credentials.js'
-import { loginTo } from './login.js'
+import { exposureOf, loginTo } from './login.js'
 import { findPassword, hidePassword, noPassword, type Password } from './password.js'
 import { failureOf } from './token.js'
 
@@ -28,6 +28,8 @@ export interface CredentialKind {
   find(): Promise<Found>
   /** what there is besides a saved one */
   others(): string[]
+  /** what is not safe about the way to the store, though it may be meant so */
+  exposure?: string | undefined
 }
 
 export type Found = { source: Credential['source'] | Password['source']; savedAt?: string | undefined } & Record<string, unknown>
@@ -69,6 +71,7 @@ function passwordFor(store: PostgresAddress, settings: Settings, io: Io): Creden
     clean: (text) => text.replace(/\r?\n$/, ''),
     failureOf: failureOfPassword,
     refuseUseless: () => {},
+    exposure: exposureOf(store),
     hide: (password) => hidePassword(password, store, io),
     check: (password) => checkPassword(store, { ...opening, login: () => loginTo(store, settings, io, password) }),
     hint: 'Give it again, or ask who runs the database for another',

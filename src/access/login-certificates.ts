@@ -12,15 +12,19 @@ type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
  * Reads the certificates for a database: those of its address, else those of `--ca-cert`, else those in libpq's places, if they are there.
  *
  * @see https://www.postgresql.org/docs/current/libpq-ssl.html
- * @throws {PlantsError} `malformed` for files that cannot be used, and for a key that others could read
+ * @throws {PlantsError} `malformed` for files that cannot be used, for a key that others could read, and where `verify-ca` has none to trust
  */
 export async function readLoginCertificates(address: PostgresAddress, { caCert }: Pick<Settings, 'caCert'>, io: Io): Promise<Certificates> {
-  const { sslmode, sslrootcert } = address
-  if (sslmode === 'disable') return { ca: undefined, cert: undefined, key: undefined }
-  const isChecked = sslmode.startsWith('verify')
-  const given = isChecked || sslmode === 'require' ? caCert : undefined
-  const root = sslrootcert ?? given?.path ?? (isChecked ? usual('root.crt', io) : undefined)
-  const source = sslrootcert ? `sslrootcert of ${address.name}` : given?.source
+  const { hosts, name, sslmode, sslrootcert } = address
+  if (sslmode === 'disable' || hosts.every(({ host }) => host.startsWith('/'))) return { ca: undefined, cert: undefined, key: undefined }
+  const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
+  const root = sslrootcert ?? given?.path ?? usual('root.crt', io)
+  if (root === undefined && sslmode === 'verify-ca') {
+    const message = `${name} has no certificates to check the server's with, and there is no ~/.postgresql/root.crt`
+    const hint = 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system'
+    throw new PlantsError('malformed', message, { hint })
+  }
+  const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
   const ca = root === undefined || root === 'system' ? undefined : (await import('./certificates.js')).readCertificates(root, source)
   return { ca, ...(await ownCertificate(address, io)) }
 }

@@ -1,8 +1,8 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
 import { PlantsError } from '../errors.js'
 import type { Io } from '../io.js'
+import { isLoopback } from '../loopback.js'
 import type { RemoteAddress } from '../stores/store.js'
-import { isLoopback } from './loopback.js'
 
 /**
  * The URL of the proxy that leads to a service. A proxy is not asked about this machine: its own loopback is another one.

@@ -28,6 +28,7 @@ export async function login(flags: LoginFlags, io: Io): Promise<void> {
   const checked = verdict.state === 'accepted'
   if (!checked) await warn(io, `The ${noun} is saved, but could not be checked: ${verdict.error.message}`, settings)
   for (const other of kind.others()) await warn(io, `${other}, and wins over it`, settings)
+  if (kind.exposure !== undefined) await warn(io, kind.exposure, settings)
   const text = `Saved the ${noun} for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
   await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
 }

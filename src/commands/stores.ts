@@ -1,3 +1,4 @@
+import { exposureOf } from '../access/login.js'
 import { isOpenToAll } from '../access.js'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseText } from '../flags.js'
@@ -30,6 +31,8 @@ export async function add(name: string, text: string, flags: GlobalFlags, io: Io
     const hint = `plants config set stores.${name}.allow-http true`
     await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
   }
+  const exposure = address.kind === 'postgres' ? exposureOf(address) : undefined
+  if (exposure !== undefined) await warn(io, exposure, settings)
   const how = `Use it with --store ${name}, or always: plants stores use ${name}`
   await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`)
 }

@@ -11,6 +11,7 @@ const otherVariables: [name: string, meaning: string][] = [
   ['PGPASSWORD, PGPASSFILE', 'the password for the database of this run; another password file than ~/.pgpass'],
   ['PGHOST, PGPORT, PGUSER, PGDATABASE', 'what the address of a database leaves open, as for psql'],
   ['PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY', 'how a database is reached by TLS, where its address leaves that open'],
+  ['PGREQUIREAUTH, PGREQUIREPEER', 'which logins a database may ask for; to whom its Unix socket must belong'],
   [
     'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT',
     'which of several servers, under which name, and the seconds until the next is tried',

@@ -1,8 +1,8 @@
 import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
-import { isLoopback } from '../access/loopback.js'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
+import { isLoopback } from '../loopback.js'
 import { longestSocketPath } from '../stores/store.js'
 
 /** Where a server listens: at a port of a host, which a flag has given, or at the absolute path of a Unix socket. */

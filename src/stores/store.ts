@@ -265,6 +265,10 @@ export interface PostgresAddress {
   /** absolute paths of PEM files, of a certificate that this program shows */
   sslcert: string | undefined
   sslkey: string | undefined
+  /** the ways to log in that a server may ask for, as libpq's parameter has them */
+  requireAuth: string | undefined
+  /** the user to whom a Unix socket must belong */
+  requirePeer: string | undefined
   targetSessionAttrs: (typeof sessionAttributes)[number]
   applicationName: string
   /** milliseconds that one attempt to connect may take */
@@ -296,6 +300,8 @@ export interface Login {
   /** PEM, of a certificate that this program shows */
   cert: string | undefined
   key: string | undefined
+  /** whether a user, by number, is this one or root: whose Unix socket can be used */
+  trusts(uid: number): boolean
 }
 
 /** What a store needs in order to wait; `Io` is one. */

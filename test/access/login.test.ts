@@ -117,14 +117,35 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     expect(await certificates(new Desk(), 'sslrootcert=system')).toEqual(never)
   })
 
-  test('are those in the places of libpq, where something is checked', async () => {
+  test('are those of --ca-cert before those of libpq, where TLS is required', async () => {
+    const desk = new Desk()
+    const { cert, path, other } = made()
+    desk.put('.postgresql/root.crt', other.cert)
+    desk.env['PLANTS_CA_CERT'] = path
+    const modes = ['prefer', 'require', 'verify-ca', 'verify-full']
+    const found = modes.map((mode) => desk.login(`${garden}?sslmode=${mode}`).then(({ ca }) => ca))
+    expect(await Promise.all(found)).toEqual([other.cert, cert, cert, cert])
+  })
+
+  test('are needed by verify-ca, since those of the system are given to anybody', async () => {
+    await expect(new Desk().login(`${garden}?sslmode=verify-ca`)).rejects.toMatchObject({
+      kind: 'malformed',
+      message: `${garden}?sslmode=verify-ca has no certificates to check the server's with, and there is no ~/.postgresql/root.crt`,
+      hint: 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system',
+    })
+  })
+
+  test('are those in the places of libpq, in every mode but disable', async () => {
     const desk = new Desk()
     const { cert, key, other } = made()
     desk.put('.postgresql/root.crt', other.cert)
     desk.put('.postgresql/postgresql.crt', cert)
     desk.put('.postgresql/postgresql.key', key)
     expect(await certificates(desk, 'sslmode=verify-ca')).toEqual({ ca: other.cert, cert, key })
-    expect(await certificates(desk, 'sslmode=require')).toEqual({ ca: undefined, cert, key })
+    for (const mode of ['allow', 'prefer', 'require', 'verify-full'])
+      expect(await certificates(desk, `sslmode=${mode}`)).toEqual({ ca: other.cert, cert, key })
+    expect(await certificates(desk, 'sslmode=disable')).toEqual(never)
+    expect(await certificates(desk, 'sslmode=verify-ca&host=/run/pg&port=5432')).toEqual(never)
     expect(await certificates(new Desk(), 'sslmode=verify-full')).toEqual(never)
   })
 

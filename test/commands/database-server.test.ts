@@ -40,6 +40,8 @@ test('doctor says what it finds', async () => {
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/, where the first create makes the store, PostgreSQL [\d.]+$/) })
   await user.run([...fern, url], { env })
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
+  const elsewhere = await doctor(url.replace('127.0.0.1', '0.0.0.0')) // which leads here too
+  expect(elsewhere).toMatchObject({ code: 0, state: 'warning', message: expect.stringContaining('is reached without TLS') })
   expect(await doctor(url.replace(/db\w+$/, 'nowhere'))).toMatchObject({ code: 1, state: 'failed' })
 })
 

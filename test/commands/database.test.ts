@@ -63,6 +63,21 @@ describe('a database with a name', () => {
   })
 
   test.each([
+    ['postgres://h1/x', true],
+    ['postgres://localhost,h1/x?sslmode=require', true],
+    ['postgres://h1/x?sslmode=verify-ca', true],
+    ['postgres://h1/x?sslmode=verify-full', false],
+    ['postgres://h1/x?sslrootcert=system', false],
+    ['postgres://localhost,127.0.0.1,[::1]/x', false],
+    ['postgres:///x?host=/run/pg', false],
+  ])('is warned of where it could be another one: %s is %s', async (address, isWarned) => {
+    const user = new User()
+    const warning = /^plants: Who stands between could read what is sent to \S+, or pass for it, .*: sslmode=verify-full\n/
+    const { code, err } = await user.run(`stores add db ${address}`)
+    expect({ code, isWarned: warning.test(err) }).toEqual({ code: 0, isWarned })
+  })
+
+  test.each([
     [
       'stores add x postgres://h1/x --allow-http',
       '--allow-http is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database',
@@ -153,6 +168,11 @@ describe('plants auth, for a database', () => {
     })
   })
 
+  test('warns when somebody else could pass for the database', async () => {
+    const flags = ['--with-token', '--store', nobody.replace('127.0.0.1', '0.0.0.0'), '--timeout', '10ms']
+    expect((await new User().run(['auth', 'login', ...flags], { stdin: 's3cret' })).err).toContain('sslmode=verify-full\n')
+  })
+
   test.each([
     ['', 'is empty'],
     ['s3cret\nword\n', 'holds a line break, or U+0000'],
@@ -173,6 +193,7 @@ describe('plants auth, for a database', () => {
     const flags = ['--with-token', '--store', nobody, '--timeout', '10ms']
     const { err } = await new User().run(['auth', 'login', ...flags], { env, stdin: 's3cret' })
     expect(err).toContain('plants: PGPASSWORD is still set, and wins over it\n')
+    expect(err).not.toContain('sslmode=verify-full')
   })
 })
 

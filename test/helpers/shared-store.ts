@@ -17,6 +17,7 @@ export function databaseOptions({ env }: Pick<Database, 'env'>, options: Partial
   const login = async () => ({
     password: () => env.PGPASSWORD,
     passwordHint: 'Set PGPASSWORD',
+    trusts: () => true,
     ca: undefined,
     cert: undefined,
     key: undefined,

@@ -2,6 +2,7 @@ import { PlantsError } from '../../errors.js'
 import { shorten } from '../../plant.js'
 import { type Place, type PostgresAddress, sessionAttributes, sslModes } from '../store.js'
 import { hostsOf, hostsText } from './hosts.js'
+import { parseRequireAuth } from './login-methods.js'
 import { type PostgresUri, parseUri, type Refuse } from './uri.js'
 
 /**
@@ -27,6 +28,8 @@ export function parsePostgres(address: string, source: string, place: Place): Po
     sslrootcert,
     sslcert: fileOf(text('sslcert'), place),
     sslkey: fileOf(text('sslkey'), place),
+    requireAuth: methodsOf(text('require_auth')),
+    requirePeer: text('requirepeer')?.text,
     targetSessionAttrs: wordOf(text('target_session_attrs'), sessionAttributes) ?? 'read-write',
     applicationName: nameOf(text('application_name')) ?? 'plants',
     connectTimeout: (countOf(text('connect_timeout'), 'a whole number of seconds from 1 to 3600', 3600) ?? 5) * 1000,
@@ -49,7 +52,16 @@ const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode
 
 type Values = Pick<
   PostgresAddress,
-  'sslmode' | 'sslrootcert' | 'sslcert' | 'sslkey' | 'targetSessionAttrs' | 'applicationName' | 'connectTimeout' | 'max'
+  | 'sslmode'
+  | 'sslrootcert'
+  | 'sslcert'
+  | 'sslkey'
+  | 'requireAuth'
+  | 'requirePeer'
+  | 'targetSessionAttrs'
+  | 'applicationName'
+  | 'connectTimeout'
+  | 'max'
 >
 
 /** libpq's variable for a parameter, if it has one. */
@@ -57,6 +69,8 @@ const variables = {
   application_name: 'PGAPPNAME',
   connect_timeout: 'PGCONNECT_TIMEOUT',
   max: undefined,
+  require_auth: 'PGREQUIREAUTH',
+  requirepeer: 'PGREQUIREPEER',
   sslcert: 'PGSSLCERT',
   sslkey: 'PGSSLKEY',
   sslmode: 'PGSSLMODE',
@@ -122,6 +136,12 @@ function nameOf(given: Given | undefined): string | undefined {
   return given?.text
 }
 
+function methodsOf(given: Given | undefined): string | undefined {
+  if (given !== undefined && parseRequireAuth(given.text) === undefined)
+    throw given.mustBe('a list of password, md5, gss, sspi, scram-sha-256 and none, or of each after a "!"')
+  return given?.text
+}
+
 function fileOf(given: Given | undefined, { resolvePath }: Place): string | undefined {
   return given === undefined || given.text === 'system' ? given?.text : resolvePath(given.text)
 }
@@ -132,6 +152,8 @@ function parametersOf(values: Values, env: Place['env']): string {
     application_name: values.applicationName,
     connect_timeout: String(values.connectTimeout / 1000),
     max: String(values.max),
+    require_auth: values.requireAuth,
+    requirepeer: values.requirePeer,
     sslcert: values.sslcert,
     sslkey: values.sslkey,
     sslmode: values.sslmode,

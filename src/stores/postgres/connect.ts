@@ -1,8 +1,9 @@
-import { PlantsError } from '../../errors.js'
+import { PlantsError, systemCode } from '../../errors.js'
 import type { OpenOptions, PostgresAddress, PostgresHost } from '../store.js'
 import { Connection } from './connection.js'
-import { type Account, NoTls, type Route, routesTo } from './dial.js'
+import { type Account, NoTls, type Route, routesTo, TlsFailed } from './dial.js'
 import { mayPass, sqlState } from './failure.js'
+import { LoginError } from './login-methods.js'
 import { checkServer, isWanted } from './server-state.js'
 
 type Options = Pick<OpenOptions, 'allowAsyncCommit'>
@@ -36,8 +37,9 @@ async function connectTo({ host, attributes }: Target, account: Account, options
       return await connectBy(route, attributes, account, options, signal)
     } catch (error) {
       failure ??= error
-      // Without an entry for this way in pg_hba.conf, the other one may have one.
-      if (!(error instanceof NoTls || sqlState(error)?.startsWith('28'))) break
+      // Without an entry for this way in pg_hba.conf, the other one may have one. As libpq has it, what offers TLS goes on without, too.
+      const isOther = error instanceof NoTls || error instanceof TlsFailed || sqlState(error)?.startsWith('28')
+      if (!isOther) break
     }
   }
   throw failure
@@ -68,7 +70,7 @@ async function connectBy(
 
 /** Who is not let in by one server is not tried at others, as libpq has it: a wrong password would else look like a server that is away. */
 function isFinal(error: unknown): boolean {
-  return /^(28|3D)/.test(sqlState(error) ?? '')
+  return error instanceof LoginError || systemCode(error) === 'SASL_SIGNATURE_MISMATCH' || /^(28|3D)/.test(sqlState(error) ?? '')
 }
 
 /** Of several hosts, what may pass says more than what will not: one that comes back is enough. */

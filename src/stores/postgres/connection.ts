@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import postgres, { type Notice, type Sql } from 'postgres'
 import type { PostgresAddress } from '../store.js'
-import { type Account, dial, type Route } from './dial.js'
+import { type Account, dial, isTrusted, type Route } from './dial.js'
 import { Wire } from './wire.js'
 
 /** What a statement gave: the text of each column of each row. */
@@ -24,8 +24,10 @@ export class Connection {
 
   private constructor(socket: Socket, route: Route, account: Account) {
     this.#socket = socket
-    this.#wire = new Wire(socket)
-    this.#sql = driverFor(this.#wire, account.address, account.login.password(route.host), (notice) => this.#hear(notice))
+    const password = account.login.password(route.host)
+    const { requireAuth } = account.address
+    this.#wire = new Wire(socket, { requireAuth, isTrusted: isTrusted(socket, route, account), hasPassword: password !== undefined })
+    this.#sql = driverFor(this.#wire, account.address, password, (notice) => this.#hear(notice))
     this.#sendCancel = (backend) => cancel(route, account, backend)
     socket.once('close', () => {
       this.#isLost = true
@@ -128,7 +130,7 @@ function driverFor(
   hear: (notice: Notice) => void,
 ): Sql {
   return postgres({
-    ...{ host: 'socket', port: 0, user, database, pass: password ?? '' },
+    ...{ host: 'socket', port: 0, user, database, pass: () => password ?? '' },
     ...{ ssl: false, max: 1, prepare: false, fetch_types: false, idle_timeout: 0, max_lifetime: null, connect_timeout: 0, keep_alive: 30 },
     connection: { application_name: applicationName },
     onnotice: hear,

@@ -1,7 +1,11 @@
 import { once } from 'node:events'
 import { connect as connectSocket, isIP, type Socket } from 'node:net'
-import { type ConnectionOptions, connect as connectTls } from 'node:tls'
+import { type ConnectionOptions, connect as connectTls, TLSSocket } from 'node:tls'
+import { systemCode } from '../../errors.js'
+import { isLoopback } from '../../loopback.js'
 import type { Login, PostgresAddress, PostgresHost } from '../store.js'
+import { socketPath } from './hosts.js'
+import { checkSocketOwner } from './socket-owner.js'
 
 /** Who logs in, and how. */
 export interface Account {
@@ -38,6 +42,21 @@ export function isSocketFolder({ host }: PostgresHost): boolean {
   return host.startsWith('/')
 }
 
+/** Whether a password may go over a connection as it is: to this machine, or by TLS to a server whose certificate was checked. */
+export function isTrusted(socket: Socket, { host }: Route, account: Account): boolean {
+  return isSocketFolder(host) || isLoopback(host.host) || (socket instanceof TLSSocket && isChecked(account))
+}
+
+/** TLS was begun, and came to nothing. */
+export class TlsFailed extends Error {
+  readonly code: string | undefined
+
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause), { cause })
+    this.code = systemCode(cause)
+  }
+}
+
 /** The server has no TLS, and the address wants it. */
 export class NoTls extends Error {
   readonly code = 'NO_TLS'
@@ -49,17 +68,18 @@ export class NoTls extends Error {
  * @throws what the system, or TLS, says; `NoTls`; the reason of the signal
  */
 export async function dial({ host, tls }: Route, account: Account, signal: AbortSignal): Promise<Socket> {
-  const socket = connectSocket(isSocketFolder(host) ? { path: `${host.host}/.s.PGSQL.${host.port}` } : { host: host.host, port: host.port })
+  const socket = connectSocket(isSocketFolder(host) ? { path: socketPath(host.host, host.port) } : { host: host.host, port: host.port })
   const stop = () => socket.destroy(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
   try {
     signal.throwIfAborted()
     socket.setNoDelay(true)
     await once(socket, 'connect')
+    if (isSocketFolder(host)) checkSocketOwner(socketPath(host.host, host.port), account.address.requirePeer, account.login.trusts)
     return tls === 'never' ? socket : await secure(socket, { host, tls }, account)
   } catch (error) {
     socket.on('error', () => undefined).destroy()
-    throw error
+    throw signal.aborted ? signal.reason : error
   } finally {
     signal.removeEventListener('abort', stop)
   }
@@ -75,7 +95,11 @@ async function secure(socket: Socket, { host, tls }: Route, account: Account): P
   // More than one byte would have come without TLS, from whoever put it there.
   if (text !== 'S') throw new Error('what answers is no PostgreSQL server')
   const secured = connectTls({ socket, host: host.host, ...(isIP(host.host) ? {} : { servername: host.host }), ...trust(account) })
-  await once(secured, 'secureConnect')
+  try {
+    await once(secured, 'secureConnect')
+  } catch (error) {
+    throw new TlsFailed(error)
+  }
   return secured
 }
 
@@ -86,15 +110,23 @@ async function ended(socket: Socket): Promise<never> {
   throw new Error('the server closed the connection')
 }
 
-/** Whom to believe. A certificate that was given is held against the server's in every mode, as libpq does. */
-function trust({ address: { sslmode, sslrootcert }, login: { ca, cert, key } }: Account): ConnectionOptions {
-  const isChecked = sslmode.startsWith('verify') || sslrootcert !== undefined || ca !== undefined
+/** A certificate that was given is held against the server's in every mode, as libpq does. */
+function isChecked({ address: { sslmode, sslrootcert }, login: { ca } }: Account): boolean {
+  return sslmode.startsWith('verify') || sslrootcert !== undefined || ca !== undefined
+}
+
+/** Whom to believe. */
+function trust(account: Account): ConnectionOptions {
+  const {
+    address: { sslmode, sslrootcert },
+    login: { ca, cert, key },
+  } = account
   const own = cert === undefined || key === undefined ? {} : { cert, key }
   const isNamed = sslmode === 'verify-full' || sslrootcert === 'system'
   return {
     ...own,
     ...(ca === undefined ? {} : { ca }),
-    rejectUnauthorized: isChecked,
+    rejectUnauthorized: isChecked(account),
     ...(isNamed ? {} : { checkServerIdentity: () => undefined }),
   }
 }

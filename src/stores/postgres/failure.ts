@@ -45,7 +45,12 @@ const permanentCodes = new Set([
   'CERT_HAS_EXPIRED',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'ERR_TLS_CERT_ALTNAME_INVALID',
+  'LOGIN_EXPOSED',
+  'LOGIN_NO_PASSWORD',
+  'LOGIN_REFUSED',
+  'LOGIN_SOCKET',
   'NO_TLS',
+  'SASL_SIGNATURE_MISMATCH',
   'SELF_SIGNED_CERT_IN_CHAIN',
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
@@ -83,11 +88,7 @@ interface Explanation {
 /** By SQLSTATE, its class, or the code of a system call. */
 const explanations: Record<string, (address: PostgresAddress, text: string, login: Login) => Explanation> = {
   '25006': ({ name }) => ({ message: `${name} is read-only now`, hint: 'Try again, or name the server that takes writes' }),
-  '28': ({ name, user }, text, { passwordHint }) => ({
-    message: `${name} does not let ${user} in: ${text}`,
-    hint: passwordHint,
-    kind: 'unauthorized',
-  }),
+  '28': notLetIn,
   '3D': ({ name, database }) => ({
     message: `${name} leads to no database`,
     hint: `Make it there: CREATE DATABASE ${identifier(database)} ENCODING UTF8 TEMPLATE template0`,
@@ -102,11 +103,36 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
   }),
   '57014': ({ name }) => ({ message: `${name} did not get it done in time`, hint: 'Try again, or raise --timeout' }),
+  LOGIN_EXPOSED: ({ name }, text) => ({
+    message: `Could not log in to ${name}: ${text}`,
+    hint: 'Add to the address: sslmode=verify-full. Or, where the network is yours alone: require_auth=password, or require_auth=md5',
+  }),
+  LOGIN_NO_PASSWORD: notLetIn,
+  LOGIN_REFUSED: ({ name }, text) => ({ message: `Could not log in to ${name}: ${text}`, hint: impostorHint }),
+  LOGIN_SOCKET: ({ name }, text) => ({
+    message: `Could not log in to ${name}: ${text}`,
+    hint: 'If that is who runs the database, add to the address: requirepeer=USER',
+  }),
+  SASL_SIGNATURE_MISMATCH: ({ name }, text) => ({ message: `Could not log in to ${name}: ${text}`, hint: impostorHint }),
+  DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
+  SELF_SIGNED_CERT_IN_CHAIN: untrusted,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted,
   NO_TLS: ({ name, sslmode }) => ({
     message: `${name} has no TLS`,
     hint: `Turn ssl on there. Or, where the network is yours alone, reach it without: sslmode=prefer instead of ${sslmode}`,
   }),
   ENOTFOUND: ({ name, hosts }) => ({ message: `${name} names a host that is not known: ${hostsOf(hosts)}`, hint: 'Check the address' }),
+}
+
+const impostorHint = 'Is it the right server? Ask who runs it how to log in'
+
+function notLetIn({ name, user }: PostgresAddress, text: string, { passwordHint }: Login): Explanation {
+  return { message: `${name} does not let ${user} in: ${text}`, hint: passwordHint, kind: 'unauthorized' }
+}
+
+function untrusted({ name }: PostgresAddress, text: string): Explanation {
+  return { message: `Could not reach ${name}: ${text}`, hint: 'Give the certificate of its authority: sslrootcert=PATH, or --ca-cert PATH' }
 }
 
 function refused({ name }: PostgresAddress, text: string): Explanation {
@@ -137,14 +163,21 @@ function cut(text: string): string {
 const mostTold = 1000
 
 const lost = 'the connection was lost'
+/** Those of OpenSSL are the same in every version of Node. */
 const wordsFor: Record<string, string> = {
   CONNECTION_CLOSED: lost,
   CONNECTION_DESTROYED: lost,
   CONNECTION_ENDED: lost,
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
   ECONNREFUSED: 'nothing listens there',
   ECONNRESET: lost,
   EHOSTUNREACH: 'there is no way to this host',
   ENETUNREACH: 'there is no way to this network',
   ENOENT: 'there is no such socket',
   EPIPE: lost,
+  SASL_SIGNATURE_MISMATCH: 'the server has not proved that it knows the password',
+  SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in certificate chain',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'unable to get local issuer certificate',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'unable to verify the first certificate',
 }

@@ -1,3 +1,4 @@
+import { checkMethod, LoginError, type LoginMethod, type LoginRules } from './login-methods.js'
 import { checkScram } from './scram.js'
 
 /**
@@ -8,6 +9,9 @@ export class Grammar {
   /** answers that are awaited, of which the first is to the login */
   #awaited = 1
   #isIn = false
+  readonly #rules: LoginRules
+  /** what we have sent to begin SCRAM */
+  #nonce: string | undefined
   #login: 'begun' | 'scram' | 'challenged' | 'proven' | 'accepted' = 'begun'
   #mayCopy = false
   /** of the rows that are coming */
@@ -15,12 +19,17 @@ export class Grammar {
   /** bytes of the rows of an answer */
   #bytes = 0
 
+  constructor(rules: LoginRules) {
+    this.#rules = rules
+  }
+
   expectCopy(): void {
     this.#mayCopy = true
   }
 
   /** @param messages whole ones of ours */
   noteSent(messages: Buffer): void {
+    if (this.#login === 'scram') this.#nonce ??= /n,,n=[^,]*,r=([^,]+)$/.exec(messages.toString('latin1'))?.[1]
     if (!this.#isIn) return
     for (let at = 0; at + 5 <= messages.length; at += 1 + messages.readUInt32BE(at + 1)) {
       if (messages[at] === letters.Q) this.#awaited += 1
@@ -76,10 +85,13 @@ export class Grammar {
     check(message.length >= 9)
     const kind = message.readUInt32BE(5)
     const next = steps[`${this.#login} ${kind}`]
-    if (next === undefined) throw new Error(logins.has(kind) ? noServer : `it asks for a way to log in that is not known here (${kind})`)
+    if (next === undefined)
+      throw new LoginError(logins.has(kind) ? noServer : `it asks for a way to log in that is not known here (${kind})`)
+    const method = this.#login === 'begun' ? methods[kind] : undefined
+    if (method !== undefined) checkMethod(method, this.#rules)
     if (kind === 5) check(message.length === 13)
     if (kind === 10) check(message.includes('SCRAM-SHA-256\0'))
-    if (kind === 11) checkScram(message.toString('latin1', 9))
+    if (kind === 11) checkScram(message.toString('latin1', 9), this.#nonce)
     this.#login = next
   }
 }
@@ -87,14 +99,15 @@ export class Grammar {
 /** By what was said before, and the kind of a message: 0 accepted, 3 a password, 5 its MD5, 10 to 12 SCRAM. */
 const steps: Record<string, 'begun' | 'scram' | 'challenged' | 'proven' | 'accepted'> = {
   'begun 0': 'accepted',
-  'begun 3': 'begun',
-  'begun 5': 'begun',
+  'begun 3': 'proven',
+  'begun 5': 'proven',
   'begun 10': 'scram',
   'scram 11': 'challenged',
   'challenged 12': 'proven',
   'proven 0': 'accepted',
 }
 const logins = new Set([0, 3, 5, 10, 11, 12])
+const methods: Record<number, LoginMethod> = { 0: 'none', 3: 'password', 5: 'md5', 10: 'scram-sha-256' }
 
 function columnsOf(message: Buffer): number {
   check(message.length >= 7)

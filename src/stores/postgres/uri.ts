@@ -17,7 +17,21 @@ export type Refuse = (why: string, hint?: string) => PlantsError
 
 /** Each is what libpq calls it, but for `max`, which is ours. */
 export const parameterNames = [
-  ...['application_name', 'connect_timeout', 'dbname', 'host', 'max', 'password', 'port', 'sslcert', 'sslkey', 'sslmode', 'sslrootcert'],
+  ...[
+    'application_name',
+    'connect_timeout',
+    'dbname',
+    'host',
+    'max',
+    'password',
+    'port',
+    'require_auth',
+    'requirepeer',
+    'sslcert',
+    'sslkey',
+    'sslmode',
+    'sslrootcert',
+  ],
   ...['target_session_attrs', 'user'],
 ] as const
 
@@ -72,7 +86,8 @@ function parseHost(text: string, refuse: Refuse): readonly [string, string | und
 function parseQuery(query: string, refuse: Refuse): Map<string, string> {
   const mayTell = !/password/i.test(query) // of which an "&" may be a part
   const parameters = new Map<string, string>()
-  for (const part of query.split('&').filter(Boolean)) {
+  // Of channel binding, these two ask for no more than is done.
+  for (const part of query.split('&').filter((each) => each !== '' && !/^channel_binding=(disable|prefer)$/.test(each))) {
     const [, name = '', value] = /^([^=]*)=(.*)$/s.exec(part) ?? []
     if (value === undefined) throw refuse('holds a parameter without "="')
     if (name === 'ssl' && value === 'true')

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { Grammar } from './grammar.js'
+import type { LoginRules } from './login-methods.js'
 
 /**
  * What the driver takes for its socket. It lets only whole messages through that the grammar allows, because the driver trusts whatever it
@@ -8,14 +9,15 @@ import { Grammar } from './grammar.js'
  */
 export class Wire extends Duplex {
   readonly #socket: Socket
-  readonly #grammar = new Grammar()
+  readonly #grammar: Grammar
   #pieces: Buffer[] = []
   #size = 0
   /** bytes until there is something to look at */
   #wanted = headSize
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, rules: LoginRules) {
     super()
+    this.#grammar = new Grammar(rules)
     this.#socket = socket
     socket.on('data', (piece: Buffer) => this.#take(piece))
     socket.on('error', (error) => this.destroy(error))

@@ -60,6 +60,11 @@ describe('the address of a database', () => {
       'postgres://ann@h1/garden?target_session_attrs=any&sslrootcert=ca.pem&max=9&application_name=my%20app&connect_timeout=10&sslmode=verify-ca',
       'postgres://ann@h1:5432/garden?application_name=my%20app&connect_timeout=10&max=9&sslmode=verify-ca&sslrootcert=/home/ann/ca.pem&target_session_attrs=any',
     ],
+    ['postgres://ann@h1/garden?channel_binding=prefer', 'postgres://ann@h1:5432/garden'],
+    [
+      'postgres://ann@h1/garden?requirepeer=pg&require_auth=scram-sha-256,none',
+      'postgres://ann@h1:5432/garden?require_auth=scram-sha-256%2Cnone&requirepeer=pg',
+    ],
     ['postgres://ann@h1/garden?sslrootcert=system', 'postgres://ann@h1:5432/garden?sslmode=verify-full&sslrootcert=system'],
   ])('%s is %s', async (address, name) => {
     const found = await parse(address)
@@ -134,6 +139,14 @@ describe('the address of a database', () => {
     expect(await refusal(address)).toEqual([`--store ${why}`, hint])
   })
 
+  test.each(['password,!md5', '!md5,password', 'md5,md5', 'scram', 'md5,'])('names ways to log in, which %s does not', async (text) => {
+    const rule = 'a list of password, md5, gss, sspi, scram-sha-256 and none, or of each after a "!"'
+    expect(await refusal(`${garden}?require_auth=${text}`)).toEqual([
+      `--store holds the parameter require_auth, which must be ${rule}, but was "${text}"`,
+      example,
+    ])
+  })
+
   test('is refused by the name of the variable that is wrong', async () => {
     const rule = 'one of any, read-write, read-only, primary, standby, prefer-standby'
     expect(await refusal(garden, { env: { PGTARGETSESSIONATTRS: 'rw' } })).toEqual([
@@ -205,6 +218,7 @@ function anyAddress(): fc.Arbitrary<string> {
   const parameters = fc.record(
     {
       ...{ sslmode: fc.constantFrom(...sslModes), target_session_attrs: fc.constantFrom(...sessionAttributes) },
+      ...{ require_auth: fc.constantFrom('scram-sha-256', '!none'), requirepeer: encoded },
       ...{ max: fc.integer({ min: 1, max: 100 }).map(String), connect_timeout: fc.integer({ min: 1, max: 3600 }).map(String) },
       ...{ sslrootcert: fc.constantFrom('ca.pem', '/a%20b'), sslcert: encoded.map((text) => `/${text}`), sslkey: fc.constant('own.key') },
       ...{ application_name: fc.stringMatching(/^[\x20-\x7e]{1,63}$/).map(encodeURIComponent), user: encoded, dbname: encoded },
@@ -227,6 +241,7 @@ function anyVariables(): fc.Arbitrary<Record<string, string>> {
       ...{ PGHOST: fc.constantFrom('h3', '/tmp', '::1'), PGPORT: fc.constantFrom('1', '5432'), PGUSER: fc.constant('bob') },
       ...{ PGDATABASE: fc.constant('beds'), PGSSLMODE: fc.constantFrom(...sslModes), PGAPPNAME: fc.constantFrom('app', 'plants') },
       ...{ PGSSLROOTCERT: fc.constant('root.pem'), PGSSLCERT: fc.constant('own.pem'), PGSSLKEY: fc.constant('own.key') },
+      ...{ PGREQUIREAUTH: fc.constantFrom('md5', '!password,!md5'), PGREQUIREPEER: fc.constantFrom('postgres', 'root') },
       ...{ PGTARGETSESSIONATTRS: fc.constantFrom(...sessionAttributes), PGCONNECT_TIMEOUT: fc.constantFrom('5', '9') },
     },
     { requiredKeys: [] },

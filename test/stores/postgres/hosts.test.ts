@@ -29,7 +29,7 @@ test.runIf(hasOpenssl)('lets those in by each sslmode whom libpq lets in, with c
   const come = async (username: string, sslmode: string, ca?: Certificate, hostname = 'localhost') => {
     const url = Object.assign(new URL(place.url), { username, hostname }).href
     const address = addressOf({ url }, `sslmode=${sslmode}${ca ? `&sslrootcert=${ca.path}` : ''}`)
-    const login = async () => ({ password: () => undefined, passwordHint: '', ca: ca?.cert, cert: undefined, key: undefined })
+    const login = async () => ({ ...(await databaseOptions({ env: {} }).login(address)), ca: ca?.cert })
     const store = closedAfterTest(await PostgresStore.open(address, databaseOptions(place, { login })))
     await store.check()
     const ways = await place.admin(`SELECT ssl FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`)
@@ -50,6 +50,8 @@ test.runIf(hasOpenssl)('lets those in by each sslmode whom libpq lets in, with c
   expect(await together(checked.map((mode) => () => come('secure', mode, authority)))).toEqual([secure, secure, secure])
   const unknown = expect.stringMatching(/^unavailable: .*: unable to verify the first certificate$/)
   expect(await together(checked.map((mode) => () => come('secure', mode, stranger)))).toEqual([unknown, unknown, unknown])
+  // As libpq has it, what prefers TLS goes on without.
+  expect(await together(['plain', 'secure'].map((user) => () => come(user, 'prefer', stranger)))).toEqual([plain, unknown])
   const elsewhere = expect.stringMatching(/^unavailable: .* does not match certificate's altnames/)
   expect(await together(checked.map((mode) => () => come('secure', mode, authority, '127.0.0.1')))).toEqual([secure, secure, elsewhere])
 })

@@ -2,17 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, describe, expect, test } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres.js'
+import { message, says } from '../../helpers/postgres/listener.js'
 import { settled } from '../../helpers/settled.js'
 import { addressOf, databaseOptions } from '../../helpers/shared-store.js'
-
-/** A message of the protocol, each character of which is a byte. */
-function message(letter: string, body: string): string {
-  const length = Buffer.alloc(4)
-  length.writeUInt32BE(body.length + 4)
-  return `${letter}${length.toString('latin1')}${body}`
-}
-
-const scram = message('R', '\0\0\0\x0aSCRAM-SHA-256\0\0')
 
 /** How a server answers to the first that it hears, and what is said of it. */
 const strangers: [string, (socket: Socket) => unknown, RegExp][] = [
@@ -45,18 +37,14 @@ const liars: [string, string, RegExp][] = [
   ['asks for an unknown way to log in', message('R', '\0\0\0\x07'), /: it asks for a way to log in that is not known here \(7\)$/],
   ['begins a message of 4 GiB', 'R\xff\xff\xff\xff\0', /: it answers with more than can be read$/],
   ['ends a message too early', message('R', ''), /: what answers is no PostgreSQL server$/],
-  ['lets in whom it asked to prove a password', `${scram}${message('R', '\0\0\0\0')}`, /: what answers is no PostgreSQL server$/],
+  ['lets in whom it asked to prove a password', says.scram + says.accepted, /: what answers is no PostgreSQL server$/],
   [
     'asks for 2147483647 iterations of SCRAM',
-    `${scram}${message('R', '\0\0\0\x0br=abc,s=YWJj,i=2147483647')}`,
+    says.scram + says.challenge('r=abc,s=YWJj,i=2147483647'),
     /: it asks for 2147483647 iterations of SCRAM, and 1000000 are the most here$/,
   ],
   ['asks for rows to copy', message('G', '\0\0\0'), /: what answers is no PostgreSQL server$/],
-  [
-    'describes columns without an end',
-    `${message('R', '\0\0\0\0')}${message('Z', 'I')}${message('T', '\xff\xffabc')}`,
-    /: what answers is no PostgreSQL server$/,
-  ],
+  ['describes columns without an end', says.accepted + says.ready + message('T', '\xff\xffabc'), /: what answers is no PostgreSQL server$/],
   ['says a state that is none', message('E', 'SFATAL\0C__proto__\0Mgone\0\0'), /: gone$/],
 ]
 
@@ -64,7 +52,7 @@ describe('outlives a server that', () => {
   test.concurrent.each(liars)('%s', async (_, answer, told) => {
     const port = await listen((socket) => socket.once('data', () => socket.write(answer, 'latin1')))
     const address = addressOf({ url: `postgres://plants@127.0.0.1:${port}/plants` }, 'connect_timeout=1&sslmode=disable')
-    const [outcome] = await settled([PostgresStore.open(address, databaseOptions({ env: {} }, { timeout: 300 }))])
+    const [outcome] = await settled([PostgresStore.open(address, databaseOptions({ env: { PGPASSWORD: 's3cret' } }, { timeout: 300 }))])
     expect(outcome).toMatch(told)
   })
 })
