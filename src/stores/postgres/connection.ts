@@ -49,19 +49,29 @@ export class Connection {
   }
 
   /**
-   * Runs a statement, or several in one transaction, of which the last gives the rows.
+   * Runs a statement, or several in one transaction, of which the last gives the rows. All that they call is PostgreSQL's own.
    *
    * @throws {postgres.PostgresError} when the server refused it; anything else when the connection was lost
    */
-  async query(text: string): Promise<Rows> {
+  query(text: string): Promise<Rows> {
+    return this.#run(`${searchPath}; ${text}`)
+  }
+
+  /** Ends a transaction that may have failed already. */
+  async rollBack(): Promise<void> {
+    await this.#run('ROLLBACK')
+  }
+
+  async #run(text: string): Promise<Rows> {
     const pending = { isDoubtful: false }
     this.#pending.add(pending)
     try {
       const asked = this.#sql.unsafe(text).values()
       const result = await (this.#backend ? asked : Promise.race([asked, closed(this.#wire)]))
-      this.#backend ??= result.state
+      const last = 'state' in result ? result : (result as (typeof result)[]).at(-1) // several have a list of results
+      this.#backend ??= last?.state
       if (pending.isDoubtful) throw new Error('the server has stopped to wait for its standby')
-      return result as unknown as Rows // each column is asked for as text
+      return last as unknown as Rows // each column is asked for as text
     } finally {
       this.#pending.delete(pending)
     }
@@ -75,7 +85,7 @@ export class Connection {
    */
   async copy(text: string, pieces: Iterable<Uint8Array>): Promise<void> {
     this.#wire.expectCopy()
-    const stream = await this.#sql.unsafe(`BEGIN; ${text}`).writable()
+    const stream = await this.#sql.unsafe(`BEGIN; ${searchPath}; ${text}`).writable()
     const failed = new Promise<never>((_, reject) => stream.on('error', reject))
     failed.catch(() => undefined) // which comes when nobody waits for it
     for (const piece of pieces) await Promise.race([new Promise((resolve) => stream.write(piece, resolve)), failed])
@@ -104,6 +114,12 @@ export class Connection {
     if (routine === 'SyncRepWaitForLSN') for (const pending of this.#pending) pending.isDoubtful = true
   }
 }
+
+/**
+ * In front of each statement, for its transaction alone. With another path, a function or an operator that somebody else has made in a
+ * schema of it, such as public, could run as this user (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS).
+ */
+const searchPath = 'SET LOCAL search_path = pg_catalog, pg_temp'
 
 /** What the server calls the process behind a connection, and what proves that one may cancel it. */
 interface Backend {

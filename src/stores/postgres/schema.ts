@@ -70,7 +70,7 @@ export async function migrate(connection: Connection, address: PostgresAddress, 
       `${left.map((step) => `${step};`).join('\n')} ${left.length === 0 ? '' : `INSERT INTO ${versions} VALUES (${steps.length});`} COMMIT`,
     )
   } catch (error) {
-    if (sqlState(error) !== undefined || error instanceof PlantsError) await connection.query('ROLLBACK')
+    if (sqlState(error) !== undefined || error instanceof PlantsError) await connection.rollBack()
     throw error
   }
 }

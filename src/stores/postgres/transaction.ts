@@ -82,7 +82,7 @@ export class Transaction {
       await connection.query('BEGIN')
       const created = new Set((await connection.query(insertStatement(entries, attempt, true))).map(([id]) => id))
       const areAll = created.size === rows.length
-      if (!areAll && this.#work.options.stopsAtRefusal) await connection.query('ROLLBACK')
+      if (!areAll && this.#work.options.stopsAtRefusal) await connection.rollBack()
       else await this.#commit(entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row))
       return areAll
     })
@@ -98,7 +98,7 @@ export class Transaction {
       for (const row of rows) this.#work.batch.outcomes[row] = Outcome.pending
       if (!isRefusal(error)) throw error
       attempts.splice(attempts.indexOf(attempt), 1)
-      await connection.query('ROLLBACK')
+      await connection.rollBack()
       if (sqlState(error) === divisionByZero) await checkServer(connection, this.#work.use.account.address, this.#work.use.options)
       if (conflicts.has(sqlState(error) ?? '')) return false
       throw error
