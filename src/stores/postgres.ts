@@ -1,9 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import type { NewPlant, Plant } from '../plant.js'
-import type { Rows } from './postgres/connection.js'
+import type { Connection, Rows } from './postgres/connection.js'
 import type { Judge } from './postgres/create-all.js'
 import type { Account } from './postgres/dial.js'
-import { explainDatabase } from './postgres/failure.js'
+import { explainDatabase, isRefusal } from './postgres/failure.js'
 import { literal } from './postgres/literal.js'
 import { Pool, type Turn } from './postgres/pool.js'
 import { untilDone } from './postgres/retry.js'
@@ -92,15 +92,20 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
   }
 
   async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
-    const before = await this.get(id)
-    let tries = 0
-    const [row] = await this.#again(async (turn) => {
-      tries += 1
-      return this.#use.pool.share(turn, (connection) => connection.query(deleteStatement(id, only)))
-    })
+    const before = only ?? (await this.get(id))
+    let isLost = false
+    const remove = async (connection: Connection) => {
+      try {
+        return await connection.query(deleteStatement(id, only))
+      } catch (error) {
+        isLost ||= !isRefusal(error)
+        throw error
+      }
+    }
+    const [row] = await this.#again((turn) => this.#use.pool.share(turn, remove))
+    if (row) return toPlant(row)
     // What is gone after a try whose answer was lost has been deleted by it.
-    const isOurs = tries > 1 && before && (!only || isSame(before, only)) && !(await this.get(id))
-    return row ? toPlant(row) : isOurs ? before : undefined
+    return isLost && !(await this.get(id)) ? before : undefined
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
@@ -162,7 +167,3 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
 /** A page ends at whichever comes first, so that a list needs the same memory for any plants. */
 const pageRows = 1000
 const pageBytes = 1_000_000
-
-function isSame(one: NewPlant, other: NewPlant): boolean {
-  return one.name === other.name && one.tag === other.tag
-}

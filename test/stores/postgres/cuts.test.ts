@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Line, type Moment } from '../../helpers/postgres/line.js'
 import { reusedDatabase } from '../../helpers/postgres.js'
 import { settled } from '../../helpers/settled.js'
-import { openShared } from '../../helpers/shared-store.js'
+import { openShared, othersWait } from '../../helpers/shared-store.js'
 
 const database = reusedDatabase()
 const insert = 'INSERT INTO plant_store.plants'
@@ -91,6 +91,24 @@ test.each(moments)('deletes once, and tells what it was, when the connection is 
   line.cut('DELETE FROM plant_store.plants', moment)
   expect(await store.delete(1n, { id: 1n, name: 'Fern' })).toStrictEqual({ id: 1n, name: 'Fern' })
   expect(await store.delete(1n, { id: 1n, name: 'Fern' })).toBeUndefined()
+})
+
+test('does not take for its own what another has deleted, after a try that the server refused', async () => {
+  const place = await database()
+  const store = await openShared(place)
+  for (const only of [undefined, { id: 1n, name: 'Fern' }]) {
+    await store.create({ id: 1n, name: 'Fern' })
+    const commit = await place.hold('DELETE FROM plant_store.plants')
+    const deleted = store.delete(1n, only)
+    await othersWait(place, 1)
+    const waiting = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+    const [first] = await place.admin(`SELECT query_start::text AS began, pg_cancel_backend(pid) ${waiting}`)
+    await expect
+      .poll(() => place.admin(`SELECT ${waiting} AND query_start::text <> '${first?.['began']}'`), { interval: 5 })
+      .toHaveLength(1)
+    await commit('COMMIT')
+    expect(await deleted).toBeUndefined()
+  }
 })
 
 test.each([1, 2, 3, 4, 5, 6, 7, 8])('opens and creates all the same when a connection is cut behind answer %i', async (answer) => {
