@@ -118,7 +118,7 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
   const found = await attempt(check, () => inspectDatabase(address, of.opening))
   // PGPASSWORD is for the store of this run, so that others may have none here.
   if ('finding' in found) return found.kind === 'unauthorized' && !of.isOfRun ? { ...found.finding, state: 'warning' } : found.finding
-  const { version, isSecure, exists, isWritable, isDurable } = found.value
+  const { version, isSecure, isPublicOpen, exists, isWritable, isDurable } = found.value
   const { name, user } = address
   const state = (message: string, hint: string, level: Finding['state'] = 'warning'): Finding => ({ check, state: level, message, hint })
   const init = `An administrator gives ${user} what it needs with: plants stores init ADDRESS --role ${shellWord(user)}`
@@ -132,6 +132,11 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
     return state(`${name} is reached without TLS: others can read plants on their way`, 'Add to the address: ?sslmode=verify-full')
   if (exposureOf(address) !== undefined)
     return state(`${name} is reached by TLS, but others could pass for it`, 'Add to the address: sslmode=verify-full')
+  if (isPublicOpen)
+    return state(
+      `${name}: every role may create functions in the schema public`,
+      'Whoever owns the database ends it with: REVOKE CREATE ON SCHEMA public FROM PUBLIC',
+    )
   const where = exists ? name : `${name}, where the first create makes the store`
   return ok(check, `${where}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
 }

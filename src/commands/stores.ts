@@ -176,6 +176,11 @@ export async function init(text: string, flags: InitFlags, io: Io): Promise<void
     throw new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}: only a database needs to be made a store`, { hint })
   }
   const role = flags.role === undefined ? undefined : parseText('--role', flags.role)
+  // As SQL has it, quoted or not; a store that everybody may read is not what anybody has to do by a slip.
+  if (role !== undefined && /^(public|none)$/i.test(role)) {
+    const why = role.toLowerCase() === 'none' ? 'is no role' : 'would be everybody'
+    throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Name the role that plants serve logs in as' })
+  }
   await initialiseDatabase(store, settings.opening, role)
   const granted = role === undefined ? '' : `, and ${readable(role)} may create and read plants there`
   await writeResult(io, settings, { address: store.name, role }, `${readable(store.name)} holds a store${granted}`)

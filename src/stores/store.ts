@@ -196,6 +196,8 @@ export interface DatabaseReport {
   version: string
   /** whether it is reached by TLS */
   isSecure: boolean
+  /** every role may create in the schema public, as it is up to PostgreSQL 14 */
+  isPublicOpen: boolean
   /** whether there is a store */
   exists: boolean
   /** whether plants could be created in it */

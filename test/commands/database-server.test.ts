@@ -35,13 +35,20 @@ test('a create without a password says how to give one', async () => {
 })
 
 test('doctor says what it finds', async () => {
-  const { url, env, doctor, user } = await gardener()
+  const { url, env, admin, doctor, user } = await gardener()
   const ok = { code: 0, check: `store ${url}`, state: 'ok' }
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/, where the first create makes the store, PostgreSQL [\d.]+$/) })
   await user.run([...fern, url], { env })
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
   const elsewhere = await doctor(url.replace('127.0.0.1', '0.0.0.0')) // which leads here too
   expect(elsewhere).toMatchObject({ code: 0, state: 'warning', message: expect.stringContaining('is reached without TLS') })
+  await admin('GRANT CREATE ON SCHEMA public TO PUBLIC')
+  expect(await doctor()).toMatchObject({
+    ...{ code: 0, state: 'warning', message: `${url}: every role may create functions in the schema public` },
+    hint: 'Whoever owns the database ends it with: REVOKE CREATE ON SCHEMA public FROM PUBLIC',
+  })
+  await admin('DROP SCHEMA public')
+  expect(await doctor()).toMatchObject(ok)
   expect(await doctor(url.replace(/db\w+$/, 'nowhere'))).toMatchObject({ code: 1, state: 'failed' })
 })
 

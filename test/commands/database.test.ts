@@ -230,6 +230,12 @@ test('only a database needs to be made a store', async () => {
   expect(await gardener().run('stores init team')).toEqual(
     refusal('https://plants.example.com is a service: only a database needs to be made a store', hint),
   )
+  for (const role of ['public', 'PUBLIC', 'none']) {
+    const why = role === 'none' ? 'is no role' : 'would be everybody'
+    expect(await gardener().run(`stores init db --role ${role}`)).toEqual(
+      refusal(`--role ${role} ${why}`, 'Name the role that plants serve logs in as'),
+    )
+  }
   expect(await gardener().run('stores init db --role=')).toEqual(refusal('--role is empty', 'Give it a value, or leave it out'))
 })
 

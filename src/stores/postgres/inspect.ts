@@ -8,7 +8,8 @@ import { plants, schemaName } from './statements.js'
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions): Promise<DatabaseReport> {
   return usingOnce(address, { ...options, allowAsyncCommit: true }, async (connection) => {
     const { version, isDurable } = await checkServer(connection, address, { allowAsyncCommit: true })
-    return { version, isDurable, isSecure: connection.isSecure, ...(await rightsOver(connection)) }
+    const [[isPublicOpen] = []] = await connection.query(publicRights)
+    return { version, isDurable, isSecure: connection.isSecure, isPublicOpen: isPublicOpen === 'true', ...(await rightsOver(connection)) }
   })
 }
 
@@ -18,7 +19,10 @@ export async function rightsOver(connection: Connection): Promise<Pick<DatabaseR
   return { exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
 }
 
+/** There may be no such schema. */
+const publicRights = `SELECT pg_catalog.has_schema_privilege('public', pg_catalog.to_regnamespace('public')::oid, 'CREATE')::text`
+
 /** What is not there, or may not be looked into, has no rights: null. */
-const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)::text, pg_catalog.has_database_privilege(current_database(), 'CREATE')::text,
+const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)::text, pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')::text,
   CASE WHEN pg_catalog.to_regnamespace('${schemaName}') IS NULL THEN NULL
     WHEN pg_catalog.has_schema_privilege('${schemaName}', 'USAGE') THEN pg_catalog.has_table_privilege(pg_catalog.to_regclass('${plants}'), 'INSERT')::text ELSE 'false' END`

@@ -138,7 +138,8 @@ export class Writer {
   }
 
   async #send(jobs: Job[], sending: Parameters<typeof sendBatch>[1]): Promise<void> {
-    const done = endAt(Math.min(...jobs.map(({ deadline }) => deadline)), sending.connection, this.#options.clock)
+    const deadline = jobs.reduce((first, job) => Math.min(first, job.deadline), Infinity)
+    const done = endAt(deadline, sending.connection, this.#options.clock)
     try {
       const created = await sendBatch(jobs, sending)
       this.#failures = 0

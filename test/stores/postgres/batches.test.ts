@@ -26,6 +26,15 @@ test('creates 5000 at once over one connection, each with its own answer', async
   ])
 })
 
+test('sends as many at once as it is asked to', async () => {
+  const commits: number[] = []
+  const place = await database()
+  const store = await openShared(place, { batchLimit: 1_000_000, timeout: 60_000, onCommit: (count) => commits.push(count) })
+  const calls = ids(130_000).map((id) => store.create({ id, name: 'F' }))
+  expect(new Set((await Promise.all(calls)).map(({ name }) => name))).toEqual(new Set(['F']))
+  expect(commits).toEqual([130_000])
+})
+
 test('settles what has an id or a key in common in the order in which it came', async () => {
   const store = await openShared(await database(), { batchLimit: 3 })
   const [fern, moss] = [
