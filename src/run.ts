@@ -57,8 +57,13 @@ function hideTokens({ env, secrets }: Io): void {
   }
 }
 
-/** Those in addresses, which are refused in arguments, but perhaps not before they are named in an error. */
+/** Those in arguments, which are refused there, but perhaps not before they are named in an error, and in PLANTS_STORE. */
 function hidePasswords(argv: string[], { env, secrets }: Io): void {
+  for (const argument of argv) {
+    const [token] = /plants_[\w-]{43}/.exec(argument) ?? [] // one of `plants tokens create`
+    const [, ofVariable] = /^(?:PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)=(.+)$/s.exec(argument) ?? []
+    for (const secret of [token, ofVariable]) if (secret !== undefined) secrets.add(secret)
+  }
   for (const text of [...argv.map((argument) => argument.replace(/^--[\w-]+=/, '')), env['PLANTS_STORE'] ?? '']) {
     const found: string[] = []
     const shown = shownAddress(text, (secret) => found.push(secret))

@@ -134,10 +134,12 @@ function explainExcess(command: Command): Explained {
   const aboutToken = 'A token is asked for, or read from stdin with --with-token'
   if (name.startsWith('auth'))
     return [`${name} takes no argument`, `Name the store with --store${name.endsWith('login') ? `. ${aboutToken}` : ''}`]
-  const message = `${name} takes ${['no argument', 'one argument', 'two arguments'][count]}, but got ${JSON.stringify(shorten(excess))}`
+  const mayBeSecret = /^(tokens|stores add|config set)\b/.test(name)
+  const got = mayBeSecret ? 'more' : JSON.stringify(shorten(excess))
+  const message = `${name} takes ${['no argument', 'one argument', 'two arguments'][count]}, but got ${got}`
   const isSplitName = name === 'create' && !excess.startsWith('-')
   return [
-    count === 0 ? message : `${message} besides`,
+    count === 0 || mayBeSecret ? message : `${message} besides`,
     isSplitName ? 'Give them with flags: plants create --id 1 --name "Boston Fern"' : undefined,
   ]
 }

@@ -275,7 +275,7 @@ describe('a name that is no setting is refused:', () => {
     ['config get', 'config get needs a setting', 'See: plants config get --help'],
     ['config set', 'config set needs a setting', 'See: plants config set --help'],
     ['config set timeout', 'config set needs a value', 'See: plants config set --help'],
-    ['config set timeout 1m 2m', 'config set takes two arguments, but got "2m" besides', 'See: plants config set --help'],
+    ['config set timeout 1m 2m', 'config set takes two arguments, but got more', 'See: plants config set --help'],
     ['config get timeout store', 'config get takes one argument, but got "store" besides', 'See: plants config get --help'],
     ['config list timeout', 'config list takes no argument, but got "timeout"', 'See: plants config list --help'],
     ['config path x', 'config path takes no argument, but got "x"', 'See: plants config path --help'],

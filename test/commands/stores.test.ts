@@ -592,7 +592,7 @@ describe('a command line that is wrong:', () => {
   test.each([
     ['stores add', 'stores add needs a name', 'See: plants stores add --help'],
     ['stores add team', 'stores add needs an address', 'See: plants stores add --help'],
-    ['stores add a ./b.db c', 'stores add takes two arguments, but got "c" besides', 'See: plants stores add --help'],
+    ['stores add a ./b.db c', 'stores add takes two arguments, but got more', 'See: plants stores add --help'],
     ['stores use', 'stores use needs a store', 'See: plants stores use --help'],
     ['stores remove', 'stores remove needs a name', 'See: plants stores remove --help'],
     ['stores remove a b', 'stores remove takes one argument, but got "b" besides', 'See: plants stores remove --help'],
