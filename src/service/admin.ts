@@ -1,7 +1,8 @@
-import { createServer, type Server, type ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { respond } from './answers.js'
 import type { Metrics } from './metrics.js'
 import { errorBody } from './refusal.js'
+import type { Handler, Limits } from './server.js'
 
 interface Health {
   metrics: Metrics
@@ -9,13 +10,18 @@ interface Health {
   isReady(): Promise<boolean>
 }
 
-/** What those who run the service look at, on a port of its own, without a token: `/live`, `/ready` and `/metrics`. */
-export function adminServer({ metrics, isReady }: Health): Server {
-  return createServer({ requestTimeout: 5000, headersTimeout: 5000 }, (request, response) => {
-    void answer(request.url ?? '', request.method ?? '', response)
-  })
+/** What the admin port may cost: what runs a service asks once every few seconds. */
+export const adminLimits: Limits = {
+  headerLimit: 16_384,
+  headerTimeout: 5000,
+  requestTimeout: 5000,
+  keepAlive: 5000,
+  connectionLimit: 64,
+}
 
-  async function answer(url: string, method: string, response: ServerResponse): Promise<void> {
+/** What those who run the service look at, on a port of its own, without a token: `/live`, `/ready` and `/metrics`. */
+export function adminHandler({ metrics, isReady }: Health): Handler {
+  return async ({ url = '', method = '' }, response) => {
     const path = url.replace(/\?.*/s, '')
     if (!['/live', '/ready', '/metrics'].includes(path)) return send(response, 404, 'Only /live, /ready and /metrics are here')
     if (method !== 'GET' && method !== 'HEAD') return send(response, 405, `${path} takes GET and HEAD`, ['Allow', 'GET, HEAD'])

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import type { Exchange } from './log.js'
 import { errorBody, type Refusal, refusalOf } from './refusal.js'
@@ -11,45 +11,58 @@ export interface Witness {
   complain(requestId: string, error: unknown): void
 }
 
+interface Answer {
+  outcome: string
+  status: number
+  json: string | Buffer
+  /** names and values, one after the other */
+  headers?: string[]
+}
+
 /**
  * Answers requests, and tells what came of them. Answers are written to node:http directly: Fastify's own way gives JSON
  * a charset, which it does not have (RFC 8259, 11), and takes a third more time.
  */
 export class Answers {
   readonly #witness: Witness
+  readonly #paths: readonly string[]
 
-  constructor(witness: Witness) {
+  /** @param paths what may be named in the log: another one may hold a token, or anything else */
+  constructor(witness: Witness, paths: readonly string[]) {
     this.#witness = witness
+    this.#paths = paths
   }
 
-  /** @param headers names and values, one after the other */
-  send(request: FastifyRequest, reply: FastifyReply, answer: { outcome: string; status: number; json: string; headers?: string[] }): void {
+  send(request: FastifyRequest, reply: FastifyReply, answer: Answer): void {
     const { id: requestId, token, began } = request
     const { outcome, status, json, headers = [] } = answer
     reply.hijack()
     respond(reply.raw, status, json, ['Request-Id', requestId, ...headers])
     // A path that cannot be decoded comes in a request that Fastify has not decorated.
     const milliseconds = began ? Math.round((this.#witness.now() - began) * 1000) / 1000 : undefined
-    this.#witness.record({ requestId, status, outcome, milliseconds, token, ...(outcome === 'created' ? {} : whereabouts(request.raw)) })
+    const where = outcome === 'created' ? {} : this.#whereabouts(request.raw)
+    this.#witness.record({ requestId, status, outcome, milliseconds, token, ...where })
   }
 
   refuse(request: FastifyRequest, reply: FastifyReply, error: unknown): void {
+    if (reply.raw.headersSent) {
+      this.#witness.complain(request.id, error)
+      reply.raw.destroy()
+      return
+    }
     const refusal = refusalOf(error, request.id)
     if (refusal.status >= 500) this.#witness.complain(request.id, error)
     const { status, error: value, headers } = refusal
     this.send(request, reply, { outcome: String(value), status, json: errorBody(refusal), headers: Object.entries(headers).flat() })
   }
-}
 
-/** What a refusal was about: without the query, which may hold what is nobody's business. */
-function whereabouts({ method, url, socket }: IncomingMessage): Pick<Exchange, 'method' | 'path' | 'from'> {
-  return {
-    method,
-    path: url
-      ?.replace(/[?#].*/s, '')
-      .replace(/plants_[\w-]{20,}/g, '***')
-      .slice(0, 200),
-    from: socket.remoteAddress,
+  #whereabouts({ method = '', url = '', socket }: IncomingMessage): Pick<Exchange, 'method' | 'path' | 'from'> {
+    const path = url.replace(/[?#].*/s, '')
+    return {
+      method: METHODS.includes(method) ? method : undefined,
+      path: this.#paths.includes(path) ? path : undefined,
+      from: socket.remoteAddress,
+    }
   }
 }
 
@@ -64,7 +77,7 @@ export function refuseAndClose(response: ServerResponse, refusal: Refusal): void
  *
  * @param headers names and values, one after the other
  */
-export function respond(response: ServerResponse, status: number, json: string, headers: string[]): void {
+export function respond(response: ServerResponse, status: number, json: string | Buffer, headers: string[]): void {
   const length = String(Buffer.byteLength(json))
   response.writeHead(status, [
     'Content-Type',
@@ -76,4 +89,5 @@ export function respond(response: ServerResponse, status: number, json: string, 
     ...headers,
   ])
   response.end(json)
+  if (!response.req.complete) response.req.resume() // nobody reads its body, and node:http would keep it until the answer is taken
 }

@@ -3,10 +3,10 @@ import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify }
 import { toWireJson } from '../json.js'
 import type { PlantStore } from '../stores/store.js'
 import { Answers, type Witness } from './answers.js'
-import { checkMediaType, type Load, parseKey, parsePlant, readBody } from './body.js'
+import { checkLength, checkMediaType, type Load, parseKey, parsePlant, readBody } from './body.js'
 import { type FindToken, Guard } from './guard.js'
 import { openApi } from './openapi.js'
-import { busy, type Refused, refused, refusedWith } from './refusal.js'
+import { busy, Refused, refused, refusedWith } from './refusal.js'
 
 export interface AppOptions extends Witness {
   store: PlantStore
@@ -35,7 +35,7 @@ declare module 'fastify' {
 /** The specification's operation on a store, and the description of the interface. */
 export function buildApp(options: AppOptions): FastifyInstance {
   const { basePath, runId, server } = options
-  const answers = new Answers(options)
+  const answers = new Answers(options, [`${basePath}/plants`, `${basePath}/openapi.json`])
   let count = 0
   const app = fastify({
     genReqId: () => `${runId}-${(count++).toString(36)}`,
@@ -70,44 +70,33 @@ function unused(): never {
 function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers): void {
   const { basePath, findToken, store, load, queueLimit, now } = options
   const guard = new Guard(findToken, now)
-  const admit = (request: FastifyRequest, token: string) => {
-    request.token = token
-    checkMediaType(request.raw)
-  }
-  const create = (request: FastifyRequest, reply: FastifyReply, bytes: Buffer) => {
-    const idempotencyKey = parseKey(request.raw)
+  const create = async (request: FastifyRequest, reply: FastifyReply) => {
+    request.began = now()
+    const { raw } = request
+    const { authorization } = raw.headers
+    const token = guard.admit(authorization, raw.socket)
+    const early = typeof token === 'string' ? undefined : readBody(raw, options) // node:http would keep each of its chunks meanwhile
+    request.token = typeof token === 'string' ? token : await token
+    checkMediaType(raw)
+    checkLength(raw, options)
+    raw.emit('continue')
+    const bytes = await (early ?? readBody(raw, options))
+    if (bytes instanceof Refused) throw bytes
+    const again = guard.admit(authorization, raw.socket) // it may have been revoked while the body came
+    if (typeof again !== 'string') await again
+    const idempotencyKey = parseKey(raw)
     const plant = parsePlant(bytes)
     if (load.creates >= queueLimit) throw busy()
     const release = take(load, bytes.length)
-    store.create(plant, { idempotencyKey }).then(
-      (created) => {
-        release()
-        answers.send(request, reply, { outcome: 'created', status: 200, json: toWireJson(created) })
-      },
-      (error: unknown) => {
-        release()
-        answers.refuse(request, reply, error)
-      },
-    )
+    try {
+      const created = await store.create(plant, { idempotencyKey })
+      answers.send(request, reply, { outcome: 'created', status: 200, json: toWireJson(created) })
+    } finally {
+      release()
+    }
   }
-  app.post(`${basePath}/plants`, {
-    onRequest: (request, _, done) => {
-      request.began = now()
-      const token = guard.admit(request.headers.authorization, request.raw.socket)
-      if (typeof token !== 'string') return token.then((name) => admit(request, name))
-      admit(request, token)
-      return done()
-    },
-    handler: (request, reply) => {
-      readBody(request.raw, options, (refusal, bytes?: Buffer) => {
-        try {
-          if (bytes === undefined) throw refusal
-          create(request, reply, bytes)
-        } catch (error) {
-          answers.refuse(request, reply, error)
-        }
-      })
-    },
+  app.post(`${basePath}/plants`, (request, reply) => {
+    create(request, reply).catch((error: unknown) => answers.refuse(request, reply, error))
   })
 }
 
@@ -122,7 +111,7 @@ function take(load: Load, bytes: number): () => void {
 }
 
 function addDescription(app: FastifyInstance, basePath: string, answers: Answers): void {
-  const json = openApi(basePath)
+  const json = Buffer.from(openApi(basePath)) // one for all answers
   app.get(`${basePath}/openapi.json`, (request, reply) => answers.send(request, reply, { outcome: 'described', status: 200, json }))
 }
 

@@ -14,6 +14,14 @@ export function checkMediaType({ headers }: IncomingMessage): void {
   if (coding.toLowerCase() !== 'identity') throw refused(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
 }
 
+/** Refuses a body that is said to be too large, before it comes. */
+export function checkLength(request: IncomingMessage, limits: BodyLimits): void {
+  const declared = request.headers['content-length']
+  if (declared === undefined || parseFloat(declared) <= limits.bodyLimit) return
+  skipBody(request, limits)
+  throw tooLarge(limits)
+}
+
 /** What the service holds at this moment. */
 export interface Load {
   /** creates that wait for the store */
@@ -31,60 +39,71 @@ export interface BodyLimits {
 /** How many bodies of the largest size may be there at the same moment, so that memory has an end. */
 const largestBodies = 64
 
-type Done = (...result: [refused: Refused] | [refused: undefined, bytes: Buffer]) => void
-
 /**
- * Reads the body of a request.
+ * Reads the body of a request. What comes in small pieces is copied together: each would be an object, hundreds of bytes for one.
  *
- * @param done called once, with the bytes, or with what is wrong; never when the connection breaks first
+ * @returns the bytes, or what is wrong; pending for ever when the connection breaks first
  */
-export function readBody(request: IncomingMessage, limits: BodyLimits, done: Done): void {
-  const declared = request.headers['content-length']
-  const isTooLarge = declared !== undefined && parseFloat(declared) > limits.bodyLimit
-  if (isTooLarge) skipBody(request, limits, done, tooLarge(limits))
-  else collectBody(request, limits, done)
-}
-
-function collectBody(request: IncomingMessage, limits: BodyLimits, done: Done): void {
+export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer | Refused> {
   const { bodyLimit, load } = limits
   const declared = request.headers['content-length']
-  const chunks: Buffer[] = []
-  let length = 0
-  const leave = () => {
-    request.off('data', take).off('end', end).off('close', leave)
-    load.bytes -= length
-    length = 0
+  return new Promise((resolve) => {
+    let bytes: Buffer = nothing
+    let length = 0
+    const leave = () => {
+      request.off('data', take).off('end', end).off('close', leave)
+      load.bytes -= length
+      length = 0
+    }
+    const take = (chunk: Buffer) => {
+      if (length === 0 && String(chunk.length) !== declared) request.on('close', leave) // one that came at once has its 'end'
+      load.bytes += chunk.length
+      length += chunk.length
+      const refusal = length > bodyLimit ? tooLarge(limits) : load.bytes > largestBodies * bodyLimit ? busy() : undefined
+      if (refusal === undefined) {
+        bytes = append(bytes, length - chunk.length, chunk)
+        return
+      }
+      leave()
+      bytes = nothing
+      skipBody(request, limits)
+      resolve(refusal)
+    }
+    const end = () => {
+      const body = bytes.subarray(0, length)
+      leave()
+      resolve(body)
+    }
+    request.on('data', take).on('end', end)
+  })
+}
+
+const nothing = Buffer.alloc(0)
+
+/** @returns a buffer with the first bytes of one and then the chunk; the same one, when they fit */
+function append(bytes: Buffer, length: number, chunk: Buffer): Buffer {
+  if (length === 0) return chunk
+  const size = length + chunk.length
+  let grown = bytes
+  if (size > bytes.length) {
+    grown = Buffer.allocUnsafe(2 * size)
+    bytes.copy(grown, 0, 0, length)
   }
-  const take = (chunk: Buffer) => {
-    if (chunks.length === 0 && String(chunk.length) !== declared) request.on('close', leave) // one that came at once has its 'end'
-    chunks.push(chunk)
-    length += chunk.length
-    load.bytes += chunk.length
-    const refusal = length > bodyLimit ? tooLarge(limits) : load.bytes > largestBodies * bodyLimit ? busy() : undefined
-    if (refusal === undefined) return
-    leave()
-    chunks.length = 0
-    skipBody(request, limits, done, refusal)
-  }
-  const end = () => {
-    leave()
-    done(undefined, chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks))
-  }
-  request.on('data', take).on('end', end)
+  chunk.copy(grown, length)
+  return grown
 }
 
 /**
- * Refuses a body, and goes on reading for a while: to close the connection on what is still under way would take the answer
+ * Goes on reading a body that is refused, for a while: to close the connection on what is still under way would take the answer
  * away from whoever sends it.
  */
-function skipBody(request: IncomingMessage, { bodyLimit }: BodyLimits, done: Done, refusal: Refused): void {
+function skipBody(request: IncomingMessage, { bodyLimit }: BodyLimits): void {
   let left = 16 * bodyLimit
   request.on('data', (chunk: Buffer) => {
     left -= chunk.length
     if (left < 0) request.destroy()
   })
   request.resume()
-  done(refusal)
 }
 
 function tooLarge({ bodyLimit }: BodyLimits): Refused {

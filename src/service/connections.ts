@@ -6,7 +6,20 @@ export interface Exchanges {
   /** responses that are not finished, in the order of their requests */
   open: ServerResponse[]
   last: ServerResponse | undefined
+  /** whether no more requests are processed, because too many wait */
+  isFull: boolean
+  /** bytes that the system has taken, and when that was seen to change */
+  taken: number
+  takenAt: number
 }
+
+const noExchanges: Exchanges = { open: [], last: undefined, isFull: false, taken: -1, takenAt: 0 }
+
+/** How many requests of a connection may wait until they are answered and the answers are taken. */
+const mostOpen = 100
+
+/** How many may wait on all connections together, not counting the first on each. */
+const mostPipelined = 10_000
 
 /** The connections of a server, and what is under way on them. */
 export class Connections {
@@ -21,6 +34,7 @@ export class Connections {
    * for long, and so takes a tenth of the speed.
    */
   readonly #exchanges = new Map<Socket, Exchanges>()
+  #pipelined = 0
 
   /** A connection comes in; over TLS it is not yet one that can bring a request. */
   add(socket: Socket): void {
@@ -39,25 +53,53 @@ export class Connections {
    * A request comes in.
    *
    * @param onClose called when its response is finished, or can be no more
-   * @returns false behind an answer that closes the connection: what still comes is not to be processed (RFC 9112, 9.6)
+   * @returns false when it `isClosing`
    */
   admit(response: ServerResponse, onClose?: () => void): boolean {
-    const exchanges = this.#exchangesOn(response.req.socket)
-    const { open, last } = exchanges
-    if (last && !last.shouldKeepAlive && (last.headersSent || !this.isDraining)) return false
+    const { socket } = response.req
+    if (this.isClosing(socket)) return false
+    const exchanges = this.#exchangesOn(socket)
+    const { open } = exchanges
     exchanges.last = response
     open.push(response)
+    if (open.length > 1) this.#pipelined += 1
     response.on('close', () => {
+      if (open.length > 1) this.#pipelined -= 1
       if (open[0] === response) open.shift()
       else open.splice(open.indexOf(response), 1)
       onClose?.()
     })
     if (this.isDraining) this.#endWith(response, open.at(-2))
+    if (open.length >= mostOpen || (open.length > 1 && this.#pipelined > mostPipelined)) {
+      exchanges.isFull = true
+      response.shouldKeepAlive = false
+    }
     return true
   }
 
+  /** Whether an answer closes the connection: requests after it are not to be processed (RFC 9112, 9.6). */
+  isClosing(socket: Socket): boolean {
+    const exchanges = this.#exchanges.get(socket)
+    if (exchanges?.last === undefined) return false
+    const { last, isFull } = exchanges
+    return isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining))
+  }
+
+  /** Ends the connections whose reader has taken nothing of what was written for so many milliseconds. */
+  endStalled(now: number, timeout: number): void {
+    for (const [socket, exchanges] of this.#exchanges) {
+      const taken = socket.bytesWritten - socket.writableLength
+      if (socket.writableLength === 0 || taken !== exchanges.taken) {
+        exchanges.taken = taken
+        exchanges.takenAt = now
+      } else if (now - exchanges.takenAt >= timeout) {
+        socket.destroy()
+      }
+    }
+  }
+
   on(socket: Socket): Readonly<Exchanges> {
-    return this.#exchanges.get(socket) ?? { open: [], last: undefined }
+    return this.#exchanges.get(socket) ?? noExchanges
   }
 
   /** From now on the last response on each connection closes it. */
@@ -86,9 +128,13 @@ export class Connections {
   #exchangesOn(socket: Socket): Exchanges {
     const known = this.#exchanges.get(socket)
     if (known) return known
-    const exchanges: Exchanges = { open: [], last: undefined }
+    const exchanges: Exchanges = { open: [], last: undefined, isFull: false, taken: -1, takenAt: 0 }
     this.#exchanges.set(socket, exchanges)
-    socket.once('close', () => this.#exchanges.delete(socket))
+    socket.once('close', () => {
+      this.#exchanges.delete(socket)
+      this.#pipelined -= Math.max(0, exchanges.open.length - 1)
+      exchanges.open.length = 0
+    })
     this.#fresh.delete(socket)
     return exchanges
   }

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Token, TokenStore } from '../stores/store.js'
-import { type Refused, refused } from './refusal.js'
+import { busy, type Refused, refused } from './refusal.js'
 import { digestOf } from './tokens.js'
 
 /** Tells the name of a token, as a log may show it, or that it is not accepted. */
@@ -63,6 +63,9 @@ function unauthorized(message: string, parameter: string): Refused {
 /** milliseconds after which a token is looked for again: one that was revoked gets no further */
 const freshness = 500
 
+/** How many tokens that were not found before are looked for at once; each may wait for a connection to a database. */
+const mostAsked = 32
+
 /**
  * Accepts the tokens of a store. They are found by their SHA-256, so that the time it takes tells nothing about a token.
  *
@@ -78,7 +81,8 @@ export function tokensOfStore(store: TokenStore, { now, time }: { now(): number;
     const until = now() + freshness // from when it is asked, since a store elsewhere may take its time
     try {
       const token = await store.find(digest)
-      if (token !== undefined) known.set(key, { token, until })
+      if (token === undefined) known.delete(key)
+      else known.set(key, { token, until })
       return token
     } finally {
       asked.delete(key)
@@ -89,7 +93,7 @@ export function tokensOfStore(store: TokenStore, { now, time }: { now(): number;
     const key = digest.toString('latin1')
     const found = known.get(key)
     if (found !== undefined && found.until > now()) return nameOf(found.token)
-    known.delete(key)
+    if (found === undefined && asked.size >= mostAsked && !asked.has(key)) throw busy()
     const answer = asked.get(key) ?? ask(digest, key)
     asked.set(key, answer)
     return answer.then((token) => token && nameOf(token))

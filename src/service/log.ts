@@ -24,7 +24,8 @@ export type Log = Logger
 /** The log of a service: lines of JSON for programs, short ones for people. */
 export function openLog(output: Output, level: string): Log {
   const isForPeople = output.isTerminal
-  return pino({ level }, { write: (line) => void output.log(isForPeople ? forPeople(line) : line) })
+  const write = async (line: string) => output.log(isForPeople ? forPeople(line) : line)
+  return pino({ level }, { write: (line) => void write(line).catch(() => undefined) }) // of a log that fails, nobody can be told
 }
 
 function forPeople(line: string): string {

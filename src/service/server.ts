@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
 import { refuseAndClose, type Witness } from './answers.js'
@@ -22,6 +22,13 @@ export interface Tls {
 }
 
 /**
+ * Answers a request. Of one that waits for "100 Continue" it emits 'continue' when the body may come.
+ *
+ * @returns a promise when it goes on; one that rejects is answered as a mistake of the service
+ */
+export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>
+
+/**
  * A server of node:http that gives each request an answer of ours, also those that its parser refuses, and that can stop
  * without leaving one unanswered.
  */
@@ -33,22 +40,29 @@ export class HttpServer {
   readonly #broken = new WeakSet<ServerResponse>()
 
   /** @param witness told of each request that did not get as far as the handler */
-  constructor(handler: RequestListener, limits: Limits, tls: Tls | undefined, witness: Witness) {
+  constructor(handler: Handler, limits: Limits, tls: Tls | undefined, witness: Witness) {
     this.#witness = witness
-    const listener: RequestListener = (request, response) => this.#receive(handler, request, response)
-    const options = optionsOf(limits)
+    const listener = (request: IncomingMessage, response: ServerResponse) => this.#receive(handler, request, response)
+    const options = { ...optionsOf(limits), IncomingMessage: requestClass(this.#connections) }
     this.server = tls
       ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }, listener)
       : createServer(options, listener)
     this.server.maxConnections = limits.connectionLimit
     this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those behind the 2000th
     Object.assign(this.server, { httpAllowHalfOpen: true }) // who has said all may still want to hear
-    this.server.on('connection', (socket: Socket) => this.#connections.add(socket))
+    this.server.on('connection', (socket: Socket) => {
+      socket.on('error', () => socket.destroy()) // node:http takes its listener away at a CONNECT
+      this.#connections.add(socket)
+    })
     this.server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
       socket.destroySoon = () => lingerThenClose(socket)
       this.#connections.open(socket)
     })
     this.#answerOddities(listener)
+    const { connectionsCheckingInterval } = options
+    const check = () => this.#connections.endStalled(witness.now(), limits.requestTimeout)
+    const timer = setInterval(check, connectionsCheckingInterval).unref()
+    this.server.once('close', () => clearInterval(timer))
   }
 
   get isDraining(): boolean {
@@ -87,7 +101,7 @@ export class HttpServer {
     this.#connections.endFresh()
   }
 
-  #receive(handler: RequestListener, request: IncomingMessage, response: ServerResponse): void {
+  #receive(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
     const onClose = () => {
       if (!response.headersSent && !this.#broken.has(response)) this.#witness.record({ outcome: 'aborted' })
     }
@@ -98,13 +112,16 @@ export class HttpServer {
   }
 
   /** A mistake in one request must not end the others. */
-  #handle(handler: RequestListener, request: IncomingMessage, response: ServerResponse): void {
-    try {
-      handler(request, response)
-    } catch (error) {
+  #handle(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
+    const fail = (error: unknown) => {
       this.#witness.complain('of no id', error)
       if (response.headersSent) response.destroy()
       else this.#refuse(response, refusedWith(500, 'The service made a mistake'), 'DEFECT')
+    }
+    try {
+      handler(request, response)?.catch(fail)
+    } catch (error) {
+      fail(error)
     }
   }
 
@@ -113,7 +130,7 @@ export class HttpServer {
     this.#witness.record({ outcome: String(refusal.error), code })
   }
 
-  #answerOddities(listener: RequestListener): void {
+  #answerOddities(listener: (request: IncomingMessage, response: ServerResponse) => void): void {
     this.server.on('clientError', (error: Error, socket: Socket) => {
       const exchanges = this.#connections.on(socket)
       const answered = answerParserError(error, socket, exchanges)
@@ -124,9 +141,8 @@ export class HttpServer {
     this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       const { shouldKeepAlive } = response
       response.shouldKeepAlive = false
-      request.once('resume', () => {
-        if (response.headersSent) return
-        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining
+      request.once('continue', () => {
+        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && !this.#connections.on(request.socket).isFull
         response.writeContinue()
       })
       listener(request, response)
@@ -136,11 +152,28 @@ export class HttpServer {
       this.#refuse(response, refused(400, 'This Expect is not supported, only 100-continue'), 'EXPECT')
     })
     this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
+      if (this.#connections.isClosing(socket)) return
       whenAnswered(this.#connections.on(socket).open.at(-1), () => answerRaw(socket, refusedWith(404, 'This is no proxy').refusal))
       this.#witness.record({ outcome: '404', code: 'CONNECT' })
     })
   }
 }
+
+/**
+ * Requests after an answer that closes their connection. node:http makes objects of all requests in a read before any is answered, and a
+ * read of 64 KiB may hold thousands; at a CONNECT it stops. So the first of those that are not processed passes for one.
+ */
+function requestClass(connections: Connections) {
+  return class extends IncomingMessage {
+    constructor(socket: Socket) {
+      super(socket)
+      if (connections.isClosing(socket)) Object.defineProperties(this, asConnect)
+    }
+  }
+}
+
+const ignored = () => undefined
+const asConnect = { method: { get: () => 'CONNECT', set: ignored }, upgrade: { get: () => true, set: ignored } }
 
 /** milliseconds in which a connection that was kept alive may still bring a request */
 const idleGrace = 500

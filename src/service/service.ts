@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { Server } from 'node:http'
 import type { Output } from '../io.js'
 import type { OpenOptions, ServedStore, TokenStore } from '../stores/store.js'
-import { adminServer } from './admin.js'
+import { adminHandler, adminLimits } from './admin.js'
 import type { Witness } from './answers.js'
 import { buildApp } from './app.js'
 import type { Load } from './body.js'
@@ -10,7 +9,6 @@ import type { FindToken } from './guard.js'
 import { isOnlyHere, listen, type Place } from './listen.js'
 import { type Log, openLog } from './log.js'
 import { Metrics } from './metrics.js'
-import { answerParserError } from './parser-errors.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
@@ -44,7 +42,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const metrics = options.admin && new Metrics(() => load.creates)
   const log = openLog(options.log.output, options.log.level)
   const store = await options.openStore({
-    onCommit: (count) => metrics?.recordCommit(count),
+    onCommit: (count) => attempt(log, () => metrics?.recordCommit(count)),
     onAway: (failure) => (failure ? log.warn(`${failure.message}. Creates wait for it`) : log.info('The store is back')),
   })
   try {
@@ -66,10 +64,10 @@ async function start(options: ServiceOptions, parts: Parts): Promise<Service> {
   const { place, tls, admin, basePath } = options
   const { log } = parts
   const findToken = await options.findCallers(parts.store.tokens, (message) => log.warn(message))
-  const http = await serverOf(options, parts, { log, findToken })
-  const watch = parts.metrics && watchOf(http, parts.metrics, parts.store)
+  const http = await serverOf(options, parts, findToken)
+  const watch = parts.metrics && watchOf(http, { ...parts, metrics: parts.metrics }, options.now)
   const port = await listen(http.server, place)
-  const adminPort = watch && admin && (await listen(watch, admin).catch((error: unknown) => abort(http, error)))
+  const adminPort = watch && admin && (await listen(watch.server, admin).catch((error: unknown) => abort(http, error)))
   const address = addressOf(place, port, basePath, tls !== undefined)
   log.info({ address, admin: admin && adminPort && addressOf(admin, adminPort, '', false) }, 'listening')
   if (!isOnlyHere(place) && !tls) log.warn('Others can reach this address, and without TLS can read tokens and plants on their way')
@@ -78,24 +76,21 @@ async function start(options: ServiceOptions, parts: Parts): Promise<Service> {
     drain: async (milliseconds) => {
       log.info('draining')
       await http.drain(milliseconds)
-      watch?.close().closeAllConnections()
+      watch?.abort()
       await parts.store.close()
       log.info('stopped')
     },
   }
 }
 
-async function serverOf(
-  options: ServiceOptions,
-  parts: Parts,
-  { log, findToken }: { log: Log; findToken: FindToken },
-): Promise<HttpServer> {
+async function serverOf(options: ServiceOptions, parts: Parts, findToken: FindToken): Promise<HttpServer> {
   const { limits, tls, now } = options
+  const { log, metrics } = parts
   const witness: Witness = {
     now,
     record: (exchange) => {
       log.info(exchange)
-      parts.metrics?.record(exchange)
+      attempt(log, () => metrics?.record(exchange))
     },
     complain: (requestId, error) => log.error({ requestId, err: error }, 'failed'),
   }
@@ -106,10 +101,20 @@ async function serverOf(
   return http
 }
 
-function watchOf(http: HttpServer, metrics: Metrics, store: ServedStore): Server {
+/** What only watches the service does not fail the request that it watches. */
+function attempt(log: Log, watch: () => void): void {
+  try {
+    watch()
+  } catch (error) {
+    log.error({ err: error }, 'failed')
+  }
+}
+
+function watchOf(http: HttpServer, { log, metrics, store }: Parts & { metrics: Metrics }, now: () => number): HttpServer {
   const canCreate = readiness(store)
-  const watch = adminServer({ metrics, isReady: async () => !http.isDraining && (await canCreate()) })
-  return watch.on('clientError', (error, socket) => answerParserError(error, socket, { open: [], last: undefined }))
+  const handler = adminHandler({ metrics, isReady: async () => !http.isDraining && (await canCreate()) })
+  const complain = (_: string, error: unknown) => log.error({ err: error }, 'failed')
+  return new HttpServer(handler, adminLimits, undefined, { now, record: () => undefined, complain })
 }
 
 function abort(http: HttpServer, reason: unknown): never {

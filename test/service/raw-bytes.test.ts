@@ -43,6 +43,9 @@ const framing: Refusal[] = [
   ['a length of 23 digits', head('Content-Length: 99999999999999999999999'), broken],
   ['an unknown transfer coding', `${head('Transfer-Encoding: xchunked')}0\r\n\r\n`, broken],
   ['chunks that are not the last coding', `${head('Transfer-Encoding: chunked, gzip')}0\r\n\r\n`, broken],
+  ...['gzip, chunked', 'identity, chunked', 'chunked, chunked', 'identity', 'chunked;q=1', ', chunked'].map(
+    (coding): Refusal => [`the transfer coding "${coding}"`, `${head(`Transfer-Encoding: ${coding}`)}16\r\n${plant}\r\n0\r\n\r\n`, broken],
+  ),
   ['chunks of chunks', `${head(chunked, chunked)}0\r\n\r\n`, broken],
   ['chunks in HTTP/1.0', `${head(chunked).replace('HTTP/1.1', 'HTTP/1.0')}0\r\n\r\n`, broken],
   ['a chunk size that is no number', `${head(chunked)}zz\r\n${plant}\r\n0\r\n\r\n`, broken],
@@ -213,6 +216,13 @@ describe('what is odd and still a request is answered:', () => {
     if (isHalfClosed) connection.end()
     return (await connection.answers()).map(outcomeOf)
   }
+
+  test('chunks in capital letters', async () => {
+    const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'CHUNKED', Connection: 'close' }
+    id += 1
+    const body = `{"id":${id},"name":"Fern ${id}"}`
+    expect(await all(requestOf({ headers, body: `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n` }))).toEqual([answerOf()])
+  })
 
   test('10,000 bytes of headers', async () => {
     expect(await all(next({ headers: { X: 'a'.repeat(10_000), Connection: 'close' } }))).toEqual([answerOf()])
