@@ -12,7 +12,7 @@ import { namedStores } from './settings/store-name.js'
 import { settingOf } from './settings/table.js'
 import { resolvePreferences, resolveSettings } from './settings.js'
 import { checkToken, describeSqlite, inspectDatabase, inspectFile } from './stores/open.js'
-import type { FileAddress, PostgresAddress, RemoteAddress } from './stores/store.js'
+import type { DatabaseReport, FileAddress, PostgresAddress, RemoteAddress } from './stores/store.js'
 
 /** What a check found. */
 export interface Finding {
@@ -118,7 +118,7 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
   const found = await attempt(check, () => inspectDatabase(address, of.opening))
   // PGPASSWORD is for the store of this run, so that others may have none here.
   if ('finding' in found) return found.kind === 'unauthorized' && !of.isOfRun ? { ...found.finding, state: 'warning' } : found.finding
-  const { version, isSecure, isPublicOpen, exists, isWritable, isDurable } = found.value
+  const { version, isSecure, exists, isWritable, isDurable } = found.value
   const { name, user } = address
   const state = (message: string, hint: string, level: Finding['state'] = 'warning'): Finding => ({ check, state: level, message, hint })
   const init = `An administrator gives ${user} what it needs with: plants stores init ADDRESS --role ${shellWord(user)}`
@@ -127,18 +127,21 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
   const early = `${name} answers before a plant is on disk: synchronous_commit or fsync is off there`
   if (!isDurable && !of.opening.allowAsyncCommit) return state(early, 'Turn it on, or take the risk with --allow-async-commit', 'failed')
   if (!isDurable) return state(`${early}, and allow-async-commit lets it`, 'Turn it on')
-  const isOpen = !isSecure && !address.hosts.every(isLocal)
-  if (isOpen)
-    return state(`${name} is reached without TLS: others can read plants on their way`, 'Add to the address: ?sslmode=verify-full')
-  if (exposureOf(address) !== undefined)
-    return state(`${name} is reached by TLS, but others could pass for it`, 'Add to the address: sslmode=verify-full')
-  if (isPublicOpen)
-    return state(
-      `${name}: every role may create functions in the schema public`,
-      'Whoever owns the database ends it with: REVOKE CREATE ON SCHEMA public FROM PUBLIC',
-    )
+  const danger = dangerOf(address, found.value)
+  if (danger) return state(...danger)
   const where = exists ? name : `${name}, where the first create makes the store`
   return ok(check, `${where}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
+}
+
+/** What others could do to plants in a database, or on their way, and what ends that. */
+function dangerOf(address: PostgresAddress, { isSecure, isPublicOpen }: DatabaseReport): [message: string, hint: string] | undefined {
+  const { name, hosts } = address
+  if (!isSecure && !hosts.every(isLocal))
+    return [`${name} is reached without TLS: others can read plants on their way`, 'Add to the address: ?sslmode=verify-full']
+  if (exposureOf(address) !== undefined)
+    return [`${name} is reached by TLS, but others could pass for it`, 'Add to the address: sslmode=verify-full']
+  const hint = 'Whoever owns the database ends it with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
+  return isPublicOpen ? [`${name}: every role may create functions in the schema public`, hint] : undefined
 }
 
 async function examineRemote(check: string, address: RemoteAddress, of: Settings, io: Io): Promise<Finding> {

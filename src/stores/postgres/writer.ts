@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { PlantsError } from '../../errors.js'
 import { type NewPlant, type Plant, plantOf } from '../../plant.js'
 import type { CreateOptions, OpenOptions } from '../store.js'
@@ -42,6 +43,8 @@ export class Writer {
   /** batches that have failed, one after the other */
   #failures = 0
   #alarm: NodeJS.Timeout | undefined
+  /** aborts when nothing waits any more: then nobody needs a connection */
+  #waiting = newController()
 
   constructor({ account, pool, options }: Use) {
     this.#account = account
@@ -95,16 +98,18 @@ export class Writer {
   async #run(): Promise<void> {
     this.#running += 1
     let isIdle = false
+    if (this.#failures > 0) await pause(this.#failures, this.#options.clock)
+    const { signal } = this.#waiting
     try {
-      if (this.#failures > 0) await pause(this.#failures, this.#options.clock)
-      await this.#pool.share({ deadline: Infinity }, async (connection) => {
-        const jobs = this.#take()
-        isIdle = jobs.length === 0
-        if (!isIdle) await this.#send(jobs, { connection, account: this.#account, options: this.#options })
-      })
+      if (this.#jobs.length > 0)
+        await this.#pool.share({ deadline: Infinity, signal }, async (connection) => {
+          const jobs = this.#take()
+          isIdle = jobs.length === 0
+          if (!isIdle) await this.#send(jobs, { connection, account: this.#account, options: this.#options })
+        })
     } catch (error) {
       // There is no connection, and to wait for one is of no use.
-      for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
+      if (!signal.aborted) for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
       this.#watch()
     }
     this.#running -= 1
@@ -170,7 +175,11 @@ export class Writer {
   #watch(): void {
     clearTimeout(this.#alarm)
     const [first] = this.#jobs
-    if (!first) return
+    if (!first) {
+      this.#waiting.abort()
+      this.#waiting = newController()
+      return
+    }
     const left = first.deadline - this.#options.clock.now()
     this.#alarm = setTimeout(() => this.#endLate(), Math.min(longestTimer, Math.max(0, left)))
   }
@@ -190,6 +199,13 @@ export class Writer {
     if (job.attempts.length > 0) job.reject(lostCommit(this.#account.address, error))
     else job.reject(new PlantsError('unavailable', message, { hint, retryable, cause: error }))
   }
+}
+
+/** Each batch that waits for a connection listens to it. */
+function newController(): AbortController {
+  const controller = new AbortController()
+  setMaxListeners(0, controller.signal)
+  return controller
 }
 
 /** What no two creations that are on their way may have in common. */

@@ -71,12 +71,26 @@ test('waits while the database is read-only, says so in time, and goes on', asyn
 
 test('waits for a connection while others have them all, says so in time, and goes on', async () => {
   const place = await server()
-  const [hasty, patient] = [await openShared(place, { timeout: 300 }), await openShared(place)]
+  const tries = { hasty: 0, patient: 0 }
+  const clockOf = (who: keyof typeof tries) => {
+    const random = () => {
+      tries[who] += 1 // each is followed by a pause of random length
+      return 0
+    }
+    return { signal: new AbortController().signal, now: () => performance.now(), random }
+  }
+  const [hasty, patient] = [
+    await openShared(place, { timeout: 300, clock: clockOf('hasty') }),
+    await openShared(place, { clock: clockOf('patient') }),
+  ]
   await place.admin("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'")
   const others = await Promise.all(ids(7).map(() => openShared(place, { parameters: 'application_name=other' })))
   expect(await settled([hasty.create(fern)])).toEqual([expect.stringMatching(/^unavailable: .* has no connection left$/)])
-  await hasty.close() // which would go on looking for a connection, and might get it
+  const before = tries.hasty
   const moss = patient.create({ id: 2n, name: 'Moss' })
+  await expect.poll(() => tries.patient, { interval: 5 }).toBeGreaterThan(6)
+  expect(tries.hasty).toBeLessThanOrEqual(before + 1) // nobody waits for a connection any more
+  await hasty.close()
   await others[0]?.close()
   expect(await moss).toStrictEqual({ name: 'Moss' })
 })
