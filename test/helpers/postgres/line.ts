@@ -88,7 +88,9 @@ export class Line {
     }
     near.on('close', () => far.end()) // after what is on its way
     let isAwaited = false
-    let answers = 0
+    let count = 0
+    const answers = new Answers()
+    near.once('data', (data) => answers.begin(data))
     near.on('data', (data) => {
       const moment = this.#momentOf(data)
       if (moment === 'before') {
@@ -103,9 +105,11 @@ export class Line {
     far.on('data', (data) => {
       if (isAwaited && isReady(data)) near.destroy()
       this.isUnanswered ||= this.#isSilent
-      if (!isAwaited && !this.#isSilent) near.write(data)
-      answers += 1
-      if (answers < this.#last) return
+      const ends = answers.endsIn(data)
+      const last = ends[this.#last - count - 1]
+      count += ends.length
+      if (!isAwaited && !this.#isSilent) near.write(data.subarray(0, last))
+      if (last === undefined) return
       this.#last = Infinity
       this.cuts += 1
       near.end(() => near.destroy())
@@ -118,6 +122,40 @@ export class Line {
     cut.left -= 1
     this.cuts += 1
     return cut.moment
+  }
+}
+
+/**
+ * What a server says up to where it waits for the client: the byte about TLS, what asks for a login, and each ReadyForQuery; in
+ * however many packets.
+ */
+class Answers {
+  #rest = Buffer.alloc(0)
+  #isTlsAsked = false
+
+  /** @param data the first that the client says */
+  begin(data: Buffer): void {
+    this.#isTlsAsked = data.length === 8
+  }
+
+  /** Where answers end in the next piece of what the server says. */
+  endsIn(data: Buffer): number[] {
+    const before = this.#rest.length
+    const bytes = Buffer.concat([this.#rest, data])
+    const ends: number[] = []
+    let at = 0
+    if (this.#isTlsAsked) {
+      this.#isTlsAsked = false
+      at = 1
+      ends.push(at)
+    }
+    while (at + 5 <= bytes.length && at + 1 + bytes.readUInt32BE(at + 1) <= bytes.length) {
+      const isEnd = bytes[at] === 'Z'.charCodeAt(0) || (bytes[at] === 'R'.charCodeAt(0) && [10, 11].includes(bytes.readUInt32BE(at + 5)))
+      at += 1 + bytes.readUInt32BE(at + 1)
+      if (isEnd) ends.push(at)
+    }
+    this.#rest = bytes.subarray(at)
+    return ends.map((end) => end - before)
   }
 }
 

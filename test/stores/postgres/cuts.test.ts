@@ -118,6 +118,6 @@ test.each([1, 2, 3, 4, 5, 6, 7, 8])('opens and creates all the same when a conne
   const store = await openShared({ url: line.url, env: place.env })
   expect(await Promise.all([1n, 2n, 3n].map((id) => store.create({ id, name: 'Fern' })))).toHaveLength(3)
   do await store.check()
-  while (line.cuts === 0) // several answers may come at once, and count as one
+  while (line.cuts === 0) // the answers of a store come over several connections
   expect(line.cuts).toBe(1)
 })
