@@ -38,6 +38,11 @@ const kinds = {
 
 export type Kind = keyof typeof kinds
 
+/** The specification's `error` value of a kind. */
+export function errorValue(kind: Kind): number {
+  return kinds[kind].error
+}
+
 /** An exit code of the contract's table. */
 export type ExitCode = 0 | (typeof kinds)[Kind]['exitCode']
 

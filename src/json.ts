@@ -2,16 +2,52 @@
  * Parses one JSON text (RFC 8259) like `JSON.parse`, except that a numeric `id` of a top-level
  * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`.
  *
- * @param idKey what the id is called
  * @throws {SyntaxError} with the line and column of the first character that is not JSON;
  * its `cause` is `severalValues` when the text is several JSON texts in a row.
  */
-export function parseJson(text: string, idKey = 'id'): unknown {
+export function parseJson(text: string): unknown {
+  const value = tryJson(text)
+  if (!(value instanceof NotJson)) return value
+  throw new SyntaxError(`${value.reason} at line ${value.line}, column ${value.column}`, value.isSeveral ? { cause: severalValues } : {})
+}
+
+/** Why a text is not JSON, and where its first character stands that is not. */
+export class NotJson {
+  readonly reason: string
+  /** from 1 */
+  readonly line: number
+  /** from 1 */
+  readonly column: number
+  /** whether the text is several JSON texts in a row */
+  readonly isSeveral: boolean
+
+  constructor(reason: string, { line, column, isSeveral = false }: { line: number; column: number; isSeveral?: boolean }) {
+    this.reason = reason
+    this.line = line
+    this.column = column
+    this.isSeveral = isSeveral
+  }
+}
+
+interface JsonOptions {
+  /** what the id is called */
+  idKey?: string
+  /** whether the text is likely to be no JSON */
+  isSuspect?: boolean
+}
+
+/**
+ * Parses as `parseJson` does, and gives a `NotJson` where that throws. A suspect text is scanned first: each failure of `JSON.parse`
+ * leaves a kilobyte, with the text, in V8's old generation.
+ */
+export function tryJson(text: string, { idKey = 'id', isSuspect = false }: JsonOptions = {}): unknown {
+  const found = isSuspect ? scan(text, idKey) : undefined
+  if (found && !(found.isComplete && found.end === text.length)) return explain(text, found)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw explain(text)
+    return explain(text, scan(text))
   }
   if (!hasNumber(value, idKey)) return value
   const digits = (idKey === 'id' ? plainId(text) : undefined) ?? scan(text, idKey).id
@@ -99,15 +135,16 @@ function trimZeros(digits: string): { text: string; trailing: number } {
   return { text: digits.slice(start, end), trailing: digits.length - end }
 }
 
-function explain(text: string): SyntaxError {
-  const { end, isComplete, isInString } = scan(text)
-  const before = text.slice(0, end)
-  const line = before.split('\n').length
-  const column = end - before.lastIndexOf('\n')
-  if (isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && Object.hasOwn(grammar.value, tokenAt(text, end).kind)) {
-    return new SyntaxError(`more than one JSON value, the second at line ${line}, column ${column}`, { cause: severalValues })
+function explain(text: string, { end, isComplete, isInString }: Scan): NotJson {
+  let [line, lineStart] = [1, 0]
+  for (let at = text.indexOf('\n'); at >= 0 && at < end; at = text.indexOf('\n', lineStart)) {
+    line += 1
+    lineStart = at + 1
   }
-  return new SyntaxError(`${describeBreak(text, end, isInString)} at line ${line}, column ${column}`)
+  const place = { line, column: end - lineStart + 1 }
+  const isSeveral = isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && Object.hasOwn(grammar.value, tokenAt(text, end).kind)
+  if (isSeveral) return new NotJson('more than one JSON value, the second', { ...place, isSeveral })
+  return new NotJson(describeBreak(text, end, isInString), place)
 }
 
 function describeBreak(text: string, at: number, isInString: boolean): string {
@@ -147,7 +184,7 @@ function scan(text: string, idKey = 'id'): Scan {
   const walk = new Walk(idKey)
   for (let at = skipSpace(text, 0); ; at = skipSpace(text, at)) {
     const token = tokenAt(text, at)
-    if (!walk.step(token.kind, text.slice(at, token.end))) {
+    if (!walk.step(token, text, at)) {
       const isBroken = token.kind === 'broken'
       return { end: isBroken ? token.end : at, isComplete: false, isInString: isBroken && text[at] === '"', id: walk.id }
     }
@@ -170,10 +207,10 @@ class Walk {
   }
 
   /** Takes one token; false when it may not come here. */
-  step(kind: Token['kind'], raw: string): boolean {
+  step({ kind, end }: Token, text: string, start: number): boolean {
     const next: Place | 'after' | undefined = (grammar[this.#place] as Record<string, Place | 'after'>)[kind]
     if (next === undefined) return false
-    if (this.#open.length === 1) this.#note(kind, raw)
+    if (this.#open.length === 1) this.#note(kind, text.slice(start, end))
     if (kind === '{') this.#open.push('member end')
     if (kind === '[') this.#open.push('item end')
     if (kind === '}' || kind === ']') this.#open.pop()

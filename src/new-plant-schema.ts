@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { type Accepted, acceptNewPlant, checkField, describe, type Field, isObject, otherFieldsOf } from './plant.js'
+import { type Accepted, acceptNewPlant, checkField, type Field, isObject, otherFieldsOf, problemsOf } from './plant.js'
 
 /**
  * A value held against the NewPlant schema: the plant, or a phrase for each field that is wrong; and
@@ -16,7 +16,7 @@ export type Checked = Accepted | { problems: string[]; otherFields: string[] }
 export function checkNewPlant(value: unknown): Checked {
   const accepted = acceptNewPlant(value)
   if (accepted) return accepted
-  if (!isObject(value)) return { problems: [`it must be an object, but ${describe(value)}`], otherFields: [] }
+  if (!isObject(value)) return { problems: problemsOf(value), otherFields: [] }
   const { error } = schema.safeParse(value, { jitless: true })
   return { problems: error?.issues.map((issue) => issue.message) ?? [], otherFields: otherFieldsOf(value) }
 }

@@ -58,6 +58,14 @@ export function checkField(field: Field, value: unknown): string | undefined {
   return failure === undefined ? undefined : `${field} must be ${failure}`
 }
 
+/** What is wrong with a value that is no NewPlant, as `checkNewPlant` has it, without the 5 KB that zod takes for one: an import can have millions. */
+export function problemsOf(value: unknown): string[] {
+  if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
+  const { id, name, tag } = value as Record<Field, unknown>
+  const problems = [checkField('id', id), checkField('name', name), tag === undefined ? undefined : checkField('tag', tag)]
+  return problems.filter((problem) => problem !== undefined)
+}
+
 /** The specification's Plant for a NewPlant: `name` and, when it has one, `tag`, in that order. */
 export function plantOf({ name, tag }: Plant): Plant {
   return tag === undefined ? { name } : { name, tag }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { NumberText } from '../src/json.js'
 import { checkNewPlant } from '../src/new-plant-schema.js'
-import { checkField, type Field, isIdempotencyKey, plantOf, shorten } from '../src/plant.js'
+import { checkField, type Field, isIdempotencyKey, plantOf, problemsOf, shorten } from '../src/plant.js'
 import { fc } from './helpers/fast-check.js'
 import { rounds } from './helpers/rounds.js'
 
@@ -45,6 +45,7 @@ test.each([
   ],
 ])('%s: is a NewPlant, or is told what is wrong', (_, value: unknown, checked) => {
   expect(checkNewPlant(value)).toStrictEqual(checked)
+  expect(problemsOf(value)).toEqual('problems' in checked ? checked.problems : [])
 })
 
 const rightFields: [field: Field, value: unknown][] = [
@@ -111,6 +112,7 @@ test('any value at all is a NewPlant as it is, or has a problem for each field t
       const { other: _, ...plant } = value.tag === undefined ? { id: value.id, name: value.name } : value
       const checked = checkNewPlant(value)
       if ('problems' in checked) {
+        expect(problemsOf(value)).toEqual(checked.problems)
         const problems = checked.problems.map((problem) => problem.split(' ')[0])
         expect({ ...checked, problems }).toEqual({ problems: wrong, otherFields })
       } else expect({ ...checked, wrong }).toEqual({ plant, otherFields, wrong: [] })

@@ -240,16 +240,19 @@ describe.runIf(isLinux)('needs the same memory', () => {
     }
   })
 
-  test('for many refused lines, on one screen and in one file', { timeout: rounds(120_000) }, async () => {
+  test.each([
+    ['that are not JSON', 'x\n'],
+    ['without a name', '{"id":1}\n'],
+  ])('for many refused lines %s, on one screen and in one file', { timeout: rounds(120_000) }, async (_, line) => {
     const folder = temporaryFolder()
     const run = start(['import', '-', '--rejects', 'rejects.ndjson'], folder, { stdin: 'pipe', cwd: folder })
     // In no order, they are read in larger portions.
     run.stdin?.write(`${shuffled(plantLines(20_000)).join('\n')}\n`)
-    const { written, peak } = await feed(run, Buffer.from('x\n'.repeat(10_000)), (bytes) => bytes < (isSoak ? 40 : 0.5) * mebibyte)
+    const { written, peak } = await feed(run, Buffer.from(line.repeat(10_000)), (bytes) => bytes < (isSoak ? 40 : 0.5) * mebibyte)
     run.stdin?.end()
     const highest = Math.max(peak, await watchPeak(run))
     const { exitCode, stdout, stderr } = await run
-    expect({ exitCode, refused: stdout && countsOf(String(stdout)).refused }).toEqual({ exitCode: 6, refused: written / 2 })
+    expect({ exitCode, refused: stdout && countsOf(String(stdout)).refused }).toEqual({ exitCode: 6, refused: written / line.length })
     expect(String(stderr).split('\n')).toHaveLength(24)
     expect(readFileSync(join(folder, 'rejects.ndjson'))).toHaveLength(written)
     judgePeak(highest)

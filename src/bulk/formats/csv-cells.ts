@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { CsvError, parse } from 'csv-parse/sync'
-import { PlantsError } from '../../errors.js'
 import type { Row } from './csv-rows.js'
 import { notUtf8 } from './json-text.js'
+import { RecordError } from './record-error.js'
 
 /** The cells of each of some rows that follow one another, or why it has none. */
-export function readCells(bytes: Buffer, rows: readonly Row[], delimiter: string): readonly (readonly string[] | PlantsError)[] {
+export function readCells(bytes: Buffer, rows: readonly Row[], delimiter: string): readonly (readonly string[] | RecordError)[] {
   const text = join(bytes, rows)
   // A call for each row would take fifty times as long; it is left to the rows among which one is broken.
   const cells = isUtf8(text) ? parseRows(text, delimiter) : undefined
@@ -32,10 +32,10 @@ function join(bytes: Buffer, rows: readonly Row[]): Buffer {
   return Buffer.concat(rows.map((row) => bytes.subarray(row.start, row === last ? row.textEnd : row.end)))
 }
 
-function cellsOf(text: Buffer, delimiter: string): readonly string[] | PlantsError {
+function cellsOf(text: Buffer, delimiter: string): readonly string[] | RecordError {
   if (!isUtf8(text)) return notUtf8()
   const rows = parseRows(text, delimiter)
-  return rows?.length === 1 && rows[0] ? rows[0] : new PlantsError('malformed', 'Not CSV: its quotes do not fit')
+  return rows?.length === 1 && rows[0] ? rows[0] : new RecordError('malformed', 'Not CSV: its quotes do not fit')
 }
 
 /** Nothing when the parser does not take them for rows. */

@@ -1,8 +1,8 @@
-import { PlantsError } from '../../errors.js'
 import { CsvScan } from './csv-scan.js'
 import type { FormatState } from './format.js'
 import { LineCounter } from './line-counter.js'
 import type { Problem } from './portion.js'
+import { RecordError } from './record-error.js'
 import { longestRecord, recordTooLarge } from './record-limit.js'
 
 /** A row of a table: a range of bytes, and where its line break begins in it. */
@@ -90,7 +90,7 @@ export class CsvRows {
     return end
   }
 
-  #noRow(reading: Reading, start: number, end: number, error: PlantsError | undefined): number {
+  #noRow(reading: Reading, start: number, end: number, error: RecordError | undefined): number {
     this.#scan = undefined
     reading.isFull = !reading.take({ start, end, line: this.#lines.at(start), error })
     return end
@@ -135,15 +135,15 @@ function withoutBreak(bytes: Buffer, start: number, end: number): number {
   return feed > start && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
 }
 
-function strayQuote(): PlantsError {
-  return new PlantsError(
+function strayQuote(): RecordError {
+  return new RecordError(
     'malformed',
     'Not CSV: a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it',
   )
 }
 
-function openQuote(): PlantsError {
-  return new PlantsError('malformed', 'Not CSV: a quote is not closed')
+function openQuote(): RecordError {
+  return new RecordError('malformed', 'Not CSV: a quote is not closed')
 }
 
 const lineFeed = 0x0a

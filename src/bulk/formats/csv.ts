@@ -6,6 +6,7 @@ import { CsvRows, type NoRow, type Row } from './csv-rows.js'
 import type { Format, FormatState } from './format.js'
 import type { FieldRules, Intake } from './intake.js'
 import type { Place, Portion } from './portion.js'
+import { RecordError } from './record-error.js'
 
 /**
  * A table with a header (RFC 4180): CSV, or TSV with the same quotes. Lines end with LF or CRLF, and blank ones are skipped.
@@ -60,7 +61,7 @@ export class Csv implements Format {
   #takeHeader(bytes: Buffer, found: Row | NoRow): true {
     if ('error' in found && bytes.subarray(found.start, found.end).includes('\r')) throw carriageReturns()
     const [cells] = 'error' in found ? [found.error] : readCells(bytes, [found], this.#delimiter)
-    if (cells === undefined || cells instanceof PlantsError) {
+    if (cells === undefined || cells instanceof RecordError) {
       const hint = 'The first line must name the columns, for example: id,name,tag'
       throw new PlantsError('malformed', `The header cannot be read: ${cells?.message}`, { hint })
     }
@@ -74,7 +75,7 @@ export class Csv implements Format {
     const cells = readCells(portion.bytes, rows, this.#delimiter).values()
     for (const found of group) {
       const result = 'textEnd' in found ? cells.next().value : found.error
-      if (result === undefined || result instanceof PlantsError) portion.addProblem(result, placeOf(found))
+      if (result === undefined || result instanceof RecordError) portion.addProblem(result, placeOf(found))
       else if ('textEnd' in found) this.#take(result, found, portion, columns)
     }
   }
@@ -82,7 +83,7 @@ export class Csv implements Format {
   #take(cells: readonly string[], row: Row, portion: Portion, columns: Columns): void {
     const { names, others } = columns
     if (cells.length !== names.length) {
-      const error = new PlantsError(
+      const error = new RecordError(
         'malformed',
         `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${names.length}`,
       )

@@ -1,6 +1,6 @@
-import { PlantsError } from '../../errors.js'
-import { checkNewPlant } from '../../new-plant-schema.js'
+import { acceptNewPlant, isObject, otherFieldsOf, problemsOf } from '../../plant.js'
 import type { Place, Portion } from './portion.js'
+import { RecordError } from './record-error.js'
 
 /** How the fields of a record become those of a NewPlant. */
 export interface FieldRules {
@@ -33,12 +33,14 @@ export class Intake {
     return this.nextId === undefined && Object.keys(this.#rules.map).length === 0
   }
 
-  /** @param value what a record holds, as `parseJson` gives it */
+  /** @param value what a record holds, as `tryJson` gives it */
   take(value: unknown, place: Place, portion: Portion): void {
-    const checked = checkNewPlant(this.isPlain ? value : this.#fit(value))
-    for (const field of checked.otherFields) portion.countField(field)
-    if ('plant' in checked) portion.addPlant(checked.plant, place)
-    else portion.addProblem(new PlantsError('invalid', `Not a NewPlant: ${checked.problems.join('; ')}`), place)
+    const fitted = this.isPlain ? value : this.#fit(value)
+    const accepted = acceptNewPlant(fitted)
+    const otherFields = accepted?.otherFields ?? (isObject(fitted) ? otherFieldsOf(fitted) : [])
+    for (const field of otherFields) portion.countField(field)
+    if (accepted) portion.addPlant(accepted.plant, place)
+    else portion.addProblem(new RecordError('invalid', `Not a NewPlant: ${problemsOf(fitted).join('; ')}`), place)
   }
 
   #fit(value: unknown): unknown {

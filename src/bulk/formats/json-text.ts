@@ -1,30 +1,27 @@
 import { isUtf8 } from 'node:buffer'
-import { PlantsError } from '../../errors.js'
-import { parseJson } from '../../json.js'
+import { NotJson, tryJson } from '../../json.js'
+import { RecordError } from './record-error.js'
 
 /**
- * What a range of bytes says as JSON, as `parseJson` gives it; or why it says nothing.
+ * What a range of bytes says as JSON, as `tryJson` gives it; or why it says nothing.
  *
- * @param place where the range begins in the input: an error names the line that it is in, where that is another one; and what an id is called
+ * @param options the line in the input where the range begins, which an error names where it is in another one; and those of `tryJson`
  */
-export function readJson(bytes: Buffer, start: number, end: number, { line, idKey }: { line: number; idKey: string }): unknown {
+export function readJson(bytes: Buffer, start: number, end: number, options: { line: number; idKey: string; isSuspect: boolean }): unknown {
   const text = bytes.toString('utf8', start, end)
   // What is no UTF-8 was replaced by this, which is also a character that a text can have.
   if (text.includes('\ufffd') && !isUtf8(bytes.subarray(start, end))) return notUtf8()
-  try {
-    return parseJson(text, idKey)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    const [, reason = error.message, below = '1', column] = /^(.*) at line (\d+), column (\d+)$/.exec(error.message) ?? []
-    return notJson(below === '1' ? reason : `${reason} at line ${line + parseInt(below, 10) - 1}, column ${column}`)
-  }
+  const value = tryJson(text, options)
+  if (!(value instanceof NotJson)) return value
+  const { reason, column } = value
+  return notJson(value.line === 1 ? reason : `${reason} at line ${options.line + value.line - 1}, column ${column}`)
 }
 
-export function notJson(reason: string): PlantsError {
-  return new PlantsError('malformed', `Not JSON: ${reason}`)
+export function notJson(reason: string): RecordError {
+  return new RecordError('malformed', `Not JSON: ${reason}`)
 }
 
 /** The error for a record in another encoding. */
-export function notUtf8(): PlantsError {
-  return new PlantsError('malformed', 'Not UTF-8')
+export function notUtf8(): RecordError {
+  return new RecordError('malformed', 'Not UTF-8')
 }

@@ -1,10 +1,10 @@
-import { PlantsError } from '../../errors.js'
 import type { Format, FormatState } from './format.js'
 import type { Intake } from './intake.js'
 import { JsonRecord, type RecordState, type Situation } from './json-record.js'
 import { notJson, readJson } from './json-text.js'
 import { LineCounter } from './line-counter.js'
 import type { Portion } from './portion.js'
+import { RecordError } from './record-error.js'
 import { longestRecord, recordTooLarge } from './record-limit.js'
 
 /** A JSON array of plants, or plants one behind another, with or without white space between them. */
@@ -116,8 +116,10 @@ export class JsonValues implements Format {
   #take({ portion, bytes }: Reading, { start, end }: { start: number; end: number }, textEnd: number | undefined): void {
     const place = { start, end, line: this.#lines.at(start) }
     const value =
-      textEnd === undefined ? recordTooLarge() : readJson(bytes, start, textEnd, { line: place.line, idKey: this.#intake.idKey })
-    if (value instanceof PlantsError) portion.addProblem(value, place)
+      textEnd === undefined
+        ? recordTooLarge()
+        : readJson(bytes, start, textEnd, { line: place.line, idKey: this.#intake.idKey, isSuspect: portion.isSuspect })
+    if (value instanceof RecordError) portion.addProblem(value, place)
     else this.#intake.take(value, place, portion)
   }
 

@@ -1,17 +1,17 @@
 import { isUtf8 } from 'node:buffer'
-import { PlantsError } from '../../errors.js'
-import { parseJson } from '../../json.js'
+import { NotJson, tryJson } from '../../json.js'
 import { noTag, type PlantRows } from '../../plant-rows.js'
 import type { Format, FormatState } from './format.js'
 import { readId } from './id-bytes.js'
 import type { Intake } from './intake.js'
-import { notUtf8 } from './json-text.js'
+import { notJson, notUtf8 } from './json-text.js'
 import type { Place, Portion } from './portion.js'
+import type { RecordError } from './record-error.js'
 import { longestRecord, recordTooLarge } from './record-limit.js'
 
 /**
  * One JSON object a line (https://github.com/ndjson/ndjson-spec); blank lines count for nothing. A line as programs write it is
- * read where it stands; any other goes through `parseJson` and the schema, which say the same of both.
+ * read where it stands; any other goes through `tryJson` and the schema, which say the same of both.
  */
 export class Ndjson implements Format {
   readonly #intake: Intake
@@ -61,16 +61,13 @@ export class Ndjson implements Format {
 
   #take(text: string, place: Place, portion: Portion): void {
     if (/^[ \t\r]*$/.test(text)) return
-    try {
-      this.#intake.take(parseJson(text, this.#intake.idKey), place, portion)
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-      portion.addProblem(new PlantsError('malformed', `Not JSON: ${error.message.replace('line 1, ', '')}`), place)
-    }
+    const value = tryJson(text, { idKey: this.#intake.idKey, isSuspect: portion.isSuspect })
+    if (value instanceof NotJson) portion.addProblem(notJson(`${value.reason} at column ${value.column}`), place)
+    else this.#intake.take(value, place, portion)
   }
 
   /** Leaves out a line, or the rest of one, up to its end if that is there. */
-  #skip(portion: Portion, start: number, end: number, error?: PlantsError): number {
+  #skip(portion: Portion, start: number, end: number, error?: RecordError): number {
     const found = portion.bytes.subarray(0, end).indexOf(lineFeed, start)
     const next = found < 0 ? end : found + 1
     if (next > start) portion.addProblem(error, { start, end: next, line: this.#line })
@@ -99,7 +96,7 @@ function readUsual(portion: Portion, start: number, line: number): number {
   return isRead ? next : unusual
 }
 
-/** False for an escape that only `parseJson` can judge. */
+/** False for an escape that only `tryJson` can judge. */
 function keepName(rows: PlantRows, row: number, start: number, end: number): boolean {
   const text = end < 0 ? rows.keepString(rows.bytes.subarray(start, quoteAt(end))) : undefined
   rows.nameStart[row] = text?.start ?? start

@@ -2,6 +2,7 @@ import type { PlantsError } from '../../errors.js'
 import type { NewPlant } from '../../plant.js'
 import { PlantRows } from '../../plant-rows.js'
 import type { Batch } from '../../stores/store.js'
+import type { RecordError } from './record-error.js'
 
 /** What was read of an input in one go: its plants, and the records that are none. */
 export class Portion implements Batch {
@@ -33,6 +34,11 @@ export class Portion implements Batch {
     return this.problems.length >= mostProblems
   }
 
+  /** Whether it has so many problems that its next record is likely to be one as well. */
+  get isSuspect(): boolean {
+    return this.problems.length >= 10
+  }
+
   addPlant(plant: NewPlant, place: Place): void {
     this.rows.add(plant)
     this.placeLast(place.start, place.end, place.line)
@@ -47,7 +53,7 @@ export class Portion implements Batch {
     this.recordLine[row] = line
   }
 
-  addProblem(error: PlantsError | undefined, place: Place): void {
+  addProblem(error: RecordError | undefined, place: Place): void {
     this.problems.push({ ...place, row: this.rows.length, error })
   }
 
@@ -80,7 +86,7 @@ export interface Place {
 export interface Problem extends Place {
   /** how many rows stand before it */
   row: number
-  error: PlantsError | undefined
+  error: RecordError | undefined
 }
 
 const mostProblems = 1000

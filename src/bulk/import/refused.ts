@@ -1,4 +1,3 @@
-import type { PlantsError } from '../../errors.js'
 import { idTakenText, Outcome } from '../../stores/store.js'
 import type { Place, Portion, Problem } from '../formats/portion.js'
 
@@ -28,18 +27,14 @@ export function* refusedOf(portion: Portion, sent: number): Generator<Refused> {
 }
 
 export function ofProblem({ start, end, line, error }: Problem): Refused {
-  return { start, end, line, why: error && partsOf(error), isUnknown: false }
+  return { start, end, line, why: error, isUnknown: false }
 }
 
 function ofRow(portion: Portion, row: number, outcome: number, sent: number): Refused {
   const [start, end, line] = [portion.recordStart[row] ?? 0, portion.recordEnd[row] ?? 0, portion.recordLine[row] ?? 0]
   const error = portion.refusals.get(row)
-  const why = error ? partsOf(error) : { error: 409, message: idTakenText(portion.rows.idAt(row)) }
+  const why = error ?? { error: 409, message: idTakenText(portion.rows.idAt(row)) }
   if (outcome !== Outcome.taken || row >= sent) return { start, end, line, why, isUnknown: outcome === Outcome.unknown }
   const message = `${why.message}, perhaps this very one: it was on its way when the import stopped`
   return { start, end, line, why: { error: why.error, message }, isUnknown: true }
-}
-
-function partsOf({ error, message }: PlantsError): { error: number; message: string } {
-  return { error, message }
 }

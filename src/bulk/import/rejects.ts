@@ -62,11 +62,20 @@ export class Rejects {
    */
   add(refused: Refused[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
     if (header && this.#records.length === 0) this.#records.add(header)
+    let run = { start: 0, end: 0 } // of records that follow one another, a line each
+    let reasons = ''
     for (const { start, end, line, why } of refused) {
+      if (why) reasons += `${toJson({ file: name, line, error: why.error, message: why.message })}\n`
+      if (start === run.end && bytes[start - 1] === lineFeed) {
+        run.end = end
+        continue
+      }
+      this.#records.add(bytes.subarray(run.start, run.end))
       if (why) this.#records.breakLine()
-      this.#records.add(bytes.subarray(start, end))
-      if (why) this.#reasons.add(Buffer.from(`${toJson({ file: name, line, ...why })}\n`))
+      run = { start, end }
     }
+    this.#records.add(bytes.subarray(run.start, run.end))
+    this.#reasons.add(Buffer.from(reasons))
     this.#records.write()
     this.#reasons.write()
   }

@@ -149,7 +149,7 @@ function toolsOf(
     stop: io.signal,
     tellRefused: async (refused, { name }) => {
       if (told >= mostShown && settings.errors === 'text') return
-      const all = refused.flatMap(({ line, why }) => (why ? { ...why, file: name, line } : []))
+      const all = refused.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
       const shown = settings.errors === 'json' ? all : all.slice(0, mostShown - told)
       told += shown.length
       if (shown.length === 0) return
