@@ -116,5 +116,5 @@ function storeEntries(store: string, fields: SavedStore): Entry[] {
 async function tableOf(entries: Entry[], settings: Preferences, io: Io): Promise<string> {
   const { textTable } = await import('../output/table.js')
   const rows = entries.map(({ name, value, source, meaning }) => [name, value === undefined ? '-' : readable(value), source, meaning])
-  return textTable(['NAME', 'VALUE', 'FROM', 'MEANING'], rows, await styleFor(settings.colors(io.stdout)), io.stdout)
+  return textTable(['NAME', 'VALUE', 'FROM', 'MEANING'], await styleFor(settings.colors(io.stdout)), io.stdout)(rows)
 }

@@ -96,7 +96,7 @@ async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<stri
       .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${readable(String(value))}`))
       .join(', '),
   ])
-  return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], cells, await styleFor(settings.colors(io.stdout)), io.stdout)
+  return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], await styleFor(settings.colors(io.stdout)), io.stdout)(cells)
 }
 
 export async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {

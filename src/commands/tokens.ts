@@ -35,18 +35,13 @@ export async function create(flags: CreateFlags, io: Io): Promise<void> {
 export async function list(flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   await withTokens(settings, async (tokens) => {
-    const all = (await tokens?.list()) ?? []
-    const rows = all.map((token) => [
-      String(token.id),
-      visible(token.note ?? ''),
-      dateOf(token.createdAt),
-      dateOf(token.expiresAt),
-      stateOf(token, io),
-    ])
-    const text =
-      settings.output === 'json' ? all.map((token) => `${toJson(fieldsOf(token))}\n`).join('') : await tableOf(rows, settings, io)
-    if (all.length > 0) await writeAnswer(io, text, 'Run it again')
-    else await warn(io, `No tokens. Make one with: plants tokens create${settings.storeFlag}`, settings)
+    let isEmpty = true
+    const write = await pageWriter(settings, io)
+    for await (const page of tokens?.list() ?? []) {
+      isEmpty = false
+      await writeAnswer(io, write(page), 'Run it again')
+    }
+    if (isEmpty) await warn(io, `No tokens. Make one with: plants tokens create${settings.storeFlag}`, settings)
   })
 }
 
@@ -82,9 +77,21 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
   }
 }
 
-async function tableOf(rows: string[][], settings: Settings, io: Io): Promise<string> {
+/** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
+async function pageWriter(settings: Settings, io: Io): Promise<(page: Token[]) => string> {
+  if (settings.output === 'json') return (page) => page.map((token) => `${toJson(fieldsOf(token))}\n`).join('')
   const { textTable } = await import('../output/table.js')
-  return textTable(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], rows, await styleFor(settings.colors(io.stdout)), io.stdout)
+  const table = textTable(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], await styleFor(settings.colors(io.stdout)), io.stdout)
+  return (page) =>
+    table(
+      page.map((token) => [
+        String(token.id),
+        visible(token.note ?? ''),
+        dateOf(token.createdAt),
+        dateOf(token.expiresAt),
+        stateOf(token, io),
+      ]),
+    )
 }
 
 function fieldsOf({ id, note, createdAt, expiresAt, revokedAt }: Token): Record<string, unknown> {

@@ -8,15 +8,15 @@ import { wrap } from './wrap.js'
  * Makes the rows of an aligned table, a page of plants at a time. The first page decides the widths, in columns of a
  * terminal, and a later one can only widen them. What does not fit is cut and ends with "…".
  *
- * @param columns width of the terminal; undefined when there is none, and nothing is cut
+ * @param columns width of the terminal; undefined when there is none, and only what is longer than `widestCell` is cut
  */
 export function plantTable(columns: number | undefined, style: Style): (page: NewPlant[]) => string {
   let widths: Widths | undefined
   return (page) => {
     const rows = page.map(({ id, name, tag }) => ({
       id: String(id),
-      name: begin(readable(name), columns),
-      tag: tag === undefined ? '' : begin(readable(tag), columns),
+      name: readable(begin(name, columns)),
+      tag: tag === undefined ? '' : readable(begin(tag, columns)),
     }))
     const isFirst = widths === undefined
     const fitted = share(widen(widths ?? headerWidths, rows), columns)
@@ -27,19 +27,27 @@ export function plantTable(columns: number | undefined, style: Style): (page: Ne
 }
 
 /**
- * A table whose columns are as wide as what is in them. What does not fit of the last one goes on below.
+ * Makes the rows of a table whose columns are as wide as what is in them, up to `widestCell`, a page at a time: a later page can
+ * only widen them. What does not fit of the last one goes on below.
  *
  * @param output where it goes to; on a terminal its width counts
  */
-export function textTable(titles: string[], rows: string[][], style: Style, { isTerminal, columns }: Output): string {
-  const widths = titles.map((title, column) => Math.max(title.length, ...rows.map((row) => stringWidth(row[column] ?? ''))))
-  const start = widths.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
-  const lineOf = (row: string[]) => {
-    const cells = row.slice(0, -1).map((cell, column) => pad(cell, widths[column] ?? 0) + gap)
-    const last = wrap(row.at(-1) ?? '', isTerminal ? columns - start : Infinity)
-    return `${cells.join('')}${last.join(`\n${' '.repeat(start)}`)}`.trimEnd()
+export function textTable(titles: string[], style: Style, { isTerminal, columns }: Output): (rows: string[][]) => string {
+  const widths = titles.map((title) => title.length)
+  let isFirst = true
+  return (rows) => {
+    const cut = rows.map((row) => row.map((cell, column) => (column === row.length - 1 ? cell : cutTo(widestCell, begin(cell)))))
+    for (const row of cut) for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, widthOf(cell))
+    const start = widths.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
+    const lineOf = (row: string[]) => {
+      const cells = row.slice(0, -1).map((cell, column) => pad(cell, widths[column] ?? 0) + gap)
+      const last = wrap(row.at(-1) ?? '', isTerminal ? columns - start : Infinity)
+      return `${cells.join('')}${last.join(`\n${' '.repeat(start)}`)}`.trimEnd()
+    }
+    const header = isFirst ? [style.faint(lineOf(titles))] : []
+    isFirst = false
+    return [...header, ...cut.map(lineOf)].map((text) => `${text}\n`).join('')
   }
-  return [style.faint(lineOf(titles)), ...rows.map(lineOf)].map((text) => `${text}\n`).join('')
 }
 
 interface Row {
@@ -53,9 +61,12 @@ const titles: Row = { id: 'ID', name: 'NAME', tag: 'TAG' }
 const headerWidths: Widths = { id: 2, name: 4, tag: 3 }
 const gap = '  '
 
-/** As much of a text as could ever be seen in a terminal, so that a long one costs no more. */
-function begin(text: string, columns: number | undefined): string {
-  const end = columns === undefined ? text.length : 8 * columns
+/** columns of a name, a tag or a cell where no terminal says how many: each row of a page is padded to the widest */
+const widestCell = 1000
+
+/** As much of a text as could ever be seen in its column, so that a long one costs no more. */
+function begin(text: string, columns = widestCell): string {
+  const end = 8 * columns
   return text.length <= end ? text : `${text.slice(0, end).toWellFormed()}…`
 }
 
@@ -66,7 +77,7 @@ function widen(widths: Widths, rows: Row[]): Widths {
 
 /** Shares what the id leaves of a line: the narrower of name and tag keeps its width, the wider one is cut. */
 function share(widths: Widths, columns: number | undefined): Widths {
-  if (columns === undefined) return widths
+  if (columns === undefined) return { ...widths, name: Math.min(widths.name, widestCell), tag: Math.min(widths.tag, widestCell) }
   const room = Math.max(columns - widths.id - 2 * gap.length, 2 * headerWidths.name)
   if (widths.name + widths.tag <= room) return widths
   const half = Math.floor(room / 2)
@@ -75,7 +86,7 @@ function share(widths: Widths, columns: number | undefined): Widths {
 }
 
 function line({ id, name, tag }: Row, widths: Widths): string {
-  const cells = [id.padStart(widths.id), pad(cut(name, widths.name), widths.name), cut(tag, widths.tag)]
+  const cells = [id.padStart(widths.id), pad(cutTo(widths.name, name), widths.name), cutTo(widths.tag, tag)]
   return cells.join(gap).trimEnd()
 }
 
@@ -84,7 +95,7 @@ function pad(text: string, width: number): string {
 }
 
 /** Cuts between grapheme clusters, so that no letter loses its accent. */
-function cut(text: string, width: number): string {
+function cutTo(width: number, text: string): string {
   if (widthOf(text) <= width) return text
   let kept = ''
   let left = width - 1

@@ -40,9 +40,14 @@ export async function callersOf(tokens: TokenStore, sources: Sources): Promise<F
 const shortToken = 16
 
 async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: Sources): Promise<FindToken> {
-  const all = await tokens.list()
-  if (all.length === 0 && mayShow) await makeFirst(tokens, io)
-  else if (!all.some((token) => isUsable(token, io.time()))) {
+  let [isEmpty, isAnyUsable] = [true, false]
+  for await (const page of tokens.list()) {
+    isEmpty = false
+    isAnyUsable ||= page.some((token) => isUsable(token, io.time()))
+    if (isAnyUsable) break
+  }
+  if (isEmpty && mayShow) await makeFirst(tokens, io)
+  else if (!isAnyUsable) {
     const message = `${settings.store.name} has no token that is valid, so nobody could use the service`
     const hint = `Make one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or give --token-file PATH`
     throw new PlantsError('unauthorized', message, { hint })

@@ -403,11 +403,14 @@ export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
   add(digest: Uint8Array, token: Omit<Token, 'id' | 'revokedAt'>): Promise<Token>
-  /** All of them, revoked ones too, in the order in which they were made. */
-  list(): Promise<Token[]>
+  /** All of them, revoked ones too, in the order in which they were made: pages of at least one, and at most `tokensAtOnce`. */
+  list(): AsyncIterable<Token[]>
   /** @returns the token as it is now, or undefined when there is none */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
 }
+
+/** tokens of a page */
+export const tokensAtOnce = 1000
 
 /** A store that a service can be put in front of. */
 export interface ServedStore extends PlantStore {

@@ -105,7 +105,21 @@ describe('list', () => {
     expect((await plants(['list', '--no-color'], { terminals: ['stdout'], columns: 30 })).out).toBe(
       `ID  NAME                   TAG\n 1  ${'é'.repeat(20)}…\n`,
     )
-    expect((await plants(['list', '--output', 'text'])).out.length).toBeGreaterThan(300_000)
+  })
+
+  test.each([
+    ['name', { name: 'x'.repeat(1_000_000), tag: 'shade' }, `${'x'.repeat(999)}…  shade`],
+    ['tag', { name: 'Fern', tag: '羊'.repeat(300_000) }, `Fern  ${'羊'.repeat(499)}…`],
+    ['name with an escape', { name: `\u001b${'x'.repeat(1_000_000)}` }, `\\u{1b}${'x'.repeat(993)}…`],
+  ])('makes a column at most 1000 wide without a terminal: a %s of a megabyte among a thousand plants', async (_, long, line) => {
+    await plant({ id: 1, ...long })
+    const others = Array.from({ length: 999 }, (_, index) => `{"id":${index + 2},"name":"Fern","tag":"shade"}\n`)
+    await plants(['import', '-'], { stdin: others.join('') })
+    const { code, out, err } = await plants(['list', '--output', 'text'])
+    const [, first, ...rest] = out.split('\n')
+    expect({ code, err, first: first?.trimStart(), rows: rest.length }).toEqual({ code: 0, err: '', first: `1  ${line}`, rows: 1000 })
+    expect(out.length).toBeLessThan(2_000_000)
+    expect((await plants(['get', '1'])).out.length).toBe(JSON.stringify({ id: 1, ...long }).length + 1)
   })
 
   test('cuts what does not fit the terminal, but never an id', async () => {

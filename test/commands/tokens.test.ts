@@ -53,6 +53,15 @@ describe('tokens create', () => {
 })
 
 describe('tokens list and revoke', () => {
+  test('show at most 1000 columns of a note, but all of it to a program', async () => {
+    const run = user()
+    await run(`tokens create --note ${'x'.repeat(100_000)}`)
+    await run('tokens create')
+    const { out } = await run('tokens list --output text')
+    expect(out.split('\n').map((line) => line.length)).toEqual([1039, 1026, 1026, 0])
+    expect((await run('tokens list')).out).toContain('x'.repeat(100_000))
+  })
+
   test('show what tokens are for, and whether they are valid, but never a token', async () => {
     const run = user()
     await run('tokens create --note laptop --expires 1ms')

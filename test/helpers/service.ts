@@ -3,6 +3,7 @@ import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import type { NetConnectOpts } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { type Service, type ServiceOptions, startService } from '../../src/service/service.js'
@@ -82,7 +83,7 @@ export async function serveStore(store: PlantStore, options: Partial<ServiceOpti
   const take = async (text: string) => {
     log += text
   }
-  const tokens: TokenStore = { find: async () => undefined, add: unused, list: async () => [], revoke: unused }
+  const tokens: TokenStore = { find: async () => undefined, add: unused, list: () => Readable.from([]), revoke: unused }
   const service = await startService({
     openStore: async () => ({
       create: (plant, asked) => store.create(plant, asked),

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { digestOf } from '../../src/service/tokens.js'
-import type { ServedStore } from '../../src/stores/store.js'
+import { type ServedStore, type Token, type TokenStore, tokensAtOnce } from '../../src/stores/store.js'
 
 const [created, expires, revoked] = [new Date(1_700_000_000_000), new Date(1_900_000_000_001), new Date(1_800_000_000_000)]
 
@@ -22,7 +22,20 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
       await tokens.revoke(one.id, revoked)
       const two = await tokens.add(digestOf('two'), { note: '', createdAt: created, expiresAt: undefined })
       expect(two.id).toBeGreaterThan(one.id)
-      expect(await tokens.list()).toStrictEqual([{ ...one, revokedAt: revoked }, two])
+      expect(await pagesOf(tokens)).toStrictEqual([[{ ...one, revokedAt: revoked }, two]])
+    })
+
+    test('lists them in pages, and none when there is none', async () => {
+      const { tokens } = await open()
+      expect(await pagesOf(tokens)).toEqual([])
+      const token = { note: undefined, createdAt: created, expiresAt: undefined }
+      for (let index = 0; index < tokensAtOnce; index += 100)
+        await Promise.all(Array.from({ length: 100 }, (_, offset) => tokens.add(digestOf(`${index + offset}`), token)))
+      expect((await pagesOf(tokens)).map((page) => page.length)).toEqual([tokensAtOnce])
+      const last = await tokens.add(digestOf('last'), token)
+      const pages = await pagesOf(tokens)
+      expect(pages.map((page) => page.length)).toEqual([tokensAtOnce, 1])
+      expect(pages[1]).toStrictEqual([last])
     })
 
     test('revokes one, once, and tells when there is none', async () => {
@@ -38,4 +51,10 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
       await expect((await open()).check()).resolves.toBeUndefined()
     })
   })
+}
+
+async function pagesOf(tokens: TokenStore): Promise<Token[][]> {
+  const pages: Token[][] = []
+  for await (const page of tokens.list()) pages.push(page)
+  return pages
 }

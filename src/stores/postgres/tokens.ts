@@ -1,4 +1,4 @@
-import type { Token, TokenStore } from '../store.js'
+import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Rows } from './connection.js'
 import { bytesLiteral } from './literal.js'
 import { orNull, tokens } from './statements.js'
@@ -24,8 +24,14 @@ export class PostgresTokens implements TokenStore {
     return added
   }
 
-  async list(): Promise<Token[]> {
-    return (await this.#query(`SELECT ${columns} FROM ${tokens} ORDER BY id`)).flatMap((row) => toToken(row) ?? [])
+  async *list(): AsyncIterable<Token[]> {
+    for (let last = 0n; ; ) {
+      const rows = await this.#query(`SELECT ${columns} FROM ${tokens} WHERE id > ${last} ORDER BY id LIMIT ${tokensAtOnce}`)
+      const page = rows.flatMap((row) => toToken(row) ?? [])
+      if (page.length > 0) yield page
+      if (page.length < tokensAtOnce) return
+      last = page.at(-1)?.id ?? last
+    }
   }
 
   async revoke(id: bigint, at: Date): Promise<Token | undefined> {

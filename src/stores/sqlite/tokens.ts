@@ -1,4 +1,4 @@
-import type { Token, TokenStore } from '../store.js'
+import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Ways } from './ways.js'
 
 /** The tokens of a store, in its own file. */
@@ -23,13 +23,16 @@ export class SqliteTokens implements TokenStore {
     return { id, ...token, revokedAt: undefined }
   }
 
-  list(): Promise<Token[]> {
-    return this.#ways.read(() =>
-      this.#ways
-        .prepare(`SELECT ${columns} FROM tokens ORDER BY id`)
-        .all()
-        .flatMap((row) => toToken(row) ?? []),
-    )
+  async *list(): AsyncIterable<Token[]> {
+    const sql = `SELECT ${columns} FROM tokens WHERE id > ? ORDER BY id LIMIT ${tokensAtOnce}`
+    for (let last = 0n; ; ) {
+      const after = last
+      const rows = await this.#ways.read(() => this.#ways.prepare(sql).all(after))
+      const page = rows.flatMap((row) => toToken(row) ?? [])
+      if (page.length > 0) yield page
+      if (page.length < tokensAtOnce) return
+      last = page.at(-1)?.id ?? last
+    }
   }
 
   revoke(id: bigint, at: Date): Promise<Token | undefined> {
