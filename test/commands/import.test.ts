@@ -51,6 +51,10 @@ describe('an import reads', () => {
     ['with CRLF', three.replaceAll('\n', '\r\n')],
     ['with CRLF and a byte order mark, without a break at its end', `\ufeff${three.trimEnd().replaceAll('\n', '\r\n')}`],
     ['with LF and CRLF', `${fern}\r\n${moss}\n${rose}`],
+    [
+      'with many blank lines',
+      `${'\n'.repeat(10_000)}${fern}${' \t\r\n'.repeat(1000)}${moss}${' '.repeat(2000)}\n${rose}${' '.repeat(999)}\n\r`,
+    ],
     ['with blank lines', `\n\r\n  \n${fern}\n\n\t\n${moss}\n \r\n${rose}\n\n\n`],
     ['with spaces around', ` ${fern} \n\t${moss}\t\n  ${rose}  `],
     ['packed with gzip', zlib.gzipSync(three)],

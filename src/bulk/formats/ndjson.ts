@@ -29,6 +29,12 @@ export class Ndjson implements Format {
     const isPlain = this.#intake.isPlain && isUtf8(bytes.subarray(start, Math.max(start, limit)))
     let at = this.#isSkipping ? this.#skip(portion, start, end) : start
     while (at < limit && !portion.isFull) {
+      const blankEnd = endOfBlank(bytes, at, limit)
+      if (blankEnd > at) {
+        at = blankEnd
+        this.#line += 1
+        continue
+      }
       const next = isPlain ? readUsual(portion, at, this.#line) : unusual
       at = next === unusual ? this.#readAny(portion, at, end) : next
       this.#line += 1
@@ -60,7 +66,7 @@ export class Ndjson implements Format {
   }
 
   #take(text: string, place: Place, portion: Portion): void {
-    if (/^[ \t\r]*$/.test(text)) return
+    if (/^[ \t\r]*$/.test(text)) return // the last line, or a long one
     const value = tryJson(text, { idKey: this.#intake.idKey, isSuspect: portion.isSuspect })
     if (value instanceof NotJson) portion.addProblem(notJson(`${value.reason} at column ${value.column}`), place)
     else this.#intake.take(value, place, portion)
@@ -75,6 +81,14 @@ export class Ndjson implements Format {
     if (found >= 0) this.#line += 1
     return next
   }
+}
+
+/** Where the next line begins after a short blank one; the same place where another line is. */
+function endOfBlank(bytes: Buffer, start: number, limit: number): number {
+  const most = Math.min(limit, start + 1000)
+  let at = start
+  while (at < most && (bytes[at] === space || bytes[at] === tab || bytes[at] === carriageReturn)) at += 1
+  return at < most && bytes[at] === lineFeed ? at + 1 : start
 }
 
 /** Reads `{"id":1,"name":"Fern","tag":"shade"}` and its line break; gives where the next line begins, or `unusual` and changes nothing. */
@@ -159,5 +173,5 @@ function lineEnd(bytes: Uint8Array, start: number): number {
 }
 
 const unusual = -1
-const [lineFeed, carriageReturn, space, quote, minus, backslash, closingBrace] = [0x0a, 0x0d, 0x20, 0x22, 0x2d, 0x5c, 0x7d]
+const [lineFeed, carriageReturn, tab, space, quote, minus, backslash, closingBrace] = [0x0a, 0x0d, 0x09, 0x20, 0x22, 0x2d, 0x5c, 0x7d]
 const [idKey, nameKey, tagKey] = ['{"id": ', ', "name": "', ', "tag": "'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer] // as many as there are texts
