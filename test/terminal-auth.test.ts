@@ -173,7 +173,7 @@ describe('login on a terminal', () => {
 
   test('does not speak of plants when the service does not answer the check', async () => {
     const remote = await Hostile.listen({ posts: [() => undefined] })
-    const { code, out, err } = await new Person().piped(`auth login --with-token --timeout 100ms --store ${remote.url}`, token)
+    const { code, out, err } = await new Person().piped(`auth login --with-token --timeout 1s --store ${remote.url}`, token)
     expect({ code, checked: JSON.parse(out).checked }).toEqual({ code: 0, checked: false })
     expect(err).toMatch(/^plants: The token is saved, but could not be checked: (?!.*got the plant).*the time is over\n$/)
   })

@@ -14,6 +14,8 @@ const long = `plants_s3cret-${'0123456789'.repeat(3)}-s3cret`
 const when = '2026-01-02T03:04:05.678Z'
 const manners = [['text'], ['json'], ['text', '--verbose'], ['json', '--verbose']]
 
+let isOdd = false
+
 class User {
   readonly folder = temporaryFolder()
   readonly file = join(this.folder, 'settings.json')
@@ -26,6 +28,14 @@ class User {
   async run(argv: string[], world: World = {}): Promise<Result> {
     const env = { PATH: process.env['PATH'] ?? '', PLANTS_CONFIG_DIR: this.folder, PLANTS_DATA_DIR: join(this.folder, 'data') }
     return runPlants(argv, { cwd: this.folder, ...world, env: { ...env, ...world.env } })
+  }
+
+  /** Runs a command line in text and in JSON, one of them with its traces, each time the other one. */
+  async someWays(argv: string[], world: World = {}): Promise<void> {
+    isOdd = !isOdd
+    for (const [output = '', ...flags] of isOdd ? [['text'], ['json', '--verbose']] : [['json'], ['text', '--verbose']]) {
+      await this.run([...argv, '--output', output, ...flags], world)
+    }
   }
 
   /** Runs a command line in every manner; all that it has said on stderr. */
@@ -115,7 +125,7 @@ describe('PLANTS_TOKEN in the wrong place is not shown', () => {
       const user = new User()
       await user.run(['stores', 'add', 'team', 'https://127.0.0.1:1', '--timeout', '100ms'])
       const argv = line.split(' ').map((word) => word.replaceAll('T', token))
-      await user.everyWay(argv, { env: { PLANTS_TOKEN: token, PLANTS_TIMEOUT: '100ms' } })
+      await user.someWays(argv, { env: { PLANTS_TOKEN: token, PLANTS_TIMEOUT: '100ms' } })
     }
   })
 
@@ -125,7 +135,7 @@ describe('PLANTS_TOKEN in the wrong place is not shown', () => {
       for (const token of [short, long]) {
         for (const line of ['create --id 1 --name x --store https://x.invalid', 'list', 'doctor --store https://127.0.0.1:1']) {
           const env = { PLANTS_TOKEN: token, PLANTS_TIMEOUT: '100ms', [name]: token }
-          await new User().everyWay(line.split(' '), { env })
+          await new User().someWays(line.split(' '), { env })
         }
       }
     },
@@ -135,7 +145,7 @@ describe('PLANTS_TOKEN in the wrong place is not shown', () => {
     for (const token of [short, long]) {
       const env = { PLANTS_TOKEN: token, PLANTS_STORE: token }
       for (const line of ['list', 'create --id 1 --name x', 'auth status', 'auth login', 'doctor', 'stores list', 'stores use local']) {
-        await new User().everyWay(line.split(' '), { env })
+        await new User().someWays(line.split(' '), { env })
       }
     }
   })
@@ -153,7 +163,7 @@ describe('PLANTS_TOKEN in the wrong place is not shown', () => {
     '{"T',
   ])('as the plant on stdin: %s', async (text) => {
     for (const token of [short, long]) {
-      await new User().everyWay(['create'], { stdin: text.replaceAll('T', token), env: { PLANTS_TOKEN: token } })
+      await new User().someWays(['create'], { stdin: text.replaceAll('T', token), env: { PLANTS_TOKEN: token } })
     }
   })
 
@@ -195,7 +205,7 @@ describe('a malformed token is not shown', () => {
 
   test.each(malformed)('in PLANTS_TOKEN, and in a wrong place: %j', async (token) => {
     for (const argv of [['list', '--store', token], ['get', token], ['create', '--id', token, '--name', 'x'], [token]]) {
-      await new User().everyWay(argv, { env: { PLANTS_TOKEN: token } })
+      await new User().someWays(argv, { env: { PLANTS_TOKEN: token } })
     }
   })
 
@@ -214,7 +224,7 @@ describe('a malformed token is not shown', () => {
     const address = 'https://127.0.0.1:1'
     const user = new User().write(JSON.stringify({ version: 1, tokens: { [address]: { token, savedAt: when } } }))
     for (const line of ['create --id 1 --name x', 'auth status', 'auth token', 'doctor']) {
-      await user.everyWay([...line.split(' '), '--store', address])
+      await user.someWays([...line.split(' '), '--store', address])
     }
   })
 })
@@ -255,7 +265,8 @@ describe('a token that a service repeats is not shown', () => {
   ]
 
   describe.each(sources)('when it is from %s', (source, given) => {
-    test.each(answers)('%s', async (_, answer) => {
+    const sample = answers.filter((_, index) => source === 'PLANTS_TOKEN' || index % 5 === 0) // what is redacted does not know where it is from
+    test.each(sample)('%s', async (_, answer) => {
       const { url } = await Hostile.listen({ posts: [answer] })
       const { fields = {}, env = {} } = given(url)
       const user = new User().write(JSON.stringify({ version: 1, ...fields }))
@@ -264,14 +275,14 @@ describe('a token that a service repeats is not shown', () => {
       if (source === 'a command') user.write(JSON.stringify({ version: 1, ...fields }).replace('token.txt', file))
       const store = source === 'a command' ? 'team' : url
       for (const argv of [['create', '--id', '1', '--name', 'Fern'], ['doctor'], ['auth', 'status']]) {
-        await user.everyWay([...argv, '--store', store, '--timeout', '300ms'], { env })
+        await user.someWays([...argv, '--store', store, '--timeout', '300ms'], { env })
       }
     })
   })
 
   test.each(answers)('%s, to a login', async (_, answer) => {
     const { url } = await Hostile.listen({ posts: [answer] })
-    await new User().everyWay(['auth', 'login', '--with-token', '--store', url, '--timeout', '300ms'], { stdin: token })
+    await new User().someWays(['auth', 'login', '--with-token', '--store', url, '--timeout', '300ms'], { stdin: token })
   })
 
   /** Tokens whose first characters are escaped, too; the last one is as long as a service's own. */
@@ -360,12 +371,12 @@ describe('a password in the address of a store is not shown', () => {
   test.each(addresses)('that is given for a run: %s', async (address) => {
     for (const line of ['stores list', 'config list', 'config get store', 'list', 'create --id 1 --name x', 'auth status', 'doctor']) {
       const argv = line.split(' ')
-      await new User().everyWay([...argv, '--store', address])
-      await new User().everyWay(argv, { env: { PLANTS_STORE: address } })
+      await new User().someWays([...argv, '--store', address])
+      await new User().someWays(argv, { env: { PLANTS_STORE: address } })
     }
     const user = new User()
     for (const line of ['stores add x ADDRESS', 'stores use ADDRESS', 'stores remove ADDRESS', 'config set store ADDRESS']) {
-      await user.everyWay(line.split(' ').map((word) => word.replace('ADDRESS', address)))
+      await user.someWays(line.split(' ').map((word) => word.replace('ADDRESS', address)))
     }
   })
 
@@ -381,12 +392,12 @@ describe('a password in the address of a store is not shown', () => {
       'doctor',
       'list',
     ]) {
-      await user.everyWay(line.split(' '))
-      await user.everyWay([...line.split(' '), '--store', 'team'])
+      await user.someWays(line.split(' '))
+      await user.someWays([...line.split(' '), '--store', 'team'])
       await user.run(line.split(' '), { terminals: ['stdout', 'stderr'] })
     }
     for (const line of ['stores add team https://h.example', 'stores use team', 'config set stores.team.timeout 1s']) {
-      await user.everyWay(line.split(' '))
+      await user.someWays(line.split(' '))
     }
     for (const output of ['text', 'json']) {
       const removal = await user.write(saved).run(['stores', 'remove', 'team', '--output', output, '--verbose'])
@@ -442,7 +453,7 @@ describe('settings that are broken near a token do not show it', () => {
     for (const content of [text, text.replaceAll(short, long)]) {
       const user = new User().write(content)
       for (const line of ['auth status', 'list', 'create --id 1 --name x', 'stores list', 'config list', 'config get timeout', 'doctor']) {
-        await user.everyWay(line.split(' '))
+        await user.someWays(line.split(' '))
       }
       expect(readFileSync(user.file, 'utf8')).toBe(content)
     }
@@ -486,8 +497,8 @@ describe('what is asked of settings and stores shows no token', () => {
     'list',
   ])('%s', async (line) => {
     const user = new User().write(JSON.stringify({ version: 1, ...fields }).replace('token.txt', '/nonexistent/token.txt'))
-    await user.everyWay([...line.split(' '), '--timeout', '200ms'])
-    await user.everyWay([...line.split(' '), '--timeout', '200ms'], { env: { PLANTS_TOKEN: 's3cret-of-env' } })
+    await user.someWays([...line.split(' '), '--timeout', '200ms'])
+    await user.someWays([...line.split(' '), '--timeout', '200ms'], { env: { PLANTS_TOKEN: 's3cret-of-env' } })
     for (const terminals of [['stdout' as const], ['stdout' as const, 'stderr' as const]]) {
       await user.run([...line.split(' '), '--timeout', '200ms', '--verbose'], { terminals })
     }
@@ -497,7 +508,7 @@ describe('what is asked of settings and stores shows no token', () => {
     'not even one that somebody has put with a store: %s',
     async (line) => {
       const stores = { team: { address, token: short, headers: { authorization: short } } }
-      await new User().write(JSON.stringify({ version: 1, stores })).everyWay([...line.split(' '), '--timeout', '200ms'])
+      await new User().write(JSON.stringify({ version: 1, stores })).someWays([...line.split(' '), '--timeout', '200ms'])
     },
   )
 
@@ -514,7 +525,7 @@ describe('what is asked of settings and stores shows no token', () => {
         const env = { [name]: value, PLANTS_TOKEN: short }
         for (const line of ['doctor', 'create --id 1 --name x']) {
           for (const store of ['https://x.invalid', 'http://x.invalid']) {
-            await new User().everyWay([...line.split(' '), '--store', store, '--allow-http', '--timeout', '100ms'], { env })
+            await new User().someWays([...line.split(' '), '--store', store, '--allow-http', '--timeout', '100ms'], { env })
           }
         }
       }

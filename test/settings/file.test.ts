@@ -39,7 +39,7 @@ describe('a settings file that is broken is named, and left as it is:', () => {
   const newer = 'Update plants, or set PLANTS_CONFIG_DIR to another folder'
   const of = (fields: object) => JSON.stringify({ version: 1, ...fields })
 
-  test.each<[string, string | Uint8Array, string, string?]>([
+  const broken: [name: string, bytes: string | Uint8Array, why: string, hint?: string][] = [
     ['empty', '', 'are empty', 'Move the file away, or write {"version":1} into it'],
     ['blank', ' \n', 'are not JSON: the text ends at line 2, column 1'],
     ['cut short in a key', '{"version":1,\n "sto', 'are not JSON: the text ends at line 2, column 6'],
@@ -93,39 +93,46 @@ describe('a settings file that is broken is named, and left as it is:', () => {
       'are not right: store must be a text; stores.a.address must be a text; stores.b must be an object',
     ],
     ['larger than 1 MiB', `{"version":1}${' '.repeat(1_048_576 - 12)}`, 'are larger than 1 MiB'],
-  ])('%s', async (_, bytes, why, hint = mend) => {
-    const user = new User()
-    user.write(bytes)
-    const error = { error: 400, message: expect.stringContaining(`The settings in ${user.file} `), hint }
-    const commands = [
-      'list',
-      'create --id 1 --name Fern',
-      'config list',
-      'config get timeout',
-      'config set timeout 1m',
-      'config unset timeout',
-      'stores list',
-      'stores add garden ./garden.db',
-      'stores use local',
-      'stores remove team',
-      'auth status',
-      `auth login --with-token --store ${team}`,
-      `auth logout --store ${team}`,
-    ]
-    for (const command of commands) {
-      const { code, out, err } = await user.run(`${command} --output json`, { stdin: token })
-      expect({ command, code, out, ...JSON.parse(err) }).toEqual({ command, code: 2, out: '', ...error })
-      expect(JSON.parse(err).message.replace(`The settings in ${user.file} `, '')).toEqual(why)
-      expect(err).not.toContain(token)
-    }
-    expect(await user.run('config path')).toEqual(printed(`${user.file}\n`))
-    expect((await user.run('--help')).code).toBe(0)
-    const doctor = await user.run('doctor')
-    expect(doctor).toMatchObject({ code: 1, out: expect.stringContaining('{"check":"settings","state":"failed"') })
-    expect(readFileSync(user.file)).toEqual(Buffer.from(bytes))
-    expect(readdirSync(user.home)).toEqual(['config'])
-    expect(readdirSync(user.folder)).toEqual(['settings.json'])
-  })
+  ]
+  test.each(broken.map(([name, bytes, why, hint = mend], index) => ({ name, bytes, why, hint, index })))(
+    '$name',
+    async ({ bytes, why, hint, index }) => {
+      const user = new User()
+      user.write(bytes)
+      const error = { error: 400, message: expect.stringContaining(`The settings in ${user.file} `), hint }
+      const commands = [
+        'list',
+        'create --id 1 --name Fern',
+        'config list',
+        'config get timeout',
+        'config set timeout 1m',
+        'config unset timeout',
+        'stores list',
+        'stores add garden ./garden.db',
+        'stores use local',
+        'stores remove team',
+        'auth status',
+        `auth login --with-token --store ${team}`,
+        `auth logout --store ${team}`,
+      ]
+      // Each file with two commands, and each command with several files.
+      for (const command of commands.filter((_, at) => at === index % commands.length || at === (index + 6) % commands.length)) {
+        const { code, out, err } = await user.run(`${command} --output json`, { stdin: token })
+        expect({ command, code, out, ...JSON.parse(err) }).toEqual({ command, code: 2, out: '', ...error })
+        expect(JSON.parse(err).message.replace(`The settings in ${user.file} `, '')).toEqual(why)
+        expect(err).not.toContain(token)
+      }
+      if (index % 8 === 0) {
+        expect(await user.run('config path')).toEqual(printed(`${user.file}\n`))
+        expect((await user.run('--help')).code).toBe(0)
+        const doctor = await user.run('doctor')
+        expect(doctor).toMatchObject({ code: 1, out: expect.stringContaining('{"check":"settings","state":"failed"') })
+      }
+      expect(readFileSync(user.file)).toEqual(Buffer.from(bytes))
+      expect(readdirSync(user.home)).toEqual(['config'])
+      expect(readdirSync(user.folder)).toEqual(['settings.json'])
+    },
+  )
 
   test('a folder', async () => {
     const user = new User()
