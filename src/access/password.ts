@@ -41,10 +41,17 @@ function search(address: PostgresAddress, settings: Settings, io: Io): Password 
 }
 
 async function searchFile(address: PostgresAddress, settings: Settings, io: Io): Promise<Password | undefined> {
-  const file = await readPasswordFile(io, (message) => warn(io, message, settings))
+  const file = await readPasswordFile(io, async (message) => {
+    if (warned.has(io)) return // of the store before
+    warned.add(io)
+    await warn(io, message, settings)
+  })
   if (file === undefined || !address.hosts.some((host) => file.find(address, host))) return undefined
   return { source: 'password-file', place: file.path, of: (host) => file.find(address, host) }
 }
+
+/** The runs that were told that the password file is left out. */
+const warned = new WeakSet<Io>()
 
 /** The error where a password is asked for and there is none. */
 export function noPassword({ name }: PostgresAddress, storeFlag: string): PlantsError {
