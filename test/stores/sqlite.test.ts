@@ -250,6 +250,26 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   })
 })
 
+test.each(['run out of time', 'are cancelled'])('a hundred thousand creates that %s in a queue end together', async (end) => {
+  const path = join(await storeIn(temporaryFolder()), 'plants.db')
+  let now = 0
+  const { clock } = openOptions()
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions({ clock: { ...clock, now: () => now } })))
+  open(path).exec('BEGIN IMMEDIATE')
+  const aborts = Array.from({ length: 100_000 }, () => new AbortController())
+  const ended = Promise.allSettled(
+    aborts.map(({ signal }) => store.create({ id: 1n, name: 'Fern' }, end === 'are cancelled' ? { signal } : {})),
+  )
+  const start = process.cpuUsage()
+  if (end === 'are cancelled') for (const abort of aborts) abort.abort(new Error('Enough'))
+  now = 1e9
+  const messages = (await ended).map((result) => result.status === 'rejected' && String(result.reason))
+  const { user, system } = process.cpuUsage(start)
+  expect(new Set(messages).size).toBe(1)
+  expect(messages[0]).toMatch(end === 'are cancelled' ? 'Enough' : 'was in use by')
+  expect(user + system).toBeLessThan(2_000_000) // microseconds; with a look through the queue for each it is many times that
+})
+
 test('a store that was vacuumed is a store', async () => {
   const path = join(await storeIn(temporaryFolder()), 'plants.db')
   query(path, 'VACUUM')

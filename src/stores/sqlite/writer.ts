@@ -31,7 +31,8 @@ export class Writer {
   readonly #db: Database
   readonly #path: string
   readonly #options: OpenOptions & { identity: string }
-  #jobs: Job[] = []
+  /** in the order in which they came */
+  readonly #jobs = new Set<Job>()
   #isRunning = false
   /** whether each transaction takes long, so that others are to be let in between */
   isBulk = false
@@ -60,15 +61,15 @@ export class Writer {
       signal?.throwIfAborted()
       const deadline = this.#options.clock.now() + this.#options.timeout
       const job: Job<T> = { deadline, creates, work, resolve, reject, leave: undefined, signal, result: undefined }
-      if (signal) this.#letLeave(job, signal)
-      this.#jobs.push(job as Job) // which is given back what its own work gave
+      if (signal) this.#letLeave(job as Job, signal)
+      this.#jobs.add(job as Job) // which is given back what its own work gave
       this.#start()
     })
   }
 
-  #letLeave<T>(job: Job<T>, signal: AbortSignal): void {
+  #letLeave(job: Job, signal: AbortSignal): void {
     job.leave = () => {
-      this.#jobs = this.#jobs.filter((other) => other !== job)
+      this.#jobs.delete(job)
       job.reject(signal.reason)
     }
     signal.addEventListener('abort', job.leave, { once: true })
@@ -82,14 +83,25 @@ export class Writer {
   }
 
   async #run(): Promise<void> {
-    for (let tries = 0; this.#jobs.length > 0; tries += 1) {
+    for (let tries = 0; this.#jobs.size > 0; tries += 1) {
       if (this.#begin()) {
-        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? usualBatch))
+        this.#commit(this.#take(this.#options.batchLimit ?? usualBatch))
         tries = 0
-        if (this.#jobs.length > 0) await new Promise(setImmediate) // whatever else the process has to do gets its turn
+        if (this.#jobs.size > 0) await new Promise(setImmediate) // whatever else the process has to do gets its turn
       } else await this.#wait(tries)
     }
     this.#isRunning = false
+  }
+
+  /** Takes the first jobs out of the queue. */
+  #take(count: number): Job[] {
+    const jobs: Job[] = []
+    for (const job of this.#jobs) {
+      if (jobs.length >= count) break
+      jobs.push(job)
+      this.#jobs.delete(job)
+    }
+    return jobs
   }
 
   #begin(): boolean {
@@ -124,10 +136,11 @@ export class Writer {
 
   async #wait(tries: number): Promise<void> {
     const { clock, timeout } = this.#options
-    const late = this.#jobs.filter((job) => job.deadline <= clock.now())
-    this.#jobs = this.#jobs.filter((job) => !late.includes(job))
+    const now = clock.now()
+    const late = [...this.#jobs].filter((job) => job.deadline <= now)
+    for (const job of late) this.#jobs.delete(job)
     if (late.length > 0) failEach(late, lockedError(this.#path, timeout))
-    if (this.#jobs.length > 0) await pause(tries, clock, this.isBulk ? 50 : 10).catch((reason: unknown) => this.#failAll(unchanged(reason)))
+    if (this.#jobs.size > 0) await pause(tries, clock, this.isBulk ? 50 : 10).catch((reason: unknown) => this.#failAll(unchanged(reason)))
   }
 
   #commit(jobs: Job[]): void {
@@ -185,7 +198,7 @@ export class Writer {
   }
 
   #failAll(error: unknown): void {
-    failEach(this.#jobs.splice(0), error)
+    failEach(this.#take(Infinity), error)
   }
 }
 
