@@ -25,8 +25,19 @@ export function explainFailure(error: unknown, path: string): unknown {
   const explain = explanations[primaryCode(error) ?? systemCode(error) ?? '']
   const text = error instanceof Error ? error.message : ''
   if (!explain || (primaryCode(error) === 1 && !/^no such (table|column)/.test(text))) return error
+  if (explain === damaged) return damagedStore(path, text, error)
   const { message, hint, retryable = false } = describe(() => explain(path, text), path, text)
   return new PlantsError('unavailable', message, { hint, retryable, cause: error })
+}
+
+/** The error of `damagedStore`. */
+export class DamagedStoreError extends PlantsError {
+  readonly path: string
+
+  constructor(path: string, { message, hint }: Explanation, cause: unknown) {
+    super('unavailable', message, { hint, cause })
+    this.path = path
+  }
 }
 
 /** The store is there, but not a file that this version can use. */
@@ -35,9 +46,8 @@ export function notOurs(path: string, why: string, hint = elsewhere): PlantsErro
 }
 
 /** What is in the file contradicts itself. */
-export function damagedStore(path: string, why: string): PlantsError {
-  const { message, hint } = damaged(path, why)
-  return new PlantsError('unavailable', message, { hint })
+export function damagedStore(path: string, why: string, cause?: unknown): DamagedStoreError {
+  return new DamagedStoreError(path, damaged(path, why), cause)
 }
 
 /** This user may not write to a store, or not beside it. */

@@ -4,7 +4,7 @@ import type { FileAddress, OpenOptions, Restored, RestoreOptions } from '../stor
 import { copyStore, hear, unchanged } from './copy.js'
 import { copyRows, holdsAnything } from './copy-rows.js'
 import type { Database } from './driver.js'
-import { explainFailure, leavesCommitOpen } from './failure.js'
+import { DamagedStoreError, explainFailure, leavesCommitOpen } from './failure.js'
 import {
   checkStamp,
   fileHasContent,
@@ -144,8 +144,7 @@ function inTurn<T>(call: () => T, path: string, waiting: Waiting): Promise<T> {
 /** A backup is what one has for a store that is damaged, and there is nothing in that to put the rows into. */
 function explainRestore(error: unknown, path: string): unknown {
   const explained = explainFailure(error, path)
-  const isDamaged = explained instanceof PlantsError && explained.message.startsWith(`The store ${path} is damaged`)
-  if (!isDamaged) return explained
+  if (!(explained instanceof DamagedStoreError) || explained.path !== path) return explained
   const hint = `Move it aside, then restore again: mv ${shellWord(path)} ${shellWord(`${path}.damaged`)}`
   return new PlantsError(explained.kind, explained.message, { hint, cause: error })
 }
