@@ -11,22 +11,26 @@ import { type Waiting, whenFree } from './stores/sqlite/lock.js'
  * process that dies, so nobody ever has to guess whether a lock is stale.
  *
  * @param path the file, which is made when it is not there, and stays
- * @param waiting how long others may hold it
+ * @param locking how long others may hold it, and whose file it may be besides the owner's of its folder
  * @throws {PlantsError} `unavailable` when they took longer, `unwritable` for a file that is no lock; what the action throws, and the system's errors
  */
-export async function holdLock<T>(path: string, waiting: Waiting, action: () => Promise<T>): Promise<T> {
-  makeLock(path)
+export async function holdLock<T>(path: string, locking: Locking, action: () => Promise<T>): Promise<T> {
+  makeLock(path, locking.trusts)
   const db = open(path)
   try {
-    await take(db, path, waiting)
+    await take(db, path, locking)
     return await action()
   } finally {
     db.close()
   }
 }
 
+interface Locking extends Waiting {
+  trusts(uid: number): boolean
+}
+
 /** Whatever is there already is not opened here: closing it again would drop a lock of this process. */
-function makeLock(path: string): void {
+function makeLock(path: string, trusts: Locking['trusts']): void {
   try {
     const fd = openSync(path, 'wx', 0o600)
     fchmodSync(fd, 0o600) // whatever the umask takes away
@@ -34,17 +38,16 @@ function makeLock(path: string): void {
     closeSync(fd)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
-    checkLock(path)
+    checkLock(path, trusts)
   }
 }
 
 /** What others have put there may be another database, which taking the lock would change. */
-function checkLock(path: string): void {
+function checkLock(path: string, trusts: Locking['trusts']): void {
   const stats = lstatSync(path)
   if (!stats.isFile()) throw noLock(path, 'it is no file')
   if (stats.nlink > 1) throw noLock(path, 'it has a second name (a hard link)')
-  const owners = [process.geteuid?.() ?? stats.uid, 0, statSync(dirname(path)).uid]
-  if (!owners.includes(stats.uid)) throw noLock(path, 'it belongs to another user')
+  if (!trusts(stats.uid) && stats.uid !== statSync(dirname(path)).uid) throw noLock(path, 'it belongs to another user')
 }
 
 /** What root makes among the files of a user, with `sudo`, is for that user. */

@@ -21,7 +21,7 @@ export async function whileLocked<T>(io: Io, patience: number, action: (replace:
     makeFolder(dirname(path), finishFolder)
     const target = targetOf(path, io)
     const run = () => action((settings) => replace(target, settings))
-    return await holdLock(`${target}.lock`, { timeout: patience, clock: io }, run)
+    return await holdLock(`${target}.lock`, { timeout: patience, clock: io, trusts: io.trusts }, run)
   } catch (error) {
     if (error instanceof PlantsError && (error.kind === 'interrupted' || error.kind === 'terminated')) {
       throw new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })

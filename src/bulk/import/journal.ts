@@ -115,7 +115,7 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
     let hasBegun = false
     try {
       makeFolder(dirname(path))
-      return await holdLock(lock, { timeout: 0, clock: io }, async () => {
+      return await holdLock(lock, { timeout: 0, clock: io, trusts: io.trusts }, async () => {
         hasBegun = true
         return await action().finally(() => rmSync(lock, { force: true }))
       })

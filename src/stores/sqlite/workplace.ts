@@ -13,11 +13,11 @@ import { uriOf } from './file.js'
  * @throws what the action throws, and the errors of SQLite and of the system
  */
 export async function inWorkplace<T>(target: string, action: (folder: string) => Promise<T>): Promise<T> {
-  removeAbandoned(target)
   const made = mkdtempSync(join(dirname(target), `${prefixFor(target)}new-`))
   let folder = made
   let lock: Database | undefined
   try {
+    removeAbandoned(target, lstatSync(made).uid)
     chmodSync(made, 0o700) // whatever the umask takes away
     lock = takeLock(made)
     folder = join(dirname(made), basename(made).replace(/new-(\w{6})$/, '$1')) // only now may others look whether it is locked
@@ -43,20 +43,20 @@ function takeLock(folder: string): Database {
 
 const lockName = 'lock'
 
-function removeAbandoned(target: string): void {
+function removeAbandoned(target: string, user: number): void {
   const prefix = prefixFor(target)
   const left = readdirSync(dirname(target), { withFileTypes: true }).filter(
     (entry) => entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length)),
   )
   for (const { name } of left) {
     const folder = join(dirname(target), name)
-    if (isAbandoned(folder)) removeFolder(folder)
+    if (isAbandoned(folder, user)) removeFolder(folder)
   }
 }
 
-function isAbandoned(folder: string): boolean {
+function isAbandoned(folder: string, user: number): boolean {
   try {
-    if (!isOurs(folder)) return false
+    if (!isOurs(folder, user)) return false
     const lock = lstatSync(join(folder, lockName), { throwIfNoEntry: false })
     if (!lock) return true // it has one from its first moment under this name until it is removed
     if (!lock.isFile() || lock.nlink > 1) return false
@@ -69,8 +69,8 @@ function isAbandoned(folder: string): boolean {
 }
 
 /** Whether this user has made a folder here, for nobody else: in a shared folder, others can give anything this name. */
-function isOurs(folder: string): boolean {
+function isOurs(folder: string, user: number): boolean {
   const { uid, mode } = lstatSync(folder)
-  if (process.geteuid !== undefined && (uid !== process.geteuid() || (mode & 0o077) !== 0)) return false
+  if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
   return readdirSync(folder).every((name) => /^(lock|copy\.db)(-journal|-wal|-shm)?$/.test(name))
 }
