@@ -88,17 +88,17 @@ async function examineStore(attempted: Attempt<Settings>, io: Io): Promise<Findi
     .find(Boolean)
   const check = `store ${of.storeName ?? (of.store.kind === 'file' && of.store.isDefault ? 'local' : of.store.name)}`
   if (wrong) return failed(check, wrong.message, `Change it with plants config set, or forget it with plants config unset`)
-  if (of.store.kind === 'file') return examineFile(check, of.store, of)
+  if (of.store.kind === 'file') return examineFile(check, of.store, of, io)
   return of.store.kind === 'postgres' ? examineDatabase(check, of.store, of) : examineRemote(check, of.store, of, io)
 }
 
 /** bytes below which a disk is warned of, and below which SQLite can do nothing */
 const [scarce, none] = [100n * 1_048_576n, 1_048_576n]
 
-async function examineFile(check: string, address: FileAddress, of: Settings): Promise<Finding> {
+async function examineFile(check: string, address: FileAddress, of: Settings, io: Io): Promise<Finding> {
   const found = await attempt(check, () => inspectFile(address, of.opening))
   if ('finding' in found) return found.finding
-  const { exists, isWritable, free, network } = found.value
+  const { exists, owner, isWritable, free, network } = found.value
   const where = exists ? address.name : `${address.name}, which the first create makes`
   const space = `${free / 1_048_576n} MiB free`
   const state = (message: string, hint: string, level: Finding['state'] = 'warning'): Finding => ({ check, state: level, message, hint })
@@ -111,6 +111,10 @@ async function examineFile(check: string, address: FileAddress, of: Settings): P
   if (free < none) return state(`${where}: no space is left on its disk`, 'Make room', 'failed')
   if (free < scarce) return state(`${where}: only ${space}`, 'Make room')
   if (network) return state(`${where} is on a network file system (${network})`, 'Move it to a local disk: shared locks may fail there')
+  if (owner !== undefined && !io.trusts(owner)) {
+    const what = `${where} belongs to another user (uid ${owner}), who can read and change all that is in it`
+    return state(what, 'Unless you trust that user with it, choose another file with --store PATH')
+  }
   return ok(check, `${where}, ${space}`)
 }
 

@@ -42,6 +42,7 @@ export async function resolveSettings(
   const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
   let access: Promise<Access> | undefined
   let login: Promise<Login> | undefined
+  let isOwnerKnown = false
   const settings: Settings = {
     ...preferences,
     ...{ store, storeName },
@@ -59,6 +60,11 @@ export async function resolveSettings(
       },
       onAway: (failure) => {
         if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings)
+      },
+      onOwner: async (path, uid) => {
+        if (isOwnerKnown || io.trusts(uid)) return
+        isOwnerKnown = true
+        await warn(io, `The store ${path} belongs to another user (uid ${uid}), who can read and change all that is in it`, settings)
       },
       login: async (address) => {
         login ??= import('./access/login.js').then(({ loginTo }) => loginTo(address, settings, io)) // a warning is given once

@@ -11,6 +11,7 @@ import {
   openToRead,
   openToWrite,
   realPathOf,
+  reportOwner,
   secure,
   stampOf,
 } from './sqlite/file.js'
@@ -73,6 +74,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     const path = realPathOf(address.path)
     return explained(path, async () => {
       makeFile({ ...address, path })
+      await reportOwner(path, options)
       const store = new SqliteStore(path, options, { isWriting: true })
       await store.#ready(() => prepareStore(store.#db, path))
       return store
@@ -84,6 +86,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     const path = realPathOf(address.path)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
+      await reportOwner(path, options)
       const store = new SqliteStore(path, options, { isWriting: false })
       const isStore = await store.#ready(() => identify(store.#db, path))
       if (isStore) return store

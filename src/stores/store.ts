@@ -182,6 +182,8 @@ export interface FileAddress {
 /** How things are where an SQLite file is, or would be. */
 export interface FileReport {
   exists: boolean
+  /** the user id of its owner; undefined when it is not there */
+  owner: number | undefined
   /** whether plants could be created in it */
   isWritable: boolean
   /** bytes that are left on its disk */
@@ -334,6 +336,8 @@ export interface OpenOptions {
   login(address: PostgresAddress): Promise<Login>
   /** is told why a database has been away for a second, and with nothing that it is back */
   onAway?(failure: PlantsError | undefined): void
+  /** is told which user owns the file of a store, before it is opened */
+  onOwner?(path: string, uid: number): Promise<void>
   /** whether a database may answer before a plant is on disk */
   allowAsyncCommit: boolean
 }

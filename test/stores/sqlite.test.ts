@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import {
   chmodSync,
+  chownSync,
   copyFileSync,
   existsSync,
   linkSync,
@@ -314,6 +315,44 @@ describe('a damaged store is named as that, and what is whole in it can be read:
       code: 4,
       err: `plants: The store ${path} is damaged: ${what}\n  Copy the file aside, then bring back a backup, or what can be read: sqlite3 ${path} .recover\n`,
     })
+  })
+})
+
+describe.runIf(process.getuid?.() === 0)('a store that another user owns', () => {
+  const warning = (path: string) =>
+    `plants: The store ${path} belongs to another user (uid 65534), who can read and change all that is in it\n`
+
+  test.each([
+    ['create', '--id', '2', '--name', 'Moss'],
+    ['create', '--id', '2', '--name', 'Moss', '--dry-run'],
+    ['import'],
+    ['import', '--check'],
+    ['get', '1'],
+    ['list'],
+    ['export'],
+    ['backup', 'plants.bak'],
+    ['restore', 'other.bak', '--force'],
+    ['tokens', 'create'],
+    ['tokens', 'revoke', '7'],
+    ['delete', '1', '--yes'],
+  ])('is used by "%s", with one warning', async (...argv) => {
+    const folder = await storeIn(temporaryFolder())
+    const path = join(folder, 'plants.db')
+    await runPlants(['backup', 'other.bak', '--store', path], { cwd: folder })
+    chownSync(path, 65_534, 65_534)
+    const world = { cwd: folder, stdin: '{"id":3,"name":"Ivy"}\n', mayShowSecrets: true, env: { PLANTS_STATE_DIR: folder } }
+    const { code, err } = await runPlants([...argv, '--store', path], world)
+    expect({ code, warnings: err.split('\n').filter((line) => line.includes('belongs')) }).toEqual({
+      code: argv.includes('revoke') ? 1 : 0,
+      warnings: [warning(path).trimEnd()],
+    })
+  })
+
+  test('is what doctor warns of', async () => {
+    const path = join(await storeIn(temporaryFolder()), 'plants.db')
+    chownSync(path, 65_534, 65_534)
+    const { code, out } = await runPlants(['doctor', '--store', path])
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining(`${path} belongs to another user (uid 65534), who can read`) })
   })
 })
 

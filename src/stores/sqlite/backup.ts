@@ -3,7 +3,7 @@ import { PlantsError, shellWord } from '../../errors.js'
 import type { Copy, FileAddress, OpenOptions } from '../store.js'
 import { copyStore, unchanged } from './copy.js'
 import { explainFailure } from './failure.js'
-import { fileHasContent, identityOf, isPartOf, realPathOf } from './file.js'
+import { fileHasContent, identityOf, isPartOf, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { withSnapshot } from './snapshot.js'
 
@@ -13,6 +13,7 @@ export async function backUp(address: FileAddress, file: string, options: OpenOp
   const target = realPathOf(file)
   if (isPartOf(path, target)) throw refuse(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
   try {
+    await reportOwner(path, options)
     return await withSnapshot(path, options, async (snapshot) => {
       await checkTarget(target, options)
       return copyStore(snapshot, target, options.clock)

@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { PlantsError, systemCode } from '../../errors.js'
 import { makeFolder, syncFolder } from '../../folder.js'
-import type { FileAddress } from '../store.js'
+import type { FileAddress, OpenOptions } from '../store.js'
 import { connect, type Database } from './driver.js'
 import { explainFailure, isFull, isWritable, notOurs } from './failure.js'
 
@@ -42,6 +42,12 @@ export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefa
 /** Whether there is a store to read: a file that is more than an empty one. */
 export function fileHasContent(path: string): boolean {
   return (statIfThere(path)?.size ?? 0) > 0
+}
+
+/** Reports who owns a file that is there. */
+export async function reportOwner(path: string, { onOwner }: Pick<OpenOptions, 'onOwner'>): Promise<void> {
+  const owner = statIfThere(path)?.uid
+  if (owner !== undefined) await onOwner?.(path, owner)
 }
 
 /** From Node 22 on, `throwIfNoEntry` says of a path through what is no folder, too, that nothing is there, and hides that nothing can be. */

@@ -15,7 +15,8 @@ import { lockedError, whenFree } from './lock.js'
  */
 export async function foresee(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
   const path = realPathOf(address.path)
-  const { exists, isWritable } = await inspect(address, options)
+  const { exists, isWritable, owner } = await inspect(address, options)
+  if (owner !== undefined) await options.onOwner?.(path, owner)
   if (!isWritable) throw unwritableStore(path)
   return { exists, creates: !exists || (await peek(path, (db) => wouldCreate(db, plant, create), options)) }
 }

@@ -18,6 +18,7 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
     const { bavail, bsize, type } = statfsSync(place, { bigint: true })
     return {
       exists,
+      owner: stats?.uid,
       isWritable: place === path ? isWritable(path) : allows(place, constants.W_OK),
       free: bavail * bsize,
       network: networks.get(type & 0xffffffffn),

@@ -15,6 +15,7 @@ import {
   openToWrite,
   peekUriOf,
   realPathOf,
+  reportOwner,
   secure,
   stampOf,
 } from './file.js'
@@ -30,6 +31,7 @@ export async function restore(address: FileAddress, file: string, options: Resto
   const stamp = await examineBackup(backup, options)
   try {
     makeFile({ ...address, path })
+    await reportOwner(path, options)
     const identity = identityOf(path)
     const db = openToWrite(path)
     try {
