@@ -43,7 +43,7 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/stores\//, /^src\/(stores\/.*|folder|loopback|plant|plant-rows|json|errors)\.ts$/],
   [
     /^src\/command-line\//,
-    /^src\/(command-line\/[\w-]+|commands\/[\w-]+|settings\/table|bulk\/formats\/format-names|service\/log-levels|stores\/(open|store)|help\/[\w-]+|errors|flags|io|json|output|plant)\.ts$/,
+    /^src\/(command-line\/[\w-]+|commands\/[\w-]+|settings\/table|bulk\/formats\/format-names|service\/defaults|stores\/(open|store)|help\/[\w-]+|errors|flags|io|json|output|plant)\.ts$/,
   ],
   [
     /^src\/completion\//,

@@ -1,13 +1,15 @@
-import { logLevels } from '../service/log-levels.js'
+import { defaultPort, logLevels } from '../service/defaults.js'
 import type { CommandSpec } from './spec.js'
+
+const loopback = '127.0.0.1'
 
 export const serve: CommandSpec = {
   name: 'serve',
   summary: 'put a store behind HTTP',
   description: 'Put a store behind the HTTP operation of the specification. Its address is the first line on stdout, the log is on stderr.',
   flags: [
-    { term: '--host <host>', meaning: 'address to listen at: 127.0.0.1 (default); 0.0.0.0 for all of this machine' },
-    { term: '--port <port>', meaning: 'port to listen at: 4010 (default); 0 for any that is free' },
+    { term: '--host <host>', meaning: 'address to listen at; 0.0.0.0 for all of this machine', preset: loopback },
+    { term: '--port <port>', meaning: `port to listen at: ${defaultPort} (default); 0 for any that is free` },
     { term: '--socket <path>', meaning: 'listen at a Unix socket instead', values: 'file' },
     { term: '--base-path <path>', meaning: 'what stands before /plants, such as /v1' },
     { term: '--tls-cert <path>', meaning: 'PEM certificate, with its chain', values: 'file' },
@@ -18,10 +20,11 @@ export const serve: CommandSpec = {
       values: 'file',
     },
     { term: '--admin-port <port>', meaning: 'answer /live, /ready and /metrics there, without a token' },
+    { term: '--admin-host <host>', meaning: 'address for --admin-port', preset: loopback },
     { term: '--body-limit <size>', meaning: 'size of a body', preset: '1MiB' },
     { term: '--header-limit <size>', meaning: 'size of all headers of a request', preset: '16KiB' },
     { term: '--header-timeout <duration>', meaning: 'until the headers have come', preset: '10s' },
-    { term: '--request-timeout <duration>', meaning: 'until the body has come', preset: '30s' },
+    { term: '--request-timeout <duration>', meaning: 'until the body has come, and until more of an answer is read', preset: '30s' },
     { term: '--keep-alive <duration>', meaning: 'how long an idle connection stays open', preset: '65s' },
     { term: '--connection-limit <count>', meaning: 'open connections', preset: '10000' },
     { term: '--queue-limit <count>', meaning: 'creates that wait; more are sent away with 503', preset: '10000' },

@@ -1,21 +1,24 @@
-import { PlantsError } from '../errors.js'
+import { statSync } from 'node:fs'
+import { PlantsError, shellWord } from '../errors.js'
 import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../flags.js'
 import type { Io, Output } from '../io.js'
 import { toJson } from '../json.js'
-import { logLevels } from '../service/log-levels.js'
+import { visible } from '../output/visible.js'
+import { defaultPort, logLevels } from '../service/defaults.js'
 import type { ServiceOptions } from '../service/service.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openStoreWithTokens } from '../stores/open.js'
 
 interface ServeFlags extends GlobalFlags {
-  host?: string
+  host: string
   port?: string
   socket?: string
   basePath: string
   tlsCert?: string
   tlsKey?: string
   tokenFile?: string
+  adminHost: string
   adminPort?: string
   bodyLimit: string
   headerLimit: string
@@ -35,9 +38,11 @@ export async function serve(flags: ServeFlags, io: Io): Promise<void> {
   const drainTimeout = parseTimer('--drain-timeout', flags.drainTimeout)
   const service = await startService(await planOf(flags, settings, io))
   try {
+    const told = untilTold(io.signal)
+    const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
     // As the lines of a log are: whoever reads it may have left, or be slow, and nothing waits for them.
-    void io.stdout.log(settings.errors === 'json' ? `${toJson({ address: service.address })}\n` : `${service.address}\n`)
-    await untilTold(io.signal)
+    const announced = io.stdout.log(`${io.stdout.isTerminal ? visible(text) : text}\n`)
+    await Promise.race([told, announced.then(() => told)])
   } finally {
     await service.drain(drainTimeout)
     await flush(io.stderr)
@@ -61,27 +66,42 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
   const opening = { ...settings.opening, clock, batchLimit: parseCount('--batch-limit', flags.batchLimit) }
   return {
     openStore: (watch) => openStoreWithTokens(settings.store, { ...opening, ...watch }),
-    findCallers: (tokens, complain) =>
-      callersOf(tokens, { tokenFile: flags.tokenFile, mayShow: flags.input !== false && io.stderr.isTerminal, settings, io, complain }),
+    findCallers: (tokens, complain) => {
+      for (const flag of ['tlsKey', 'tokenFile'] as const) warnOfRights(flag, flags[flag], io, complain)
+      return callersOf(tokens, {
+        tokenFile: flags.tokenFile,
+        mayShow: flags.input !== false && io.stderr.isTerminal,
+        settings,
+        io,
+        complain,
+      })
+    },
     place: placeOf(flags, io),
     basePath: parseBasePath('--base-path', flags.basePath),
     tls: await tlsOf(flags, io),
     admin:
       flags.adminPort === undefined
         ? undefined
-        : { host: flags.host ?? loopback, port: parsePort('--admin-port', flags.adminPort), flag: '--admin-port' },
+        : { host: parseText('--admin-host', flags.adminHost), port: parsePort('--admin-port', flags.adminPort), flag: '--admin-port' },
     limits: limitsOf(flags),
     log: { output: io.stderr, level: parseChoice('--log-level', flags.logLevel, logLevels) },
     now: () => performance.now(), // at half the price of the one that starts fast
   }
 }
 
-const loopback = '127.0.0.1'
-
 function placeOf({ socket, host, port }: ServeFlags, io: Io): ServiceOptions['place'] {
-  if (socket === undefined) return { host: parseText('--host', host ?? loopback), port: parsePort('--port', port ?? '4010') }
+  if (socket === undefined) return { host: parseText('--host', host), port: parsePort('--port', port ?? defaultPort) }
   if (port !== undefined) throw new PlantsError('malformed', '--socket and --port cannot go together', { hint: 'Leave one of them out' })
   return { path: io.resolvePath(parseText('--socket', socket)) }
+}
+
+/** Warns of a file of secrets that is not for this user alone. */
+function warnOfRights(flag: 'tlsKey' | 'tokenFile', given: string | undefined, io: Io, complain: (message: string) => void): void {
+  const path = given === undefined ? undefined : io.resolvePath(given)
+  const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
+  if (path === undefined || !stats || process.platform === 'win32' || (stats.mode & 0o077) === 0) return
+  const name = flag === 'tlsKey' ? '--tls-key' : '--token-file'
+  complain(`Others can read or write ${path}, the file of ${name}. Change that with: chmod 600 ${shellWord(path)}`)
 }
 
 function limitsOf(flags: ServeFlags): ServiceOptions['limits'] {

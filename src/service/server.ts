@@ -38,6 +38,8 @@ export class HttpServer {
   readonly #witness: Witness
   /** responses to requests that the parser broke off, and has told of */
   readonly #broken = new WeakSet<ServerResponse>()
+  /** requests that came before the one in front of them on their connection was answered, in the order in which they are handled */
+  readonly #waiting: (() => void)[] = []
 
   /** @param witness told of each request that did not get as far as the handler */
   constructor(handler: Handler, limits: Limits, tls: Tls | undefined, witness: Witness) {
@@ -107,8 +109,23 @@ export class HttpServer {
     }
     if (!this.#connections.admit(response, onClose)) return
     const failure = headFailure(request)
+    const isFirst = this.#connections.on(request.socket).open.length === 1
     if (failure) this.#refuse(response, failure, 'HEAD')
-    else this.#handle(handler, request, response)
+    else if (isFirst || request.headers.expect !== undefined) this.#handle(handler, request, response)
+    else if (this.#waiting.push(() => this.#handle(handler, request, response)) === 1) setImmediate(() => this.#handleWaiting())
+  }
+
+  /** Lets other connections in after every few milliseconds. */
+  #handleWaiting(): void {
+    const end = this.#witness.now() + turn
+    let count = 0
+    for (const handle of this.#waiting) {
+      handle()
+      count += 1
+      if (this.#witness.now() > end) break
+    }
+    this.#waiting.splice(0, count)
+    if (this.#waiting.length > 0) setImmediate(() => this.#handleWaiting())
   }
 
   /** A mistake in one request must not end the others. */
@@ -118,6 +135,7 @@ export class HttpServer {
       if (response.headersSent) response.destroy()
       else this.#refuse(response, refusedWith(500, 'The service made a mistake'), 'DEFECT')
     }
+    if (request.socket.destroyed) return
     try {
       handler(request, response)?.catch(fail)
     } catch (error) {
@@ -174,6 +192,9 @@ function requestClass(connections: Connections) {
 
 const ignored = () => undefined
 const asConnect = { method: { get: () => 'CONNECT', set: ignored }, upgrade: { get: () => true, set: ignored } }
+
+/** milliseconds for which requests that waited are handled at a time */
+const turn = 5
 
 /** milliseconds in which a connection that was kept alive may still bring a request */
 const idleGrace = 500

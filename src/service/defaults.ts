@@ -1,3 +1,6 @@
 /** How much the log of a service says; each says less than the one before. */
 export const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
+
+/** The port without --port, which is no preset: --socket and --port exclude each other. */
+export const defaultPort = '4010'
