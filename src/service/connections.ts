@@ -16,7 +16,7 @@ export interface Exchanges {
 const noExchanges: Exchanges = { open: [], last: undefined, isFull: false, taken: -1, takenAt: 0 }
 
 /** How many requests of a connection may wait until they are answered and the answers are taken. */
-const mostOpen = 100
+const mostOpen = 32
 
 /** How many may wait on all connections together, not counting the first on each. */
 const mostPipelined = 10_000

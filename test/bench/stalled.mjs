@@ -9,7 +9,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import { connect } from 'node:net'
-import { tmpdir } from 'node:os'
+import { availableParallelism, loadavg, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -74,6 +74,7 @@ print(
   `${connections} connections, ${requests} requests on each, nothing read; --request-timeout ${requestTimeout / 1000}s; Node ${process.version}\n`,
 )
 printColumns([['', 'idle MiB', 'peak MiB', 'slowest answer ms', 'closed after s', 'bars'], ...rows.map(({ cells }) => cells)])
+if (loadavg()[0] > availableParallelism()) print('\nTHE MACHINE WAS BUSY WITH SOMETHING ELSE: measure again when it is not')
 process.exitCode = rows.every(({ isMet }) => isMet) ? 0 : 1
 
 async function measure({ title, make, isSecure = false, count = connections, moreThanIdle }) {
