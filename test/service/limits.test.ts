@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { Readable } from 'node:stream'
 import { connect as connectSecurely } from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -279,5 +280,5 @@ function lookUp() {
     return free
   }
   const unused = () => Promise.reject(new Error('No test needs this'))
-  return { tokens: { find, add: unused, list: unused, revoke: unused }, answer, asked: () => asked }
+  return { tokens: { find, add: unused, list: () => Readable.from([]), revoke: unused }, answer, asked: () => asked }
 }
