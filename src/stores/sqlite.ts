@@ -1,7 +1,7 @@
 import { type NewPlant, type Plant, plantOf } from '../plant.js'
 import type { BulkInsert } from './sqlite/bulk.js'
 import type { Database, Statement } from './sqlite/driver.js'
-import { explainFailure } from './sqlite/failure.js'
+import { BadRowError, explainFailure } from './sqlite/failure.js'
 import {
   checkStamp,
   fileHasContent,
@@ -218,8 +218,11 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     const select = this.#prepare(`SELECT id, name, tag FROM plants ${where && `WHERE ${where}`} ORDER BY id LIMIT ?`)
     const page: NewPlant[] = []
     let characters = 0
+    let previous = after
     for (const row of select.iterate(...[after ?? [], tag ?? []].flat(), Math.min(limit, pageRows))) {
       const plant = toPlant(row)
+      if (previous !== undefined && plant.id <= previous) throw new BadRowError(`the plant ${plant.id} comes after ${previous}`)
+      previous = plant.id
       page.push(plant)
       characters += plant.name.length + (plant.tag?.length ?? 0)
       if (characters >= pageCharacters) break
@@ -266,7 +269,9 @@ async function explained<T>(path: string, action: () => Promise<T>): Promise<T> 
 }
 
 export function toPlant(row: unknown): NewPlant {
-  const { id, name, tag } = row as { id: bigint; name: string; tag: string | null } // the columns of a STRICT table
+  const { id, name, tag } = row as { id: bigint; name: unknown; tag: unknown } // a row id, and what stands in the columns
+  if (typeof name !== 'string' || (tag !== null && typeof tag !== 'string'))
+    throw new BadRowError(`the plant ${id} has a value that is no text`)
   return tag === null ? { id, name } : { id, name, tag }
 }
 

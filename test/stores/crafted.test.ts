@@ -221,6 +221,53 @@ function journalOf(database: Buffer, superJournal: string): Buffer {
   return Buffer.concat([header, numbers(2), page, numbers(sum, 2 ** 30 / pageSize + 1), name, numbers(name.length, nameSum), mark])
 }
 
+describe('what rows hold that SQLite would not have let in is not taken for plants:', () => {
+  const loose = [plants.replace(' STRICT', '').replaceAll(/ TEXT( NOT NULL)?/g, ''), keys, tokens, imports]
+  const strict = rewrite(`UPDATE sqlite_schema SET sql = '${plants}' WHERE name = 'plants'`)
+
+  test.each([
+    ["x'00ff'", ['list', 'get', 'export', 'create', 'delete']],
+    ['NULL', ['list', 'get', 'create', 'delete']],
+    ['7', ['list', 'get', 'create', 'delete']],
+  ])('a name that is %s', async (name, names) => {
+    craft('evil.db', 3, [...loose, `INSERT INTO plants (id, name, idempotency_key) VALUES (1, ${name}, 'k')`, strict])
+    for (const command of names) {
+      const flags = { create: ['--id', '1', '--name', 'Fern', '--idempotency-key', 'k'], delete: ['1', '--yes'], get: ['1'] }[command] ?? []
+      const { code, out, err } = await runPlants([command, ...flags, '--store', './evil.db'], { cwd: folder })
+      expect({ command, code, out, err }).toEqual({ command, code: 4, out: '', err: expect.stringMatching(/evil\.db is damaged: /) })
+    }
+    expect((await runPlants(['restore', 'evil.db', '--force', '--store', './mine.db'], { cwd: folder })).code).toBe(2)
+  })
+
+  test('a page that comes twice, as in a tree that never ends', async () => {
+    craft('evil.db', 3, [
+      ...exact,
+      "INSERT INTO plants (id, name) WITH RECURSIVE n (id) AS (SELECT 2 UNION ALL SELECT id + 1 FROM n WHERE id < 400) SELECT id, printf('%500d', id) FROM n",
+    ])
+    const file = join(folder, 'evil.db')
+    const bytes = readFileSync(file)
+    const size = bytes.readUInt16BE(16)
+    const root = 2 * size - size // plants is the first table, on page 2
+    const first = bytes.readUInt16BE(root + 12)
+    const last = root + 12 + 2 * (bytes.readUInt16BE(root + 3) - 1)
+    bytes.copy(bytes, root + bytes.readUInt16BE(last), root + first, root + first + 4) // the last child is the first once more
+    writeFileSync(file, bytes)
+    const { code, err } = await runPlants(['list', '--store', './evil.db'], { cwd: folder })
+    expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/evil\.db is damaged: the plant \d+ comes after \d+/) })
+    for (const command of commands.slice(0, 1)) await expectRefused(command, /evil\.db is damaged: /)
+  })
+
+  test('a token that expires at no time that a date has', async () => {
+    const token = "INSERT INTO tokens (digest, created_at, expires_at) VALUES (x'00', -9e18, 9e18)".replaceAll(
+      '9e18',
+      '9000000000000000000',
+    )
+    craft('evil.db', 3, [...exact, token])
+    const { code, out, err } = await runPlants(['tokens', 'list', '--store', './evil.db'], { cwd: folder })
+    expect({ code, err, out }).toEqual({ code: 0, err: '', out: expect.stringContaining('+275760-09-13T00:00:00') })
+  })
+})
+
 test('statistics of SQLite are no change', async () => {
   craft('evil.db', 3, [...exact, 'ANALYZE', 'CREATE TABLE t (x INTEGER PRIMARY KEY AUTOINCREMENT)', 'DROP TABLE t'])
   expect(await runPlants(['list', '--store', './evil.db'], { cwd: folder })).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })

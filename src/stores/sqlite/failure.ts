@@ -22,13 +22,18 @@ export function leavesCommitOpen(error: unknown): boolean {
  * Anything else, a mistake of ours, is given back as it is.
  */
 export function explainFailure(error: unknown, path: string): unknown {
+  if (error instanceof BadRowError) return damagedStore(path, error.message, error)
   const explain = explanations[primaryCode(error) ?? systemCode(error) ?? '']
   const text = error instanceof Error ? error.message : ''
-  if (!explain || (primaryCode(error) === 1 && !/^no such (table|column)/.test(text))) return error
+  if (!explain || (primaryCode(error) === 1 && !/^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)))
+    return error
   if (explain === damaged) return damagedStore(path, text, error)
   const { message, hint, retryable = false } = describe(() => explain(path, text), path, text)
   return new PlantsError('unavailable', message, { hint, retryable, cause: error })
 }
+
+/** A row that no store of plants can hold, whatever its tables say: somebody has written the file by other means. */
+export class BadRowError extends Error {}
 
 /** The error of `damagedStore`. */
 export class DamagedStoreError extends PlantsError {
@@ -69,7 +74,7 @@ const busyCodes = new Set([5, 6, 15])
 
 /** By SQLite's primary result code, and by the code of a system call. */
 const explanations: Record<string, (path: string, message: string) => Explanation> = {
-  1: damaged, // no such table or column in a file that says it is ours; any other is a mistake in our SQL
+  1: damaged, // what only a file that says it is ours can be the reason of; any other is a mistake in our SQL
   3: forbidden,
   7: tooLarge,
   8: forbidden,

@@ -1,5 +1,6 @@
 import { escapeUnsafe } from '../../json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
+import { BadRowError } from './failure.js'
 import type { Ways } from './ways.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, in one transaction. SQLite writes the text: to do it here takes three times as long. */
@@ -34,6 +35,7 @@ function findRange(ways: Ways, query: SnapshotQuery, { first, rows }: { first: b
   const select = ways.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
   const { last, plants, size } = select.get(...[first, query.tag ?? [], rows].flat()) as Sizes
   if (last === null || size === null) return undefined
+  if (last < first) throw new BadRowError(`the plant ${last} comes after ${first - 1n}`)
   if (size > blockBytes && plants > 1n) return findRange(ways, query, { first, rows: Math.floor(Number(plants) / 2) })
   return { first, last, plants: Number(plants) }
 }

@@ -1,4 +1,5 @@
 import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
+import { BadRowError } from './failure.js'
 import type { Ways } from './ways.js'
 
 /** The tokens of a store, in its own file. */
@@ -50,11 +51,16 @@ type Row = Record<'id' | 'created_at', bigint> & Record<'expires_at' | 'revoked_
 function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
   const { id, note, created_at, expires_at, revoked_at } = row as Row // the columns of a STRICT table
+  if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is no text`)
   return { id, note: note ?? undefined, createdAt: toDate(created_at), expiresAt: toDate(expires_at), revokedAt: toDate(revoked_at) }
 }
+
+/** milliseconds before and after 1970 that a `Date` can hold: past them it would be neither before nor after any other */
+const longestTime = 8.64e15
 
 function toDate(time: bigint): Date
 function toDate(time: bigint | null): Date | undefined
 function toDate(time: bigint | null): Date | undefined {
-  return time === null ? undefined : new Date(Number(time))
+  if (time === null) return undefined
+  return new Date(Math.min(Math.max(Number(time), -longestTime), longestTime))
 }
