@@ -183,9 +183,9 @@ export class HttpServer {
  */
 function requestClass(connections: Connections) {
   return class extends IncomingMessage {
-    constructor(socket: Socket) {
-      super(socket)
-      if (connections.isClosing(socket)) Object.defineProperties(this, asConnect)
+    constructor(...given: ConstructorParameters<typeof IncomingMessage>) {
+      super(...given) // Bun gives more than the socket
+      if (connections.isClosing(given[0])) Object.defineProperties(this, asConnect)
     }
   }
 }

@@ -5,7 +5,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { Agent, request } from 'node:http'
 import { Agent as SecureAgent, request as secureRequest } from 'node:https'
 import { connect } from 'node:net'
@@ -145,7 +145,7 @@ async function answerTime(address, agent) {
 
 /** How many files and sockets a process has open. */
 function filesOf(pid) {
-  return readdirSync(`/proc/${pid}/fd`).length
+  return existsSync(`/proc/${pid}/fd`) ? readdirSync(`/proc/${pid}/fd`).length : Number.NaN
 }
 
 function mebibytesOf(pid, field) {
