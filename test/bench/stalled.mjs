@@ -104,11 +104,13 @@ async function measure({ title, make, isSecure = false, count = connections, mor
     await wait(20)
   }
   const peak = mebibytesOf(child.pid, 'VmHWM')
+  const hasEnded = child.exitCode !== null || child.signalCode !== null
   await sender.terminate()
   agent.destroy()
   child.kill()
   await exited
   const missed = [
+    hasEnded && 'THE SERVICE HAS ENDED',
     !(peak < 300) && 'memory',
     moreThanIdle !== undefined && !(peak - idle < moreThanIdle) && `${moreThanIdle} MiB more than idle`,
     !(slowest <= 100) && 'others wait',
