@@ -93,6 +93,11 @@ export class Connection {
     await Promise.race([new Promise(setImmediate), failed]) // in which the end is sent
   }
 
+  /** rows that the server has stored of the last copy, known after the next statement */
+  get copied(): number | undefined {
+    return this.#wire.copied
+  }
+
   /** Asks the server to break off what it does on this connection; statements that are on their way then fail, or not. */
   async cancel(): Promise<void> {
     if (this.#backend) await this.#sendCancel(this.#backend)

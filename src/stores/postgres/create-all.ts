@@ -1,6 +1,7 @@
 import type { NewPlant } from '../../plant.js'
+import type { PostgresAddress } from '../store.js'
 import { Asking } from './asking.js'
-import { isRefusal, lostCommit } from './failure.js'
+import { isRefusal, leftOut, lostCommit } from './failure.js'
 import { untilDone } from './retry.js'
 import { toPlant } from './row.js'
 import { barrierStatement, durabilityCheck, getManyStatement, insertStatement, newAttempt } from './statements.js'
@@ -27,7 +28,7 @@ export async function createAll(use: Use, pages: () => Iterable<NewPlant[]>, jud
       await asking.ask('BEGIN')
       for (const page of pages()) {
         clock.signal.throwIfAborted()
-        await createPage(asking, page, attempt, judge)
+        await createPage(asking, page, { address: use.account.address, attempt, judge })
       }
       const mark = isSent ? `${barrierStatement()};` : ''
       isSent = true
@@ -45,10 +46,16 @@ export async function createAll(use: Use, pages: () => Iterable<NewPlant[]>, jud
   })
 }
 
+interface PageOptions {
+  address: PostgresAddress
+  attempt: bigint
+  judge: Judge
+}
+
 /** Creates those that are not there, and has the others judged, but for those of a try before this one. */
-async function createPage(asking: Asking, page: NewPlant[], attempt: bigint, judge: Judge): Promise<void> {
+async function createPage(asking: Asking, page: NewPlant[], { address, attempt, judge }: PageOptions): Promise<void> {
   let left = page
-  while (left.length > 0) {
+  for (let tries = 1; left.length > 0; tries += 1) {
     const entries = left.map((plant) => ({ plant, key: undefined }))
     const created = new Set((await asking.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
     const others = left.filter(({ id }) => !created.has(String(id)))
@@ -60,6 +67,8 @@ async function createPage(asking: Asking, page: NewPlant[], attempt: bigint, jud
       const old = row && row[3] !== String(attempt) ? toPlant(row) : undefined
       if (old) judge(plant, old)
     }
-    left = others.filter(({ id }) => !there.has(String(id))) // which were deleted a moment ago
+    const gone = others.filter(({ id }) => !there.has(String(id))) // which were deleted a moment ago
+    if (gone.length === left.length && tries > 3) throw leftOut(address)
+    left = gone
   }
 }

@@ -61,6 +61,12 @@ export function mayPass(error: unknown): boolean {
   return error instanceof PlantsError ? error.retryable : isPassing(error)
 }
 
+/** Rows that were sent, and are not there, though nothing stands in their way: a trigger or a rule of the table has left them out. */
+export function leftOut({ name }: PostgresAddress): PlantsError {
+  const hint = 'Look for triggers, rules and policies of plant_store.plants that are none of plants'
+  return new PlantsError('unavailable', `${name} leaves out plants that it is sent`, { hint })
+}
+
 /** What could not be found out until the time was over. */
 export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
   const message = `The connection to ${name} was lost in the middle of a commit: whether it is stored is not known`

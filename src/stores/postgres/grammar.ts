@@ -14,6 +14,8 @@ export class Grammar {
   #nonce: string | undefined
   #login: 'begun' | 'scram' | 'challenged' | 'proven' | 'accepted' = 'begun'
   #mayCopy = false
+  /** rows that the server has stored of the last copy */
+  copied: number | undefined
   /** of the rows that are coming */
   #columns: number | undefined
   /** bytes of the rows of an answer */
@@ -25,6 +27,7 @@ export class Grammar {
 
   expectCopy(): void {
     this.#mayCopy = true
+    this.copied = undefined
   }
 
   /** @param messages whole ones of ours */
@@ -64,8 +67,10 @@ export class Grammar {
       if (this.#bytes > mostBytes) throw new Error(tooMuch)
       check(this.#columns !== undefined && isRow(message, this.#columns))
     },
-    [letterOf('C')]: () => {
+    [letterOf('C')]: (message) => {
       this.#columns = undefined
+      const [, count] = /^COPY (\d+)\0$/.exec(message.toString('latin1', 5)) ?? []
+      if (count !== undefined) this.copied = Number(count)
     },
     [letterOf('G')]: () => {
       check(this.#mayCopy)

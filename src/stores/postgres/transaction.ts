@@ -1,8 +1,9 @@
+import { PlantsError } from '../../errors.js'
 import type { NewPlant } from '../../plant.js'
 import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import { copyData } from './copy-rows.js'
-import { isRefusal, sqlState } from './failure.js'
+import { isRefusal, leftOut, sqlState } from './failure.js'
 import { checkServer } from './server-state.js'
 import {
   barrierStatement,
@@ -55,19 +56,24 @@ export class Transaction {
    */
   async run(): Promise<boolean> {
     if (!this.#work.meetsOthers && this.#place.attempts.length === 0 && (await this.#tryCopy(this.#rows))) return false
-    for (let canCopy = true; ; canCopy = false) {
-      const left = await this.#settle()
-      this.#work.meetsOthers = left.length < this.#rows.length
-      if (left.length === 0) await this.#keep()
-      if (left.length === 0 || (await (canCopy ? this.#tryCopy(left) : this.#insert(left)))) return this.#isEnd
+    const first = await this.#settleSome()
+    if (first.length === 0 || (await this.#tryCopy(first))) return this.#isEnd
+    for (let before = Infinity; ; ) {
+      const left = await this.#settleSome()
+      if (left.length === before) throw leftOut(this.#work.use.account.address)
+      before = left.length
+      if (before === 0 || (await this.#insert(left))) return this.#isEnd
     }
   }
 
   /** Creates all rows, or none because an id is taken: then false. */
   async #tryCopy(rows: number[]): Promise<boolean> {
     const { connection } = this.#place
+    const { use } = this.#work
     return this.#attempt(rows, async (attempt) => {
       await connection.copy(copyStatement, copyData(this.#work.batch.rows, rows, attempt))
+      await connection.query(durabilityCheck(use.options.allowAsyncCommit)) // after which it is known what became of the copy
+      if (connection.copied !== rows.length) throw leftOut(use.account.address)
       await this.#commit(rows)
       return true
     })
@@ -96,7 +102,7 @@ export class Transaction {
       return await create(attempt)
     } catch (error) {
       for (const row of rows) this.#work.batch.outcomes[row] = Outcome.pending
-      if (!isRefusal(error)) throw error
+      if (!isRefusal(error) && !(error instanceof PlantsError)) throw error
       attempts.splice(attempts.indexOf(attempt), 1)
       await connection.rollBack()
       if (sqlState(error) === divisionByZero) await checkServer(connection, this.#work.use.account.address, this.#work.use.options)
@@ -117,6 +123,14 @@ export class Transaction {
   async #keep(): Promise<void> {
     const checkpoint = this.#work.options.checkpoint?.()
     if (checkpoint) await this.#place.connection.query(keepStatement(checkpoint))
+  }
+
+  /** As `#settle`, and keeps the position of the import when nothing is left. */
+  async #settleSome(): Promise<number[]> {
+    const left = await this.#settle()
+    this.#work.meetsOthers = left.length < this.#rows.length
+    if (left.length === 0) await this.#keep()
+    return left
   }
 
   /** Looks up which ids are taken, and notes what that means for their rows. Gives what is left to be created. */

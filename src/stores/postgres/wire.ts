@@ -29,6 +29,11 @@ export class Wire extends Duplex {
     this.#grammar.expectCopy()
   }
 
+  /** rows that the server has stored of the last copy, once it has said so */
+  get copied(): number | undefined {
+    return this.#grammar.copied
+  }
+
   /** as the driver asks for it */
   get readyState(): string {
     return this.#socket.readyState

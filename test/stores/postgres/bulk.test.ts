@@ -7,7 +7,7 @@ import { newPlant } from '../../helpers/any-plant.js'
 import { batchOf, createAll, outcomesOf } from '../../helpers/bulk.js'
 import { fc } from '../../helpers/fast-check.js'
 import { Line, type Moment } from '../../helpers/postgres/line.js'
-import { reusedDatabase } from '../../helpers/postgres.js'
+import { freshDatabase, reusedDatabase } from '../../helpers/postgres.js'
 import { rounds } from '../../helpers/rounds.js'
 import { openShared, othersWait } from '../../helpers/shared-store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
@@ -130,6 +130,25 @@ test('stops between transactions when it is told to', async () => {
   expect(created).toBeGreaterThan(0)
   expect(created).toBeLessThan(150_000)
   expect(await store.findCheckpoint('a')).toBe(batch.outcomes.join(''))
+})
+
+test('does not count as created what a trigger of somebody else leaves out', async () => {
+  const place = await freshDatabase()
+  const store = await openShared(place)
+  await createAll(store, batchOf(plants(1, 100)))
+  await place.sql(`CREATE FUNCTION leave_out() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN CASE WHEN NEW.id = 2 THEN NULL ELSE NEW END; END';
+    CREATE TRIGGER leave_out BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION leave_out()`)
+  const failure = { kind: 'unavailable', message: expect.stringMatching(/^postgres:\S+ leaves out plants that it is sent$/) }
+  for (const batch of [plants(3), [...plants(1, 100), ...plants(3)]]) {
+    await expect(createAll(store, batchOf(batch))).rejects.toMatchObject(failure)
+    expect((await listed(store)).map(({ id }) => id)).not.toContain(2n)
+  }
+  await expect(
+    store.createAll(
+      () => [plants(3)],
+      () => undefined,
+    ),
+  ).rejects.toMatchObject(failure)
 })
 
 async function listed(store: ReadableStore): Promise<NewPlant[]> {
