@@ -57,11 +57,11 @@ async function settings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise
   return { check: 'settings', state: 'warning', message, hint }
 }
 
-/** The store of this run, then all others that are saved. All are looked at meanwhile: some may not answer for long. */
 function counted(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? '' : 's'}`
 }
 
+/** The store of this run, then all others that are saved. All are looked at meanwhile: some may not answer for long. */
 async function* stores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt('store', () => resolveSettings(flags, io, { isChecking: true, file }))
   const done = 'value' in own ? own.value : undefined

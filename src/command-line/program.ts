@@ -37,7 +37,7 @@ function topicIn(argv: string[], io: Io): Topic | undefined {
 }
 
 async function tell({ error, program, shown }: Stop, argv: string[], io: Io): Promise<void> {
-  if (!['commander.helpDisplayed', 'commander.help'].includes(error.code)) throw usageError(error, argv, program)
+  if (!['commander.helpDisplayed', 'commander.help'].includes(error.code)) throw await usageError(error, argv, program)
   const unknown = unknownCommand(argv, program)
   if (unknown !== undefined) return runCommand([unknown], io)
   await writeAnswer(io, shown, 'Run it again')
@@ -88,6 +88,7 @@ function buildProgram(io: Io, show: (text: string) => void): Command {
     .helpCommand(helpCommand.term)
     .configureHelp({ formatHelp: (command) => helpPage(pathTo(namesOf(command)) ?? [plants], widthFor(io)) })
     .configureOutput({ writeOut: show, writeErr: show, outputError: () => undefined })
+    .showSuggestionAfterError(false)
     .exitOverride()
   for (const flag of flags) addFlag(program, flag)
   return program

@@ -23,39 +23,57 @@ export function checkValues(argv: string[], program: Command): void {
  * Says in our words what commander found wrong with a command line, and what was probably meant. The value of a
  * flag that is not known is left out: it may be a secret.
  */
-export function usageError(error: CommanderError, argv: string[], program: Command): PlantsError {
+export async function usageError(error: CommanderError, argv: string[], program: Command): Promise<PlantsError> {
   const command = typedCommand(argv, program)
   const name = pathOf(command)
   const see = `See: plants ${name && `${name} `}--help`
   const refuse = (message: string, hint = see) => new PlantsError('malformed', message, { hint, cause: error })
-  const quoted = /'(.*)'/s.exec(error.message)?.[1] ?? ''
-  const suggestion = harmless(/\n\((Did you mean .*\?)\)$/.exec(error.message)?.[1], quoted)
   switch (error.code) {
     case 'commander.unknownOption':
-      return refuse(...explainFlag(quoted, argv, program, suggestion))
-    case 'commander.unknownCommand':
-      return refuse(
-        `Unknown command ${nameOf(quoted)}`,
-        suggest(quoted, command, program) ?? (quoted.startsWith('-') ? undefined : suggestion),
-      )
-    case 'commander.optionMissingArgument':
-      return refuse(`${nameOf(quoted)} needs a value`)
-    case 'commander.missingArgument':
-      return refuse(`${name} needs ${/^[aeiou]/.test(quoted) ? 'an' : 'a'} ${quoted}`)
+      return refuse(...(await explainFlag(unknownFlag(argv, parsedCommand(program)), argv, program)))
+    case 'commander.unknownCommand': {
+      const word = parsedCommand(program).args[0] ?? ''
+      const guess = word.startsWith('-')
+        ? undefined
+        : await guessFrom(
+            word,
+            command.commands.map((child) => child.name()),
+          )
+      return refuse(`Unknown command ${nameOf(word)}`, suggest(word, command, program) ?? guess)
+    }
+    case 'commander.optionMissingArgument': // which only the last one can lack
+      return refuse(`${nameOf(argv.at(-1))} needs a value`)
+    case 'commander.missingArgument': {
+      const missing = command.registeredArguments[command.args.length]?.name() ?? 'argument'
+      return refuse(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
+    }
     case 'commander.excessArguments':
       return refuse(...explainExcess(command))
     default:
-      return refuse(error.message.replace(/^error: /, ''))
+      return refuse(error.message)
   }
 }
 
+/** The first flag that neither a command nor one above it knows. */
+function unknownFlag(argv: string[], last: Command): string {
+  const path: Command[] = []
+  for (let command: Command | null = last; command; command = command.parent) path.unshift(command)
+  return path.reduce((unknown, command) => command.parseOptions(unknown).unknown, argv)[0] ?? ''
+}
+
+/** The last command that commander came to. */
+function parsedCommand(command: Command): Command {
+  const child = command.commands.find((candidate) => candidate.name() === command.args[0])
+  return child ? parsedCommand(child) : command
+}
+
 /** Guesses that take something away, or loosen something, are made only for a word that begins like them. */
-function harmless(suggestion: string | undefined, typed: string): string | undefined {
-  const guesses = /Did you mean (?:one of )?(.*)\?/.exec(suggestion ?? '')?.[1]?.split(', ') ?? []
+async function guessFrom(word: string, candidates: string[]): Promise<string | undefined> {
+  const { similar } = await import('../nearest.js')
   const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
-  const beginning = (word: string) => word.slice(0, word.startsWith('--') ? 4 : 3)
-  const kept = guesses.filter((guess) => !isRisky(guess) || beginning(guess) === beginning(typed))
-  return kept.length === 0 ? undefined : `Did you mean ${kept.length > 1 ? 'one of ' : ''}${kept.join(', ')}?`
+  const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
+  const guesses = similar(word, candidates).filter((guess) => !isRisky(guess) || beginning(guess) === beginning(word))
+  return guesses.length === 0 ? undefined : `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
 }
 
 /** What people type who know other programs; the first that there is at this place is suggested. */
@@ -101,7 +119,7 @@ const meant = new Map([
 
 type Explained = [message: string, hint: string | undefined]
 
-function explainFlag(text: string, argv: string[], program: Command, suggestion: string | undefined): Explained {
+async function explainFlag(text: string, argv: string[], program: Command): Promise<Explained> {
   const flag = nameOf(text)
   const typed = typedCommand(argv, program)
   const hasFlag = (command: Command) => command.options.some((option) => option.long === flag)
@@ -112,7 +130,9 @@ function explainFlag(text: string, argv: string[], program: Command, suggestion:
     return ['A password is not taken from the command line, where others can see it', 'Set PGPASSWORD, or save it with: plants auth login']
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed)) return [`Unknown flag ${flag} before the command`, `Write it behind: plants ${pathOf(typed)} ${flag}`]
-  return [`Unknown flag ${flag}`, suggest(flag, typed, program) ?? suggestion]
+  const known = [typed, program].flatMap((command) => command.options.flatMap(({ long }) => long ?? []))
+  const guess = text.startsWith('--') ? await guessFrom(flag, ['--help', ...known]) : undefined
+  return [`Unknown flag ${flag}`, suggest(flag, typed, program) ?? guess]
 }
 
 /** What a word or a flag probably means where it was typed. */

@@ -86,7 +86,7 @@ export interface Batch {
   /** an `Outcome` for each row */
   outcomes: Uint8Array
   /** why a row was refused, or what happened to it, where its outcome alone does not say it */
-  refusals: Map<number, PlantsError>
+  refusals: Map<number, Pick<PlantsError, 'error' | 'message'>>
 }
 
 /** How the creation of a row went. */

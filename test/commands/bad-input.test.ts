@@ -212,7 +212,7 @@ const usage: Row[] = [
   [{ argv: 'create --__proto__=1' }, 2, 400, 'Unknown flag --__proto__', 'See: plants create --help'],
   [{ argv: 'create --tokn=SECRET' }, 2, 400, 'Unknown flag --tokn', 'See: plants create --help'],
   [{ argv: 'create --tokn SECRET' }, 2, 400, 'Unknown flag --tokn', 'See: plants create --help'],
-  [{ argv: 'create --nmae=SECRET' }, 2, 400, 'Unknown flag --nmae', 'See: plants create --help'],
+  [{ argv: 'create --nmae=SECRET' }, 2, 400, 'Unknown flag --nmae', 'Did you mean --name?'],
   [{ argv: 'create -tSECRET' }, 2, 400, 'Unknown flag -t', 'See: plants create --help'],
   [{ argv: 'create -i 1' }, 2, 400, 'Unknown flag -i', 'See: plants create --help'],
   [{ argv: 'get -x' }, 2, 400, 'Unknown flag -x', 'See: plants get --help'],

@@ -1,4 +1,3 @@
-import type { PlantsError } from '../../errors.js'
 import type { NewPlant } from '../../plant.js'
 import { PlantRows } from '../../plant-rows.js'
 import type { Batch } from '../../stores/store.js'
@@ -10,7 +9,7 @@ export class Portion implements Batch {
   readonly rows: PlantRows
   order: Uint32Array | undefined
   outcomes = new Uint8Array()
-  readonly refusals = new Map<number, PlantsError>()
+  readonly refusals: Batch['refusals'] = new Map()
   /** in the order of the input */
   readonly problems: Problem[] = []
   /** how many plants have a field that no NewPlant has */

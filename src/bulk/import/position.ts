@@ -1,5 +1,4 @@
 import * as z from 'zod/mini'
-import { PlantsError } from '../../errors.js'
 import type { Batch } from '../../stores/store.js'
 import { formatNames } from '../formats/format-names.js'
 import { settledIn } from './tally.js'
@@ -74,7 +73,7 @@ export function packRefusals({ refusals }: Batch): Position['refusals'] {
 }
 
 export function unpackRefusals({ refusals }: Batch, packed: Position['refusals']): void {
-  for (const [row, error, message] of packed) refusals.set(row, new PlantsError('refused', message, { error }))
+  for (const [row, error, message] of packed) refusals.set(row, { error, message })
 }
 
 /** How many records are done with. */

@@ -1,6 +1,6 @@
 import type { PlantsError } from '../../errors.js'
 import type { NewPlant, Plant } from '../../plant.js'
-import { type Access, type CreateManyOptions, idTaken, Outcome, type RemoteAddress } from '../store.js'
+import { type Access, type CreateManyOptions, Outcome, type RemoteAddress } from '../store.js'
 import { isTimeout } from '../wait.js'
 import { judge, type Verdict } from './answer.js'
 import { type Answer, NoAnswer } from './exchange.js'
@@ -48,7 +48,7 @@ function ofVerdict(verdict: Verdict, status: number, plant: NewPlant, ifExists: 
   if ('comeAgain' in verdict) return { kind: 'later', error, seconds: verdict.comeAgain, isTooMuch: true }
   if ('isOpen' in verdict) return { kind: 'open', error, seconds: undefined, isTooMuch: false }
   if (error.kind === 'unauthorized') return { kind: 'locked', error }
-  if (error.kind === 'conflict') return ofConflict(error, plant, ifExists)
+  if (error.kind === 'conflict') return ofConflict(error, ifExists)
   if (isOfPlant(error, status)) return { kind: 'settled', outcome: Outcome.refused, why: error, other: undefined }
   return { kind: 'useless', error }
 }
@@ -59,9 +59,9 @@ function ofPlant(answer: Plant, plant: NewPlant): Settled {
 }
 
 /** The service knows the key of a row, if it knows any, so it speaks of another plant. */
-function ofConflict(error: PlantsError, { id }: NewPlant, ifExists: Circumstances['ifExists']): Settled {
-  const outcome = ifExists === 'error' ? Outcome.taken : Outcome.skipped
-  return { kind: 'settled', outcome, why: error.message === idTaken(id).message ? undefined : error, other: undefined }
+function ofConflict(error: PlantsError, ifExists: Circumstances['ifExists']): Settled {
+  if (ifExists !== 'error') return { kind: 'settled', outcome: Outcome.skipped, why: undefined, other: undefined }
+  return { kind: 'settled', outcome: Outcome.taken, why: error, other: undefined }
 }
 
 /** Whether a service refuses this plant, and not each one. */

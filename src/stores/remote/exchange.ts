@@ -1,7 +1,7 @@
 import type { Dispatcher } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
-import { PlantsError } from '../../errors.js'
+import { PlantsError, systemCode } from '../../errors.js'
 import { type Access, defaultConcurrency, type Observer, type RemoteAddress } from '../store.js'
 import { compileParserOnce } from './parser.js'
 import { baseOf, type Request } from './request.js'
@@ -198,7 +198,7 @@ class Reader implements Dispatcher.DispatchHandler {
 
 const nothing = Buffer.alloc(0)
 
-/** undici says so of a proxy that wants a password, and has sent nothing on. */
+/** undici fails so when a proxy answers 407, which has sent nothing on. */
 function isOfProxy(cause: unknown): boolean {
-  return cause instanceof Error && cause.message.startsWith('Proxy Authentication Required')
+  return systemCode(cause) === 'UND_ERR_INVALID_ARG'
 }

@@ -150,7 +150,7 @@ export class Sending {
 
   #note({ row }: Errand, outcome: number, why: PlantsError | undefined): void {
     this.#batch.outcomes[row] = outcome
-    if (why) this.#batch.refusals.set(row, why)
+    if (why) this.#batch.refusals.set(row, { error: why.error, message: why.message }) // which has no stack
     if (this.#options.stopsAtRefusal && outcome >= Outcome.taken) this.#hasRefused = true
     this.#options.onProgress()
   }
