@@ -133,8 +133,8 @@ class StreamSource implements Source {
   }
 
   close(): void {
-    if (this.#next) this.#ending.end().on('error', () => undefined)
-    if (this.#next) Readable.prototype.destroy.call(this.#ending.end())
+    if (this.#next !== undefined) this.#ending.end().on('error', () => undefined)
+    if (this.#next !== undefined) Readable.prototype.destroy.call(this.#ending.end())
   }
 
   /** The next piece, if it comes in time; otherwise it is there for the next call. */

@@ -90,7 +90,7 @@ export class Sending {
   #pause(now: number): number | undefined {
     const delay = this.#errands.delay(now)
     if (delay === Infinity) return undefined
-    if (this.#underWay.size >= this.#bulk.flow.limit || this.#renewal.end) return Infinity
+    if (this.#underWay.size >= this.#bulk.flow.limit || this.#renewal.end !== undefined) return Infinity
     return Math.max(delay, this.#bulk.pace.delay(now))
   }
 
