@@ -20,7 +20,7 @@ const create = [
   /\/src\/stores\/wait\.ts$/,
   /\/node_modules\/commander\//,
 ]
-const sqlite = /\/src\/stores\/(sqlite|sqlite\/(driver|failure|file|lock|schema|tokens|ways|writer))\.ts$/
+const sqlite = /\/src\/stores\/(sqlite|sqlite\/(driver|failure|file|lock|row|schema|tokens|ways|writer))\.ts$/
 const remote = /\/src\/stores\/(remote|remote\/(answer|exchange|failure|keys|parser|request|sockets))\.ts$/
 
 // With what it takes to log in, which nothing else needs.

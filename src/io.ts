@@ -3,9 +3,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
-import { ProcessInput } from './io/input.js'
-import { ProcessOutput } from './io/output.js'
+import { type Input, ProcessInput } from './io/input.js'
+import { type Output, ProcessOutput } from './io/output.js'
 import { Signals } from './io/signals.js'
+
+export type { Input, Output }
 
 /** The world as the program sees it: everything outside its own memory and the stores. */
 export interface Io {
@@ -41,28 +43,6 @@ export interface Io {
   random(): number
   /** when each phase of this run ended, by `now`: --profile-start shows it */
   readonly phases: Map<string, number>
-}
-
-export interface Input {
-  readonly isTerminal: boolean
-  /** something may be waiting there: a pipe, a socket or a file, but not a terminal and not /dev/null */
-  readonly isPiped: boolean
-  chunks(): AsyncIterable<Uint8Array>
-  stream(): NodeJS.ReadableStream
-}
-
-export interface Output {
-  readonly isTerminal: boolean
-  /** width of the terminal, 80 when unknown */
-  readonly columns: number
-  /** Resolves when the operating system has taken every byte; rejects with the system's error. */
-  write(text: string): Promise<void>
-  /**
-   * Takes a line of a log, in order. A reader that falls behind holds nothing up: what is more than 1 MiB is dropped.
-   * Resolves when the line is written or dropped.
-   */
-  log(line: string): Promise<void>
-  stream(): NodeJS.WritableStream
 }
 
 /** The Io of this process, and how it ends. Nothing is opened before it is asked for: that is what keeps a start short. */

@@ -1,7 +1,14 @@
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs'
 import { systemCode } from '../errors.js'
-import type { Input } from '../io.js'
 import { isTerminal } from './terminal.js'
+
+export interface Input {
+  readonly isTerminal: boolean
+  /** something may be waiting there: a pipe, a socket or a file, but not a terminal and not /dev/null */
+  readonly isPiped: boolean
+  chunks(): AsyncIterable<Uint8Array>
+  stream(): NodeJS.ReadableStream
+}
 
 export class ProcessInput implements Input {
   get isTerminal(): boolean {

@@ -1,9 +1,22 @@
 import { writeSync } from 'node:fs'
 import { systemCode } from '../errors.js'
-import type { Output } from '../io.js'
 import { Log } from './log.js'
 import type { Signals } from './signals.js'
 import { isTerminal } from './terminal.js'
+
+export interface Output {
+  readonly isTerminal: boolean
+  /** width of the terminal, 80 when unknown */
+  readonly columns: number
+  /** Resolves when the operating system has taken every byte; rejects with the system's error. */
+  write(text: string): Promise<void>
+  /**
+   * Takes a line of a log, in order. A reader that falls behind holds nothing up: what is more than 1 MiB is dropped.
+   * Resolves when the line is written or dropped.
+   */
+  log(line: string): Promise<void>
+  stream(): NodeJS.WritableStream
+}
 
 /**
  * Writes with plain system calls, because Node's own stream costs 2 ms to make, and for a file drops what a full disk did

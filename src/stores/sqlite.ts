@@ -16,6 +16,7 @@ import {
   stampOf,
 } from './sqlite/file.js'
 import { lockedError, whenFree } from './sqlite/lock.js'
+import { toPlant } from './sqlite/row.js'
 import { identify, prepareStore } from './sqlite/schema.js'
 import type { Staging } from './sqlite/staging.js'
 import { SqliteTokens } from './sqlite/tokens.js'
@@ -266,13 +267,6 @@ async function explained<T>(path: string, action: () => Promise<T>): Promise<T> 
   } catch (error) {
     throw explainFailure(error, path)
   }
-}
-
-export function toPlant(row: unknown): NewPlant {
-  const { id, name, tag } = row as { id: bigint; name: unknown; tag: unknown } // a row id, and what stands in the columns
-  if (typeof name !== 'string' || (tag !== null && typeof tag !== 'string'))
-    throw new BadRowError(`the plant ${id} has a value that is no text`)
-  return tag === null ? { id, name } : { id, name, tag }
 }
 
 /**

@@ -1,12 +1,13 @@
 import { existsSync } from 'node:fs'
 import type { NewPlant } from '../../plant.js'
-import { refuseUnlessSame, toPlant } from '../sqlite.js'
+import { refuseUnlessSame } from '../sqlite.js'
 import type { CreateOptions, FileAddress, Foresight, OpenOptions } from '../store.js'
 import type { Database } from './driver.js'
 import { explainFailure, unwritableStore } from './failure.js'
 import { checkStamp, openToPeek, realPathOf, stampOf } from './file.js'
 import { inspect } from './inspect.js'
 import { lockedError, whenFree } from './lock.js'
+import { toPlant } from './row.js'
 
 /**
  * Finds out what a create would do, and leaves no trace.

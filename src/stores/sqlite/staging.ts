@@ -1,8 +1,8 @@
 import { PlantsError } from '../../errors.js'
 import type { NewPlant } from '../../plant.js'
-import { toPlant } from '../sqlite.js'
 import { type Batch, type BulkStore, type CreateManyOptions, idTaken, Outcome } from '../store.js'
 import { connect } from './driver.js'
+import { toPlant } from './row.js'
 import { Statements, type Ways } from './ways.js'
 
 type Policy = CreateManyOptions['ifExists']

@@ -25,14 +25,16 @@ export class SqliteTokens implements TokenStore {
   }
 
   async *list(): AsyncIterable<Token[]> {
-    const sql = `SELECT ${columns} FROM tokens WHERE id > ? ORDER BY id LIMIT ${tokensAtOnce}`
-    for (let last = 0n; ; ) {
-      const after = last
-      const rows = await this.#ways.read(() => this.#ways.prepare(sql).all(after))
+    const sql = `SELECT ${columns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ${tokensAtOnce}`
+    for (let first = smallestId; ; ) {
+      const from = first
+      const rows = await this.#ways.read(() => this.#ways.prepare(sql).all(from))
       const page = rows.flatMap((row) => toToken(row) ?? [])
       if (page.length > 0) yield page
-      if (page.length < tokensAtOnce) return
-      last = page.at(-1)?.id ?? last
+      const last = page.at(-1)?.id ?? from
+      if (page.length < tokensAtOnce || last === largestId) return
+      if (last < from) throw new BadRowError(`the token ${last} comes after ${from - 1n}`)
+      first = last + 1n
     }
   }
 
@@ -43,6 +45,9 @@ export class SqliteTokens implements TokenStore {
     })
   }
 }
+
+const smallestId = -(2n ** 63n)
+const largestId = 2n ** 63n - 1n
 
 const columns = 'id, note, created_at, expires_at, revoked_at'
 
