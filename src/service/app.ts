@@ -59,6 +59,9 @@ export function buildApp(options: AppOptions): FastifyInstance {
   return app
 }
 
+/** milliseconds in which a body comes for which the token is not looked at again */
+const atOnce = 100
+
 /** RFC 9112, 3.2.2 */
 const absoluteForm = /^https?:\/\/[^/?#]*(?=\/)/i
 
@@ -73,17 +76,17 @@ function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers):
   const create = async (request: FastifyRequest, reply: FastifyReply) => {
     request.began = now()
     const { raw } = request
-    const { authorization } = raw.headers
+    const { authorization, expect } = raw.headers
     const token = guard.admit(authorization, raw.socket)
     const early = typeof token === 'string' ? undefined : readBody(raw, options) // node:http would keep each of its chunks meanwhile
     request.token = typeof token === 'string' ? token : await token
     checkMediaType(raw)
     checkLength(raw, options)
-    raw.emit('continue')
+    if (expect !== undefined) raw.emit('continue')
     const bytes = await (early ?? readBody(raw, options))
     if (bytes instanceof Refused) throw bytes
-    const again = guard.admit(authorization, raw.socket) // it may have been revoked while the body came
-    if (typeof again !== 'string') await again
+    // While the body came, the token may have been revoked.
+    if (now() - request.began > atOnce) await guard.admit(authorization, raw.socket)
     const idempotencyKey = parseKey(raw)
     const plant = parsePlant(bytes)
     if (load.creates >= queueLimit) throw busy()

@@ -94,7 +94,7 @@ async function measure({ title, make, isSecure = false, count = connections, mor
   const start = performance.now()
   let slowest = 0
   let closedAfter = Number.NaN
-  while (child.exitCode === null && child.signalCode === null && performance.now() - start < 3 * requestTimeout) {
+  while (!hasEnded(child) && performance.now() - start < 3 * requestTimeout) {
     const time = await answerTime(address, agent)
     if (!(time <= slowest)) slowest = time
     if (filesOf(child.pid) <= files) {
@@ -104,13 +104,13 @@ async function measure({ title, make, isSecure = false, count = connections, mor
     await wait(20)
   }
   const peak = mebibytesOf(child.pid, 'VmHWM')
-  const hasEnded = child.exitCode !== null || child.signalCode !== null
+  const isGone = hasEnded(child)
   await sender.terminate()
   agent.destroy()
   child.kill()
   await exited
   const missed = [
-    hasEnded && 'THE SERVICE HAS ENDED',
+    isGone && 'THE SERVICE HAS ENDED',
     !(peak < 300) && 'memory',
     moreThanIdle !== undefined && !(peak - idle < moreThanIdle) && `${moreThanIdle} MiB more than idle`,
     !(slowest <= 100) && 'others wait',
@@ -118,6 +118,10 @@ async function measure({ title, make, isSecure = false, count = connections, mor
   ].filter(Boolean)
   const cells = [title, textOf(idle, 0), textOf(peak, 0), textOf(slowest, 0), textOf(closedAfter, 1), missed.join(', ') || 'met']
   return { cells, isMet: missed.length === 0 }
+}
+
+function hasEnded({ exitCode, signalCode }) {
+  return exitCode !== null || signalCode !== null
 }
 
 /** Opens connections that send and never read, and reports when all are open. A thread, so that the time of others is measured beside it. */
