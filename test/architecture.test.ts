@@ -59,13 +59,16 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/service\//, /^src\/((?!run|start|commands\/|stores\/)[\w/-]+|stores\/store)\.ts$/],
   [
     /^src\/access(\/[\w-]+)?\.ts$/,
-    /^src\/(access|access\/[\w-]+|settings|settings\/[\w-]+|output|output\/trace|stores\/(open|store)|errors|flags|input|io)\.ts$/,
+    /^src\/(access|access\/[\w-]+|settings|settings\/[\w-]+|output|output\/trace|stores\/(open|store)|errors|flags|input|io|loopback)\.ts$/,
   ],
   [
     /^src\/preview\.ts$/,
-    /^src\/(access|access\/proxy|settings\/preferences|output|output\/(curl|request)|stores\/(open|store)|errors|io|json|plant)\.ts$/,
+    /^src\/(access|access\/proxy|settings\/preferences|output|output\/(curl|request|visible)|stores\/(open|store)|errors|io|json|plant)\.ts$/,
   ],
-  [/^src\/doctor\.ts$/, /^src\/(access|access\/(loopback|proxy)|settings|settings\/[\w-]+|stores\/(open|store)|errors|flags|io)\.ts$/],
+  [
+    /^src\/doctor\.ts$/,
+    /^src\/(access|access\/(login|proxy)|settings|settings\/[\w-]+|stores\/(open|store)|errors|flags|io|loopback)\.ts$/,
+  ],
   [/^src\/start\.ts$/, /^src\/(io|run|io\/compile-cache)\.ts$/],
 ]
 

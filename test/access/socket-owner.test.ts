@@ -12,7 +12,7 @@ import { User } from '../helpers/user.js'
 const token = 's3cret-of-a-socket'
 const stranger = 1234
 const isRoot = process.getuid?.() === 0
-const reason = isRoot ? '' : ' (skipped: needs root)'
+const reason = isRoot ? '' : ' (needs root)'
 
 /** A folder with a mode, of a user. */
 function folderOf(path: string, mode: number, uid = 0): string {
@@ -20,6 +20,13 @@ function folderOf(path: string, mode: number, uid = 0): string {
   chmodSync(path, mode)
   chownSync(path, uid, uid)
   return path
+}
+
+/** A folder that others may enter. */
+function openFolder(): string {
+  const folder = temporaryFolder()
+  chmodSync(folder, 0o755)
+  return folder
 }
 
 /** A socket of a user, where a service listens that would write down a token. */
@@ -56,6 +63,13 @@ describe.skipIf(!isRoot)(`a token goes to a Unix socket${reason}`, () => {
       },
     ],
     [
+      'in a folder that everybody may write, below one that nobody else may enter',
+      async () => {
+        const path = join(folderOf(join(temporaryFolder(), 'shared'), 0o777), 's')
+        return [path, await socketOf(path)]
+      },
+    ],
+    [
       'that a link of this user leads to',
       async (folder) => {
         const service = await socketOf(join(folderOf(join(folder, 'run'), 0o755), 's'), stranger)
@@ -65,7 +79,7 @@ describe.skipIf(!isRoot)(`a token goes to a Unix socket${reason}`, () => {
       },
     ],
   ])('%s', async (_, make) => {
-    const [path, service] = await make(temporaryFolder())
+    const [path, service] = await make(openFolder())
     const { code, err } = await new User().run([...create, `unix:${path}`], { env: { PLANTS_TOKEN: token } })
     expect({ code, err, posts: service.posts.length }).toEqual({ code: 0, err: '', posts: 1 })
   })
@@ -134,7 +148,7 @@ describe.skipIf(!isRoot)(`a token goes to no Unix socket that another user may h
       },
     ],
   ])('%s', async (_, why, make) => {
-    const folder = temporaryFolder()
+    const folder = openFolder()
     const [path, service] = await make(folder)
     const user = new User()
     const { PLANTS_CONFIG_DIR } = user.env
@@ -154,7 +168,7 @@ describe.skipIf(!isRoot)(`a token goes to no Unix socket that another user may h
   })
 
   test('one that came after the first look', async () => {
-    const folder = folderOf(join(temporaryFolder(), 'shared'), 0o1777)
+    const folder = folderOf(join(openFolder(), 'shared'), 0o1777)
     const path = join(folder, 's')
     const service = await socketOf(join(folder, 'later'), stranger)
     const io = ioOf({ env: { ...new User().env, PLANTS_TOKEN: token, PLANTS_TIMEOUT: '200ms' } })
