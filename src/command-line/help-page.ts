@@ -17,7 +17,7 @@ export function helpPage(path: CommandSpec[], width: number): string {
   const command = path.at(-1)
   if (!program || !command) return ''
   const own = (command.flags ?? []).map(withPreset)
-  const sections: [title: string, rows: Term[]][] = [
+  const sections: [title: string, rows: readonly Term[]][] = [
     ['Arguments', (command.arguments ?? []).map((argument) => ({ ...argument, term: argument.term.replace(/[<>[\].]/g, '') }))],
     ['Options', [...own, helpFlag]],
     ['Global Options', below.length > 0 ? (program.flags ?? []) : []],

@@ -1,9 +1,10 @@
+import type { GlobalFlags } from '../flags.js'
 import { defaultPort, logLevels } from '../service/defaults.js'
-import type { CommandSpec } from './spec.js'
+import { type CommandSpec, command, type Flag, type FlagValues } from './spec.js'
 
 const loopback = '127.0.0.1'
 
-export const serve: CommandSpec = {
+export const serve = command({
   name: 'serve',
   summary: 'put a store behind HTTP',
   description: 'Put a store behind the HTTP operation of the specification. Its address is the first line on stdout, the log is on stderr.',
@@ -39,7 +40,14 @@ export const serve: CommandSpec = {
   ],
   examples: ['plants tokens create --note laptop', 'plants serve', 'plants serve --store ./garden.db --port 0 --base-path /v1'],
   run: async ({ flags }, io) => (await import('../commands/serve.js')).serve(flags(), io),
-}
+})
+
+const tokenFlags = [
+  { term: '--note <text>', meaning: 'what it is for' },
+  { term: '--expires <duration>', meaning: 'how long it is valid: 90d, 12h; without, until it is revoked' },
+] as const satisfies readonly Flag[]
+
+export type TokenFlags = GlobalFlags & FlagValues<typeof tokenFlags>
 
 export const tokens: CommandSpec = {
   name: 'tokens',
@@ -47,15 +55,12 @@ export const tokens: CommandSpec = {
   description: 'Manage the bearer tokens that plants serve accepts. The store keeps only their SHA-256.',
   examples: ['plants tokens create --note laptop --expires 90d', 'plants tokens list', 'plants tokens revoke 1'],
   commands: [
-    {
+    command({
       name: 'create',
       description: 'Make a token and print it. It is not shown again.',
-      flags: [
-        { term: '--note <text>', meaning: 'what it is for' },
-        { term: '--expires <duration>', meaning: 'how long it is valid: 90d, 12h; without, until it is revoked' },
-      ],
+      flags: tokenFlags,
       run: async ({ flags }, io) => (await import('../commands/tokens.js')).create(flags(), io),
-    },
+    }),
     {
       name: 'list',
       description: 'List the tokens: what they are for and until when, but not the tokens themselves.',
@@ -70,11 +75,15 @@ export const tokens: CommandSpec = {
   ],
 }
 
-export const openapi: CommandSpec = {
+const openApiFlags = [{ term: '--base-path <path>', meaning: 'what stands before /plants, such as /v1' }] as const satisfies readonly Flag[]
+
+export type OpenApiFlags = GlobalFlags & FlagValues<typeof openApiFlags>
+
+export const openapi = command({
   name: 'openapi',
   summary: 'print the description of the HTTP interface',
   description: 'Print what plants serve answers at /openapi.json: the description of its interface, OpenAPI 3.1.',
-  flags: [{ term: '--base-path <path>', meaning: 'what stands before /plants, such as /v1' }],
+  flags: openApiFlags,
   examples: ['plants openapi > openapi.json'],
   run: async ({ flags }, io) => (await import('../commands/openapi.js')).printOpenApi(flags(), io),
-}
+})

@@ -1,11 +1,16 @@
+import type { GlobalFlags } from '../flags.js'
 import { settingsIn } from '../settings/table.js'
-import type { CommandSpec } from './spec.js'
+import { type CommandSpec, command, type Flag, type FlagValues } from './spec.js'
 
 const setting = {
   term: '<setting>',
   meaning: `its name: ${settingsIn('user').join(', ')}; or of a store stores.NAME.SETTING. See: plants help environment`,
   values: 'setting',
 } as const
+
+const initFlags = [{ term: '--role <name>', meaning: 'the role that plants serve is to log in as' }] as const satisfies readonly Flag[]
+
+export type InitFlags = GlobalFlags & FlagValues<typeof initFlags>
 
 export const stores: CommandSpec = {
   name: 'stores',
@@ -28,14 +33,14 @@ export const stores: CommandSpec = {
       run: async ({ args: [name = '', address = ''], flags }, io) =>
         (await import('../commands/stores.js')).add(name, address, flags(), io),
     },
-    {
+    command({
       name: 'init',
       description:
         'Make the store in a database, as somebody who may. With --role, let a role, which must be there, run a service on it: it may create and read, and change nothing else. What is there already stays.',
       arguments: [{ term: '<address>', meaning: "postgres://…, of an administrator or of the database's owner" }],
-      flags: [{ term: '--role <name>', meaning: 'the role that plants serve is to log in as' }],
+      flags: initFlags,
       run: async ({ args: [address = ''], flags }, io) => (await import('../commands/stores.js')).init(address, flags(), io),
-    },
+    }),
     {
       name: 'list',
       description: 'List the stores that have a name.',
@@ -56,6 +61,10 @@ export const stores: CommandSpec = {
   ],
 }
 
+const loginFlags = [{ term: '--with-token', meaning: 'read it from stdin' }] as const satisfies readonly Flag[]
+
+export type LoginFlags = GlobalFlags & FlagValues<typeof loginFlags>
+
 export const auth: CommandSpec = {
   name: 'auth',
   summary: 'save the token for a service, or the password for a database',
@@ -67,12 +76,12 @@ export const auth: CommandSpec = {
     'plants auth status --store https://plants.example.com',
   ],
   commands: [
-    {
+    command({
       name: 'login',
       description: 'Save the token or the password for the store: asks for it, or reads it from stdin.',
-      flags: [{ term: '--with-token', meaning: 'read it from stdin' }],
+      flags: loginFlags,
       run: async ({ flags }, io) => (await import('../commands/auth.js')).login(flags(), io),
-    },
+    }),
     {
       name: 'logout',
       description: 'Remove the token or the password for the store.',

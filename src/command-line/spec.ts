@@ -8,7 +8,7 @@ export interface CommandSpec {
   summary?: string
   description: string
   arguments?: Term[]
-  flags?: Flag[]
+  flags?: readonly Flag[]
   /** a group has some, and does nothing itself */
   commands?: CommandSpec[]
   /** pages of help besides those of the commands; the program has some */
@@ -49,8 +49,42 @@ export interface Flag extends Term {
 }
 
 /** What stands behind a command. */
-export interface Given {
+export interface Given<Values = object> {
   args: string[]
   /** its flags and the global ones, by their names in camel case */
-  flags<T extends GlobalFlags>(): T
+  flags(): GlobalFlags & Values
 }
+
+/** A command of which the flags are given with their types. */
+export function command<const Flags extends readonly Flag[]>(
+  spec: Omit<CommandSpec, 'flags' | 'run'> & { flags: Flags; run(given: Given<FlagValues<Flags>>, io: Io): Promise<void> },
+): CommandSpec {
+  return spec
+}
+
+/**
+ * The values that commander gives for flags, by their terms: `--id-from <int64>` gives `{ idFrom?: string }`, `--yes` gives
+ * `{ yes?: boolean }`, and `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. One with a preset is there.
+ */
+export type FlagValues<Flags extends readonly Flag[]> = {
+  [One in Flags[number] as One extends { preset: string } ? never : NameOf<One>]?: ValueOf<Flags[number], NameOf<One>>
+} & {
+  [One in Flags[number] as One extends { preset: string } ? NameOf<One> : never]: string
+}
+
+type NameOf<One extends Flag> = LongOf<One> extends `no-${infer Name}` ? CamelCase<Name> : CamelCase<LongOf<One>>
+type ValueOf<All extends Flag, Name> = All extends unknown
+  ? NameOf<All> extends Name
+    ? All['term'] extends `${string} <${string}>`
+      ? string
+      : LongOf<All> extends `no-${string}`
+        ? false
+        : boolean
+    : never
+  : never
+/** the name of a flag without its dashes and its value */
+type LongOf<One extends Flag> = WithoutValue<
+  One['term'] extends `-${string}--${infer Rest}` ? Rest : One['term'] extends `--${infer Rest}` ? Rest : never
+>
+type WithoutValue<Text extends string> = Text extends `${infer Name} <${string}>` ? Name : Text
+type CamelCase<Text extends string> = Text extends `${infer Word}-${infer Rest}` ? `${Word}${Capitalize<CamelCase<Rest>>}` : Text

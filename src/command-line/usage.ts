@@ -32,12 +32,13 @@ export async function usageError(error: CommanderError, argv: string[], program:
     case 'commander.unknownOption':
       return refuse(...(await explainFlag(unknownFlag(argv, parsedCommand(program)), argv, program)))
     case 'commander.unknownCommand': {
-      const word = parsedCommand(program).args[0] ?? ''
+      const parent = parsedCommand(program)
+      const word = parent.args[0] ?? ''
       const guess = word.startsWith('-')
         ? undefined
         : await guessFrom(
             word,
-            command.commands.map((child) => child.name()),
+            parent.commands.map((child) => child.name()),
           )
       return refuse(`Unknown command ${nameOf(word)}`, suggest(word, command, program) ?? guess)
     }

@@ -2,6 +2,7 @@ import { type CredentialKind, credentialKindOf } from '../access/credential-kind
 import { noToken, removeToken, saveToken } from '../access/credentials.js'
 import { noPassword } from '../access/password.js'
 import { namesOf, otherStatuses, ownStatus, type TokenStatus } from '../access/token-status.js'
+import type { LoginFlags } from '../command-line/settings.js'
 import { PlantsError, shellWord, systemCode } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import { readText } from '../input.js'
@@ -11,10 +12,6 @@ import { readable, warn, writeAnswer, writeResult } from '../output.js'
 import type { Settings } from '../settings/preferences.js'
 import { loginAddress, namedStores, savedKind } from '../settings/store-name.js'
 import { resolveSettings } from '../settings.js'
-
-interface LoginFlags extends GlobalFlags {
-  withToken?: boolean
-}
 
 export async function login(flags: LoginFlags, io: Io): Promise<void> {
   const { settings, kind } = await resolveLocked(flags, io)

@@ -1,5 +1,5 @@
+import type { CreateFlags } from '../command-line/plants.js'
 import { PlantsError } from '../errors.js'
-import type { GlobalFlags } from '../flags.js'
 import { example, onePlant, readDocument } from '../input.js'
 import type { Io } from '../io.js'
 import { parseInt64, toJson } from '../json.js'
@@ -10,16 +10,6 @@ import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openExistingStore, openStore } from '../stores/open.js'
 import { idTaken } from '../stores/store.js'
-
-interface CreateFlags extends GlobalFlags {
-  id?: string
-  name?: string
-  tag?: string
-  file?: string
-  idempotencyKey?: string
-  dryRun?: boolean
-  curl?: boolean
-}
 
 export async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

@@ -1,5 +1,6 @@
+import type { DeleteFlags } from '../command-line/plants.js'
 import { PlantsError } from '../errors.js'
-import { type GlobalFlags, parseId } from '../flags.js'
+import { parseId } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { describePlant, notFound, styleFor, writeAnswer } from '../output.js'
@@ -7,10 +8,6 @@ import type { NewPlant } from '../plant.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
-
-interface DeleteFlags extends GlobalFlags {
-  yes?: boolean
-}
 
 export async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

@@ -2,8 +2,9 @@ import { type Compression, compress, compressionOf, type Put } from '../bulk/exp
 import { exportFormats, formatOfName, toDocument, unknownEnd } from '../bulk/export/export-format.js'
 import { writeOut } from '../bulk/export/out-file.js'
 import { formatNames } from '../bulk/formats/format-names.js'
+import type { ExportFlags } from '../command-line/copies.js'
 import { PlantsError } from '../errors.js'
-import { type GlobalFlags, parseChoice, parseQuery, parseText, type QueryFlags } from '../flags.js'
+import { parseChoice, parseQuery, parseText } from '../flags.js'
 import type { Io } from '../io.js'
 import { visibleLines } from '../output/visible.js'
 import { readable, warn, writeAnswer, writeResult } from '../output.js'
@@ -11,11 +12,6 @@ import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { isPartOf, openExistingStore } from '../stores/open.js'
 import type { Block } from '../stores/store.js'
-
-interface ExportFlags extends GlobalFlags, QueryFlags {
-  format?: string
-  out?: string
-}
 
 export async function exportPlants(flags: ExportFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

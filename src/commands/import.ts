@@ -1,30 +1,14 @@
 import { formatNames } from '../bulk/formats/format-names.js'
 import type { ImportOrder } from '../bulk/import/order.js'
+import type { ImportFlags } from '../command-line/copies.js'
 import { PlantsError } from '../errors.js'
-import { type GlobalFlags, parseChoice, parseCount, parseId, parseText } from '../flags.js'
+import { parseChoice, parseCount, parseId, parseText } from '../flags.js'
 import type { Io } from '../io.js'
 import { warn } from '../output.js'
 import { shorten } from '../plant.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { existsPolicies, kindNames } from '../stores/store.js'
-
-interface ImportFlags extends GlobalFlags {
-  format?: string
-  map?: string
-  idFrom?: string
-  onError?: string
-  maxErrors?: string
-  rejects?: string
-  ifExists?: string
-  check?: boolean
-  atomic?: boolean
-  /** false after `--no-journal` */
-  journal?: string | false
-  restart?: boolean
-  concurrency?: string
-  rate?: string
-}
 
 export async function importPlants(files: string[], flags: ImportFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
@@ -46,8 +30,8 @@ function readOrder(files: string[], flags: ImportFlags, settings: Settings, io: 
       inputs: inputsOf(files, io),
       format: flags.format === undefined ? undefined : parseChoice('--format', flags.format, formatNames),
       rules: { map: parseMap(flags.map), idFrom: flags.idFrom === undefined ? undefined : parseId('--id-from', flags.idFrom) },
-      ifExists: parseChoice('--if-exists', flags.ifExists ?? 'error', existsPolicies),
-      stopsAtRefusal: parseChoice('--on-error', flags.onError ?? 'continue', ['continue', 'stop']) === 'stop',
+      ifExists: parseChoice('--if-exists', flags.ifExists, existsPolicies),
+      stopsAtRefusal: parseChoice('--on-error', flags.onError, ['continue', 'stop']) === 'stop',
       maxErrors: count('--max-errors', flags.maxErrors) ?? Infinity,
     },
     rejects: path('--rejects', flags.rejects),

@@ -1,4 +1,5 @@
-import { type GlobalFlags, parseQuery, type QueryFlags } from '../flags.js'
+import type { QueryFlags } from '../command-line/plants.js'
+import { parseQuery } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
 import { styleFor, warn, writeAnswer } from '../output.js'
@@ -7,7 +8,7 @@ import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
 
-export async function list(flags: GlobalFlags & QueryFlags, io: Io): Promise<void> {
+export async function list(flags: QueryFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const query = parseQuery(flags)
   const store = await openExistingStore(settings.store, settings.opening)

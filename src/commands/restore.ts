@@ -1,13 +1,10 @@
-import { type GlobalFlags, parseText } from '../flags.js'
+import type { RestoreFlags } from '../command-line/copies.js'
+import { parseText } from '../flags.js'
 import type { Io } from '../io.js'
 import { visible } from '../output/visible.js'
 import { writeResult } from '../output.js'
 import { resolveSettings } from '../settings.js'
 import { restoreStore } from '../stores/open.js'
-
-interface RestoreFlags extends GlobalFlags {
-  force?: boolean
-}
 
 export async function restore(text: string, flags: RestoreFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

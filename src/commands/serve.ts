@@ -14,7 +14,7 @@ interface ServeFlags extends GlobalFlags {
   host: string
   port?: string
   socket?: string
-  basePath: string
+  basePath?: string
   tlsCert?: string
   tlsKey?: string
   tokenFile?: string

@@ -1,5 +1,6 @@
 import { exposureOf } from '../access/login.js'
 import { isOpenToAll } from '../access.js'
+import type { InitFlags } from '../command-line/settings.js'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseText } from '../flags.js'
 import type { Io } from '../io.js'
@@ -161,10 +162,6 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
   if (isShared || kept.tokens === undefined) return kept
   const { [address]: token, ...tokens } = kept.tokens
   return { ...kept, tokens }
-}
-
-interface InitFlags extends GlobalFlags {
-  role?: string
 }
 
 export async function init(text: string, flags: InitFlags, io: Io): Promise<void> {

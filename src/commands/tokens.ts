@@ -1,3 +1,4 @@
+import type { TokenFlags } from '../command-line/service.js'
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseId, parseLife } from '../flags.js'
 import type { Io } from '../io.js'
@@ -9,12 +10,7 @@ import { resolveSettings } from '../settings.js'
 import { openExistingStore, openStoreWithTokens } from '../stores/open.js'
 import type { Token, TokenStore } from '../stores/store.js'
 
-interface CreateFlags extends GlobalFlags {
-  note?: string
-  expires?: string
-}
-
-export async function create(flags: CreateFlags, io: Io): Promise<void> {
+export async function create(flags: TokenFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const createdAt = new Date(io.time())
   const expiresAt = flags.expires === undefined ? undefined : new Date(io.time() + parseLife('--expires', flags.expires))

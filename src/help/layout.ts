@@ -7,14 +7,14 @@ export interface Row {
 }
 
 /** Rows whose meanings begin at the same column, and stay behind it; below a term that leaves no room beside it. */
-export function rowsOf(rows: Row[], width: number, column = columnFor(rows, width)): string {
+export function rowsOf(rows: readonly Row[], width: number, column = columnFor(rows, width)): string {
   const indent = `\n${' '.repeat(column)}`
   const beside = (term: string) => (term.length + 4 <= column ? `  ${term}`.padEnd(column) : `  ${term}${indent}`)
   return rows.map(({ term, meaning }) => `${beside(term)}${wrap(meaning, width - column).join(indent)}\n`).join('')
 }
 
 /** Where the meanings begin that stand beside the longest of the terms, but in the left half. */
-export function columnFor(rows: Row[], width: number): number {
+export function columnFor(rows: readonly Row[], width: number): number {
   return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
 }
 
