@@ -4,40 +4,44 @@ import { type CommandSpec, command, type Flag, type FlagValues } from './spec.js
 
 const loopback = '127.0.0.1'
 
+const serveFlags = [
+  { term: '--host <host>', meaning: 'address to listen at; 0.0.0.0 for all of this machine', preset: loopback },
+  { term: '--port <port>', meaning: `port to listen at: ${defaultPort} (default); 0 for any that is free` },
+  { term: '--socket <path>', meaning: 'listen at a Unix socket instead', values: 'file' },
+  { term: '--base-path <path>', meaning: 'what stands before /plants, such as /v1' },
+  { term: '--tls-cert <path>', meaning: 'PEM certificate, with its chain', values: 'file' },
+  { term: '--tls-key <path>', meaning: 'PEM key of the certificate', values: 'file' },
+  {
+    term: '--token-file <path>',
+    meaning: 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN',
+    values: 'file',
+  },
+  { term: '--admin-port <port>', meaning: 'answer /live, /ready and /metrics there, without a token' },
+  { term: '--admin-host <host>', meaning: 'address for --admin-port', preset: loopback },
+  { term: '--body-limit <size>', meaning: 'size of a body', preset: '1MiB' },
+  { term: '--header-limit <size>', meaning: 'size of all headers of a request', preset: '16KiB' },
+  { term: '--header-timeout <duration>', meaning: 'until the headers have come', preset: '10s' },
+  { term: '--request-timeout <duration>', meaning: 'until the body has come, and until more of an answer is read', preset: '30s' },
+  { term: '--keep-alive <duration>', meaning: 'how long an idle connection stays open', preset: '65s' },
+  { term: '--connection-limit <count>', meaning: 'open connections', preset: '10000' },
+  { term: '--queue-limit <count>', meaning: 'creates that wait; more are sent away with 503', preset: '10000' },
+  { term: '--batch-limit <count>', meaning: 'creates that share a commit', preset: '1000' },
+  { term: '--drain-timeout <duration>', meaning: 'how long a stop may take', preset: '10s' },
+  {
+    term: '--log-level <level>',
+    meaning: 'trace, debug, info, warn, error, fatal or silent',
+    preset: 'info',
+    values: logLevels,
+  },
+] as const satisfies readonly Flag[]
+
+export type ServeFlags = GlobalFlags & FlagValues<typeof serveFlags>
+
 export const serve = command({
   name: 'serve',
   summary: 'put a store behind HTTP',
   description: 'Put a store behind the HTTP operation of the specification. Its address is the first line on stdout, the log is on stderr.',
-  flags: [
-    { term: '--host <host>', meaning: 'address to listen at; 0.0.0.0 for all of this machine', preset: loopback },
-    { term: '--port <port>', meaning: `port to listen at: ${defaultPort} (default); 0 for any that is free` },
-    { term: '--socket <path>', meaning: 'listen at a Unix socket instead', values: 'file' },
-    { term: '--base-path <path>', meaning: 'what stands before /plants, such as /v1' },
-    { term: '--tls-cert <path>', meaning: 'PEM certificate, with its chain', values: 'file' },
-    { term: '--tls-key <path>', meaning: 'PEM key of the certificate', values: 'file' },
-    {
-      term: '--token-file <path>',
-      meaning: 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN',
-      values: 'file',
-    },
-    { term: '--admin-port <port>', meaning: 'answer /live, /ready and /metrics there, without a token' },
-    { term: '--admin-host <host>', meaning: 'address for --admin-port', preset: loopback },
-    { term: '--body-limit <size>', meaning: 'size of a body', preset: '1MiB' },
-    { term: '--header-limit <size>', meaning: 'size of all headers of a request', preset: '16KiB' },
-    { term: '--header-timeout <duration>', meaning: 'until the headers have come', preset: '10s' },
-    { term: '--request-timeout <duration>', meaning: 'until the body has come, and until more of an answer is read', preset: '30s' },
-    { term: '--keep-alive <duration>', meaning: 'how long an idle connection stays open', preset: '65s' },
-    { term: '--connection-limit <count>', meaning: 'open connections', preset: '10000' },
-    { term: '--queue-limit <count>', meaning: 'creates that wait; more are sent away with 503', preset: '10000' },
-    { term: '--batch-limit <count>', meaning: 'creates that share a commit', preset: '1000' },
-    { term: '--drain-timeout <duration>', meaning: 'how long a stop may take', preset: '10s' },
-    {
-      term: '--log-level <level>',
-      meaning: 'trace, debug, info, warn, error, fatal or silent',
-      preset: 'info',
-      values: logLevels,
-    },
-  ],
+  flags: serveFlags,
   examples: ['plants tokens create --note laptop', 'plants serve', 'plants serve --store ./garden.db --port 0 --base-path /v1'],
   run: async ({ flags }, io) => (await import('../commands/serve.js')).serve(flags(), io),
 })

@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
+import type { ServeFlags } from '../command-line/service.js'
 import { PlantsError, shellWord } from '../errors.js'
-import { type GlobalFlags, parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../flags.js'
+import { parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../flags.js'
 import type { Io, Output } from '../io.js'
 import { toJson } from '../json.js'
 import { visible } from '../output/visible.js'
@@ -9,28 +10,6 @@ import type { ServiceOptions } from '../service/service.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openStoreWithTokens } from '../stores/open.js'
-
-interface ServeFlags extends GlobalFlags {
-  host: string
-  port?: string
-  socket?: string
-  basePath?: string
-  tlsCert?: string
-  tlsKey?: string
-  tokenFile?: string
-  adminHost: string
-  adminPort?: string
-  bodyLimit: string
-  headerLimit: string
-  headerTimeout: string
-  requestTimeout: string
-  keepAlive: string
-  connectionLimit: string
-  queueLimit: string
-  batchLimit: string
-  drainTimeout: string
-  logLevel: string
-}
 
 export async function serve(flags: ServeFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
