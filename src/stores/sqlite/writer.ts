@@ -105,12 +105,14 @@ export class Writer {
   }
 
   #begin(): boolean {
+    let hasBegun = false
     try {
       this.#db.exec('BEGIN IMMEDIATE')
+      hasBegun = true
       this.#check()
       return true
     } catch (error) {
-      this.#rollBack()
+      if (hasBegun) this.#rollBack() // else the connection may be closed
       if (!isBusy(error)) this.#failAll(explainFailure(error, this.#path))
       return false
     }
