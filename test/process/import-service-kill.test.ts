@@ -67,7 +67,7 @@ function withRefused(input: readonly string[]): Required<Pick<Scenario, 'lines' 
 
 /** Kills imports and their services until enough imports have gone on in the middle. Each is brought to its end, and looked at. */
 async function killAndGoOn(make: () => Scenario): Promise<void> {
-  for (let goneOn = 0; goneOn < rounds(2); ) {
+  for (let goneOn = 0; goneOn < rounds(1); ) {
     const { place, lines, flags = [], exported = good, refused } = make()
     const home = temporaryFolder()
     const service = await MortalService.start(home, place)

@@ -5,7 +5,7 @@ import { execa, type Result } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { canTrace, isLinux } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start } from '../helpers/process.js'
-import { isSoak, rounds } from '../helpers/rounds.js'
+import { isSoak, nextPlace, rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const repeated = { repeats: rounds(1) - 1 }
@@ -42,9 +42,9 @@ describe('processes that make the store together', () => {
   })
 
   describe.runIf(canTrace)('one of them stopped on the way (needs strace)', () => {
-    test.each(['openat', 'fcntl'])('before its first %s on the file, its second, and so on, then goes on as if alone', async (call) => {
+    test.each(['openat', 'fcntl'])('before its first %s on the file, or a later one, then goes on as if alone', async (call) => {
       const base = temporaryFolder()
-      for (let when = 1, isStopped = true; isStopped; when += 1) {
+      for (let when = 1, isStopped = true; isStopped; when = nextPlace(when)) {
         const folder = join(base, `${when}`)
         const { stopped } = await stopAt(call, when, folder)
         const other = await plants(['create', '--id', '2', '--name', 'Fern', '--timeout', '50ms'], folder)

@@ -22,7 +22,7 @@ import { DatabaseSync } from '../helpers/database.js'
 import { Hostile, json } from '../helpers/hostile.js'
 import { canMount, canTrace, isLinux } from '../helpers/linux.js'
 import { bin, plants, start, startUnder } from '../helpers/process.js'
-import { rounds } from '../helpers/rounds.js'
+import { nextPlace, rounds } from '../helpers/rounds.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 import { answer, printed, refusal, User } from '../helpers/user.js'
 
@@ -128,7 +128,7 @@ describe('a settings file that is broken is named, and left as it is:', () => {
         const doctor = await user.run('doctor')
         expect(doctor).toMatchObject({ code: 1, out: expect.stringContaining('{"check":"settings","state":"failed"') })
       }
-      expect(readFileSync(user.file)).toEqual(Buffer.from(bytes))
+      expect(readFileSync(user.file).equals(Buffer.from(bytes))).toBe(true)
       expect(readdirSync(user.home)).toEqual(['config'])
       expect(readdirSync(user.folder)).toEqual(['settings.json'])
     },
@@ -179,7 +179,7 @@ test('a change that would make the file larger than what can be read again is re
   const before = readFileSync(user.file)
   const { code } = await user.run(['stores', 'add', 'team', team])
   expect({ code, isReadable: (await user.run('config list')).code === 0 }).toEqual({ code: expect.not.closeTo(0), isReadable: true })
-  expect(readFileSync(user.file)).toEqual(before)
+  expect(readFileSync(user.file).equals(before)).toBe(true)
 })
 
 test('a settings file with lists in one another, 200,000 deep, is read, and refused where it would be written', async () => {
@@ -494,7 +494,7 @@ describe('where the file is not to be replaced', () => {
   test.runIf(canTrace).each(calls.flatMap((call) => [[call, 'EIO'] as const, [call, 'ENOSPC'] as const]))(
     'because %s fails with %s, it is old or new, as the exit code says (needs strace)',
     async (call, error) => {
-      for (let when = 1, isOver = false; !isOver; when += 1) {
+      for (let when = 1, isOver = false; !isOver; when = nextPlace(when)) {
         const user = new User()
         user.write({ timeout: '7s' })
         const log = join(user.home, 'log')
@@ -967,10 +967,10 @@ describe('a process that is killed while it changes settings', () => {
       for (const { status, ...rest } of results) if (status === 'rejected') throw (rest as PromiseRejectedResult).reason
     })
 
-    /** Kills a change before the first call of a kind, another before the second, until one comes to its end. */
+    /** Kills a change before the first call of a kind, another before a later one, until one comes to its end. */
     async function killAtEach(call: string, isThere: boolean, base: string): Promise<void> {
       const old = isThere ? { version: 1, output: 'json' } : {}
-      for (let when = 1, isOver = false; !isOver; when += 1) {
+      for (let when = 1, isOver = false; !isOver; when = nextPlace(when)) {
         const folder = join(base, `${call.replace(/\W/g, '')}-${when}`)
         const config = join(folder, 'config')
         const env = { PLANTS_CONFIG_DIR: config }
