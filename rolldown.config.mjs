@@ -8,12 +8,12 @@ const main = [
   /\/src\/command-line\/(?!program|usage)/,
   /\/src\/help\/(layout|topics)\.ts$/,
   /\/src\/output\/(redact|visible|wrap)\.ts$/,
-  /\/src\/(bulk\/formats\/format-names|service\/log-levels|settings\/(file|origin|store-name|table)|stores\/(open|shown-address|store))\.ts$/,
+  /\/src\/(bulk\/formats\/format-names|service\/defaults|settings\/(file|origin|store-name|table)|stores\/(open|shown-address|store))\.ts$/,
   /^(?!.*\/node_modules\/).*\/package\.json$/,
 ]
 const create = [
-  /\/src\/(access|folder|input|settings)\.ts$/,
-  /\/src\/access\/(credentials|loopback|socket-owner|token)\.ts$/,
+  /\/src\/(access|folder|input|loopback|settings)\.ts$/,
+  /\/src\/access\/(credentials|socket-owner|token)\.ts$/,
   /\/src\/command-line\/(program|usage)\.ts$/,
   /\/src\/commands\/(create|delete|get|list)\.ts$/,
   /\/src\/settings\/preferences\.ts$/,

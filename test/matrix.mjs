@@ -6,7 +6,7 @@
 // what PLANTS_BIN names. The exit code is 1 when a test failed, or did not get to run.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, relative } from 'node:path'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
@@ -51,8 +51,15 @@ function onNode(node) {
 function onFile() {
   const file = singleFile()
   if (file === undefined) throw new Error('There is no single file. Make it with: npm run build:binary')
+  if (!process.env.PLANTS_BIN && isOlderThan(file, join(root, 'src')))
+    throw new Error(`${file} is older than src. Make it again with: npm run build:binary`)
   const { version, runtime } = JSON.parse(execFileSync(file, ['--version', '--output', 'json'], { encoding: 'utf8' }))
   return { node: process.execPath, project: 'black-box', version: `${version}, ${runtime}`, env: { PLANTS_BIN: file } }
+}
+
+function isOlderThan(file, folder) {
+  const names = readdirSync(folder, { recursive: true })
+  return names.some((name) => statSync(join(folder, name)).mtimeMs > statSync(file).mtimeMs)
 }
 
 /** A runtime takes minutes, so each is told about when it is done. */

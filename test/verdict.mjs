@@ -1,5 +1,6 @@
-// Adds up the JSON reports of several runs of vitest, and lists what they skipped and why: node test/verdict.mjs FOLDER
-// The exit code is 1 when a test failed or nothing ran, and when a test was skipped for a reason that is not below.
+// Adds up the JSON reports of several runs of vitest, and lists what they skipped and why: node test/verdict.mjs FOLDER COUNT
+// The exit code is 1 when a test failed, when there are not COUNT reports or one of them is empty, and when a test was skipped for a
+// reason that is not below.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { print } from './bench/figures.mjs'
@@ -15,19 +16,25 @@ const reasons = [
   'needs both in the hosts file',
 ]
 
-const [folder = '.'] = process.argv.slice(2)
-const results = readdirSync(folder).flatMap((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')).testResults)
+const [folder, count] = process.argv.slice(2)
+const reports = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')))
+const results = reports.flatMap(({ testResults }) => testResults)
 const tests = results.flatMap(({ assertionResults }) => assertionResults)
 const failed = tests.filter(({ status }) => status === 'failed').length + results.filter(isBroken).length
 const passed = tests.filter(({ status }) => status === 'passed').length
 const skipped = tests.filter(({ status }) => !['passed', 'failed'].includes(status))
 
-const counts = new Map()
-for (const { fullName } of skipped) counts.set(reasonOf(fullName), [...(counts.get(reasonOf(fullName)) ?? []), fullName])
-for (const [reason, names] of counts)
+const skippedBy = new Map()
+for (const { fullName } of skipped) skippedBy.set(reasonOf(fullName), [...(skippedBy.get(reasonOf(fullName)) ?? []), fullName])
+for (const [reason, names] of skippedBy)
   print(`skipped, ${reason ?? 'for no reason that is allowed'}: ${names.length}\n  ${names.join('\n  ')}`)
+const isWhole = reports.length === Number(count) && reports.every(({ numPassedTests }) => numPassedTests > 0)
+if (!isWhole)
+  print(
+    `${reports.length} reports with ${reports.map(({ numPassedTests }) => numPassedTests).join(', ')} tests passed, but ${count} were wanted`,
+  )
 print(`${passed} passed, ${failed} failed, ${skipped.length} skipped`)
-if (failed > 0 || passed === 0 || counts.has(undefined)) process.exitCode = 1
+if (failed > 0 || !isWhole || skippedBy.has(undefined)) process.exitCode = 1
 
 /** A file that failed as a whole, before any of its tests did. */
 function isBroken({ status, assertionResults }) {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
@@ -17,7 +18,7 @@ export default defineConfig({
     maxWorkers: 3,
     // A loaded machine is slow, not broken: what is waited for has as long as a test has.
     expect: { poll: { timeout: 30_000 } },
-    ...(reports && { reporters: ['default', ['json', { outputFile: join(reports, `${process.pid}.json`) }]] }),
+    ...(reports && { reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]] }),
     // What a developer's own shell says about stores and colours must not reach a test.
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },
     projects: [

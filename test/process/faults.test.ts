@@ -83,7 +83,8 @@ async function stepsOf(data: string): Promise<string[]> {
   const create = [bin, 'create', '--id', '42', '--name', 'Oak']
   const env = { PATH: process.env['PATH'], PLANTS_DATA_DIR: data }
   await execa('strace', ['-y', '-o', log, '-e', 'trace=write,writev,pwrite64,fsync,fdatasync', ...create], { extendEnv: false, env })
-  const calls = readFileSync(log, 'utf8').matchAll(/^(?:p?(write)v?(?:64)?|f(?:data)?(sync))\((\d+)<(.*?)>/gm)
+  // Of what else the runtime writes to, such as an eventfd that wakes a thread, there is no path.
+  const calls = readFileSync(log, 'utf8').matchAll(/^(?:p?(write)v?(?:64)?|f(?:data)?(sync))\((1|\d+(?=<\/))<(.*?)>/gm)
   return [...calls].map(([, write, sync, fd, path]) => (fd === '1' ? 'answer' : `${write ?? sync} ${path}`))
 }
 
