@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../package.json'
-import { type Answer, Hostile, http, json } from '../helpers/hostile.js'
+import { type Answer, closedPort, Hostile, http, json } from '../helpers/hostile.js'
 import { plants } from '../helpers/process.js'
 import { ownService, token as ownToken, socketPath } from '../helpers/remote.js'
 import { type Result, runPlants, type World } from '../helpers/run.js'
@@ -204,7 +204,7 @@ describe('login --with-token', () => {
 
   test('saves it with a warning when nobody listens there', async () => {
     const user = new User()
-    const url = `http://127.0.0.1:${await freePort()}`
+    const url = `http://127.0.0.1:${closedPort}`
     expect(read(await user.login(url), url)).toEqual({
       code: 0,
       out: [{ store: 'URL', address: 'URL', source: 'file', savedAt: aTime, checked: false }],
@@ -836,14 +836,6 @@ describe('a token is sent', () => {
 
 function modeOf(path: string): string {
   return (statSync(path).mode & 0o777).toString(8)
-}
-
-/** A port at which nobody listens any more. */
-async function freePort(): Promise<number> {
-  const gone = await Hostile.listen({})
-  const { port } = gone
-  await gone.close()
-  return port
 }
 
 describe('a settings file that is broken', () => {

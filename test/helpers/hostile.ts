@@ -3,6 +3,9 @@ import { createServer, type ListenOptions, type Server, type Socket } from 'node
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
 import { onTestFinished } from 'vitest'
 
+/** A port at which nothing listens, and that the system gives to no test that asks for any. */
+export const closedPort = 9
+
 /** A request as it came. */
 export interface Received {
   /** such as "POST /plants" */

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/errors.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Hostile, json } from '../../helpers/hostile.js'
+import { closedPort, Hostile, json } from '../../helpers/hostile.js'
 import { plants } from '../../helpers/process.js'
 import { forwardProxy } from '../../helpers/proxy.js'
 import { createAt, ownService, socketPath, token } from '../../helpers/remote.js'
@@ -384,9 +384,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   })
 
   test('a proxy that is not there is what the message names', async () => {
-    const gone = await Hostile.listen({})
-    const { url } = gone
-    await gone.close()
+    const url = `http://127.0.0.1:${closedPort}`
     const remote = await Hostile.listen({ posts, place })
     const flags = ['--store', addressOf(remote), '--allow-http', '--timeout', '1s']
     const { code, said } = await createAt(remote, flags, { HTTP_PROXY: url })
@@ -395,12 +393,11 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   })
 
   test('a proxy that NO_PROXY leaves out is not what the message names', async () => {
-    const gone = await Hostile.listen({ place })
-    const store = addressOf(gone)
-    await gone.close()
+    const remote = await Hostile.listen({ place })
+    const store = `http://${ipv4}:${closedPort}`
     const proxy = await forwardProxy()
     const flags = ['--store', store, '--allow-http', '--timeout', '1s']
-    const { code, said } = await createAt(gone, flags, { HTTP_PROXY: proxy.url, NO_PROXY: '*' })
+    const { code, said } = await createAt(remote, flags, { HTTP_PROXY: proxy.url, NO_PROXY: '*' })
     expect({ code, error: said.at(-1), passed: proxy.passed }).toEqual({
       code: 4,
       error: {

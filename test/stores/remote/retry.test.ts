@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { type Answer, Hostile, http, json } from '../../helpers/hostile.js'
+import { type Answer, closedPort, Hostile, http, json } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
 import { start, startUnder } from '../../helpers/process.js'
 import { createAt, howToRepeat, linesOf, socketPath, token } from '../../helpers/remote.js'
@@ -60,10 +60,9 @@ describe('what was not sent is sent when somebody is there', () => {
   })
 
   test('but not for longer than the time-out', async () => {
-    const gone = await Hostile.listen({})
-    const { url } = gone
-    await gone.close()
-    const result = await createAt(gone, ['--timeout', '1s', '--store', url])
+    const remote = await Hostile.listen({})
+    const url = `http://127.0.0.1:${closedPort}`
+    const result = await createAt(remote, ['--timeout', '1s', '--store', url])
     const message = `Could not reach ${url}: the connection was refused`
     expect(result).toEqual({
       code: 4,
