@@ -64,14 +64,12 @@ function checkScheme(path: string, source: string): void {
   if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
 }
 
-/** Refuses a word that is no path. */
+/** Refuses a word that is no path. What is more than a word is not repeated: a part of it may be a password. */
 function checkPath(path: string, source: string): void {
-  if (!/[/\\]|^[.~]|\.(db|sqlite)$/.test(path))
-    throw refuse(
-      source,
-      `names no store: ${JSON.stringify(path)}`,
-      /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path) && /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses,
-    )
+  if (/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return
+  const isWord = /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)
+  const hint = isWord && /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses
+  throw refuse(source, isWord ? `names no store: ${JSON.stringify(path)}` : 'names no store', hint)
 }
 
 function parseUrl(address: string, source: string): RemoteAddress {

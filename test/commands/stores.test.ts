@@ -61,6 +61,8 @@ describe('stores add', () => {
     ['sqlite:', 'The address is empty', addresses],
     ['nowhere', 'The address names no store: "nowhere"', addresses],
     ['garden', 'The address names no store: "garden"', addresses],
+    ['gardener!secret', 'The address names no store', addresses],
+    ['garden:secret', 'The address names no store', addresses],
     ['ftp://plants.example.com', 'The address begins with ftp://, which this version cannot open', addresses],
     ['file:///srv/garden.db', 'The address begins with file://, which this version cannot open', addresses],
     ['mysql://plants.example.com', 'The address begins with mysql://, which this version cannot open', addresses],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { User } from '../helpers/user.js'
+import { printed, User } from '../helpers/user.js'
 
 // runPlants itself fails when a password is shown: each holds "s3cret".
 
@@ -40,6 +40,18 @@ const addresses = [
   'psql postgres://u:s3cretPw@127.0.0.1/db',
   'https://127.0.0.1:1/?token=s3cretToken',
   'https://127.0.0.1:1/?a=1&password=s3cretPw',
+  'user=u pass=s3cretPw host=127.0.0.1',
+  'PGPASS=s3cretPw host=127.0.0.1',
+  'password: s3cretPw host: 127.0.0.1',
+  'PASSWORD s3cretPw',
+  'u s3cretPw@127.0.0.1',
+  'http://127.0.0.1:1/#s3cretToken',
+  '127.0.0.1/v1?token=s3cretToken',
+  'unix:/x.sock:/v1?token=s3cretToken',
+  'unix:/x.sock:/v1#s3cretToken',
+  'sqlite:./x?key=s3cretKey',
+  '/postgres:/u:s3cretPw@127.0.0.1/db',
+  './x=postgres:u:s3cretPw@127.0.0.1',
 ]
 
 describe('a password in what is not quite an address is shown nowhere:', () => {
@@ -87,6 +99,23 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
   })
 })
 
+test.each([
+  ['postgres://u%3As3cretPw@h/db', 'postgres://u:***@h/db'],
+  ['postgres://u;s3cretPw@h/db', 'postgres://u:***@h/db'],
+  ['postgres://h/db?user=u:s3cretPw', 'postgres://h/db?user=u:***'],
+  ['postgres://h/db?user=u%3as3cretPw', 'postgres://h/db?user=u:***'],
+  ['postgres://h/db#password:s3cretPw', 'postgres://h/db#***'],
+  ['http://h/v1;token=s3cretToken', 'http://h/v1;***'],
+])('a part that can be an address and may be a password is not shown by config and stores: %s', async (address, shown) => {
+  const user = new User()
+  const env = { PLANTS_STORE: address }
+  expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
+  await user.run('config list', { env })
+  user.write({ stores: { team: { address } } })
+  expect(await user.run('config get stores.team.address')).toEqual(printed(`${shown}\n`))
+  await user.run('stores list')
+})
+
 test('what holds no password is shown as it is', async () => {
   const user = new User()
   for (const address of [
@@ -95,10 +124,18 @@ test('what holds no password is shown as it is', async () => {
     '~/x@y.db',
     'me@home.db',
     'sqlite:me@home.db',
+    './data/x.db',
+    './key=1/what?.db',
+    'data/plants#1.db',
+    '~/garden.db',
+    'C:\\x',
+    'https://key:4010/v1',
+    'unix:/run/secret:/v1',
     'unix:/run/plants@1.sock',
     'unix:data@1.sock:/v1',
     'https://plants.example.com/v1',
     'postgres://me@db.example.com:5432/plants?sslmode=verify-full',
+    'postgres://me@key:5432/plants?sslmode=verify-full&sslkey=/k.pem&require_auth=scram-sha-256&requirepeer=postgres&channel_binding=prefer',
   ]) {
     const { out } = await user.run('config get store', { env: { PLANTS_STORE: address } })
     expect(out).toBe(`${address}\n`)
