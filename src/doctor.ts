@@ -1,5 +1,5 @@
 import { version } from '../package.json'
-import { exposureOf, isLocal } from './access/login.js'
+import { exposureHint, exposureOf, isLocal } from './access/login.js'
 import { proxyVariables } from './access/proxy.js'
 import { accessTo } from './access.js'
 import { PlantsError, shellWord } from './errors.js'
@@ -137,13 +137,12 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
   return ok(check, `${where}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
 }
 
-/** What others could do to plants in a database, or on their way, and what ends that. */
+/** What others could do to plants in a database, or in transit, and what ends that. */
 function dangerOf(address: PostgresAddress, { isSecure, isPublicOpen }: DatabaseReport): [message: string, hint: string] | undefined {
   const { name, hosts } = address
-  if (!isSecure && !hosts.every(isLocal))
-    return [`${name} is reached without TLS: others can read plants on their way`, 'Add to the address: ?sslmode=verify-full']
+  if (!isSecure && !hosts.every(isLocal)) return [`${name} is reached without TLS: others can read plants in transit`, exposureHint]
   if (exposureOf(address) !== undefined)
-    return [`${name} is reached by TLS, but others could pass for it`, 'Add to the address: sslmode=verify-full']
+    return [`${name} is reached by TLS, but its certificate is not checked: others could impersonate it`, exposureHint]
   const hint = 'Whoever owns the database ends it with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
   return isPublicOpen ? [`${name}: every role may create functions in the schema public`, hint] : undefined
 }

@@ -1,7 +1,8 @@
 import type { Io } from '../io.js'
 import { isLoopback } from '../loopback.js'
-import type { Settings } from '../settings/preferences.js'
-import type { Login, PostgresAddress, PostgresHost } from '../stores/store.js'
+import { warn } from '../output.js'
+import type { Preferences, Settings } from '../settings/preferences.js'
+import type { Address, Login, PostgresAddress, PostgresHost } from '../stores/store.js'
 import { readLoginCertificates } from './login-certificates.js'
 import { findPassword, hidePassword, howToGive, type Password } from './password.js'
 
@@ -26,10 +27,19 @@ export async function loginTo(address: PostgresAddress, settings: Settings, io: 
   }
 }
 
-/** Why a database is not reached as it should be over a network: who stands between can pass for it; nothing for one that is. */
+/** What ends that a database is not safe from an attacker on the network. */
+export const exposureHint = 'Set sslmode=verify-full in its address'
+
+/** Why a database is not safe from an attacker on the network; nothing for one that is. */
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
   if (sslmode === 'verify-full' || hosts.every(isLocal)) return undefined
-  return `Who stands between could read what is sent to ${name}, or pass for it, unless you add to the address: sslmode=verify-full`
+  return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. ${exposureHint}`
+}
+
+/** Says so of a store that somebody has just saved or chosen. */
+export async function warnOfExposure(address: Address, settings: Preferences, io: Io): Promise<void> {
+  const exposure = address.kind === 'postgres' ? exposureOf(address) : undefined
+  if (exposure !== undefined) await warn(io, exposure, settings)
 }
 
 /** Whether a database is on this machine, where there is no network in between. */

@@ -1,3 +1,4 @@
+import { warnOfExposure } from '../access/login.js'
 import { PlantsError, shellWord } from '../errors.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Io } from '../io.js'
@@ -8,9 +9,10 @@ import { type SavedStore, savedStore, savedToken, settingsPath } from '../settin
 import { checkedValue, heldForKind, parseKey, withValue } from '../settings/key.js'
 import { type Origin, shownValue } from '../settings/origin.js'
 import type { Preferences } from '../settings/preferences.js'
-import { isStoreName, namedStores, savedKind, unknownStore } from '../settings/store-name.js'
+import { isStoreName, namedStores, placesOf, savedKind, unknownStore } from '../settings/store-name.js'
 import { presetOf, settingNames, settingOf, settingsIn } from '../settings/table.js'
 import { errorFormat, resolvePreferences } from '../settings.js'
+import { parseAddress } from '../stores/open.js'
 
 export async function get(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io, { isMending: true })
@@ -40,6 +42,9 @@ export async function set(name: string, text: string, flags: GlobalFlags, io: Io
   const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
   if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
   if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
+  const isAddress = key.setting === 'address' || (key.setting === 'store' && !isStoreName(text))
+  const chosen = isAddress ? text : name === 'store' ? savedStore(settings.file.saved, text)?.address : undefined
+  if (chosen !== undefined) await warnOfExposure(await parseAddress(chosen, name, placesOf(io, false)), settings, io)
   await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
 }
 

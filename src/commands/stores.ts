@@ -1,4 +1,4 @@
-import { exposureOf } from '../access/login.js'
+import { warnOfExposure } from '../access/login.js'
 import { isOpenToAll } from '../access.js'
 import type { InitFlags } from '../command-line/settings.js'
 import { PlantsError } from '../errors.js'
@@ -32,8 +32,7 @@ export async function add(name: string, text: string, flags: GlobalFlags, io: Io
     const hint = `plants config set stores.${name}.allow-http true`
     await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
   }
-  const exposure = address.kind === 'postgres' ? exposureOf(address) : undefined
-  if (exposure !== undefined) await warn(io, exposure, settings)
+  await warnOfExposure(address, settings, io)
   const how = `Use it with --store ${name}, or always: plants stores use ${name}`
   await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`)
 }
@@ -57,7 +56,9 @@ function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
     const text = flagValue(name, flags)
     if (text === undefined) return []
     if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
-    throw new PlantsError('malformed', `--${name} ${misfit(name, address.kind, address.name)}`, { hint: 'Leave it out' })
+    const isCa = name === 'ca-cert' && address.kind === 'postgres'
+    const hint = isCa ? 'Leave it out, and write into the address: sslrootcert=PATH' : 'Leave it out'
+    throw new PlantsError('malformed', `--${name} ${misfit(name, address.kind, address.name)}`, { hint })
   })
   return { address: address.kind === 'file' && address.isDefault ? 'local' : address.name, ...Object.fromEntries(values) }
 }
@@ -111,6 +112,7 @@ export async function use(store: string, flags: GlobalFlags, io: Io): Promise<vo
   })
   const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
   if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
+  await warnOfExposure(chosen.store, settings, io)
   const text = `From now on commands use ${readable(store)}${chosen.store.name === store ? '' : `, ${readable(chosen.store.name)}`}`
   await writeResult(io, settings, { ...fieldsOfChosen(store, chosen), inUse: !winner }, text)
 }

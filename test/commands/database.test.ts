@@ -72,9 +72,19 @@ describe('a database with a name', () => {
     ['postgres:///x?host=/run/pg', false],
   ])('is warned of where it could be another one: %s is %s', async (address, isWarned) => {
     const user = new User()
-    const warning = /^plants: Who stands between could read what is sent to \S+, or pass for it, .*: sslmode=verify-full\n/
-    const { code, err } = await user.run(`stores add db ${address}`)
-    expect({ code, isWarned: warning.test(err) }).toEqual({ code: 0, isWarned })
+    const warning =
+      /^plants: The connection to \S+ is not safe from an attacker on the network, .*\. Set sslmode=verify-full in its address\n/m
+    for (const line of [
+      `stores add db ${address}`,
+      'stores use db',
+      `stores use ${address}`,
+      'config set store db',
+      `config set store ${address}`,
+      `config set stores.db.address ${address}`,
+    ]) {
+      const { code, err } = await user.run(line)
+      expect({ line, code, isWarned: warning.test(err) }).toEqual({ line, code: 0, isWarned })
+    }
   })
 
   test.each([
@@ -95,6 +105,12 @@ describe('a database with a name', () => {
     const user = gardener()
     const text = message.replace('HOME', user.home)
     expect(await user.run(line)).toEqual(refusal(text, 'Leave it out'))
+  })
+
+  test('names its certificates in its address, not with --ca-cert', async () => {
+    const message = '--ca-cert is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database'
+    const hint = 'Leave it out, and write into the address: sslrootcert=PATH'
+    expect(await gardener().run('stores add x postgres://h1/x --ca-cert ca.pem')).toEqual(refusal(message, hint))
   })
 
   test('has only the settings of its kind, also later', async () => {
@@ -168,9 +184,11 @@ describe('plants auth, for a database', () => {
     })
   })
 
-  test('warns when somebody else could pass for the database', async () => {
+  test('warns when an attacker on the network could impersonate the database', async () => {
     const flags = ['--with-token', '--store', nobody.replace('127.0.0.1', '0.0.0.0'), '--timeout', '10ms']
-    expect((await new User().run(['auth', 'login', ...flags], { stdin: 's3cret' })).err).toContain('sslmode=verify-full\n')
+    expect((await new User().run(['auth', 'login', ...flags], { stdin: 's3cret' })).err).toContain(
+      '. Set sslmode=verify-full in its address\n',
+    )
   })
 
   test.each([
