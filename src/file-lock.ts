@@ -80,7 +80,7 @@ function unusable(error: unknown, path: string): unknown {
 
 function noLock(path: string, why: string, cause?: unknown): PlantsError {
   return new PlantsError('unwritable', `The lock ${path} could not be taken: ${why}`, {
-    hint: 'Remove it, or change its permissions',
+    hint: cause === undefined ? 'Remove it when no plants is running' : 'Remove it, or change its permissions',
     cause,
   })
 }

@@ -18,7 +18,7 @@ export interface GlobalFlags {
 export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value'
 
 /** The flags that choose some of the plants. */
-export interface QueryFlags {
+interface QueryFlags {
   limit?: string
   after?: string
   tag?: string

@@ -41,6 +41,7 @@ describe('a lock is not taken', () => {
     ).rejects.toMatchObject({
       kind: 'unwritable',
       message: `The lock ${lock} could not be taken: ${why}`,
+      hint: 'Remove it when no plants is running',
     })
     expect(readFileSync(victim).equals(bytes)).toBe(true)
     expect(readFileSync(lock).equals(bytes)).toBe(true)

@@ -10,7 +10,7 @@ export const queryFlags = [
   { term: '--tag <text>', meaning: 'only plants with this tag' },
 ] as const satisfies readonly Flag[]
 
-export type QueryFlags = GlobalFlags & FlagValues<typeof queryFlags>
+export type ListFlags = GlobalFlags & FlagValues<typeof queryFlags>
 
 const createFlags = [
   { term: '--id <int64>', meaning: 'identification number' },

@@ -6,13 +6,14 @@ import { toJson } from '../json.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../output.js'
 import { changeSettings } from '../settings/change.js'
 import { type SavedStore, savedStore, savedToken, settingsPath } from '../settings/file.js'
-import { checkedValue, heldForKind, parseKey, withValue } from '../settings/key.js'
+import { checkedValue, heldForKind, type Key, parseKey, withValue } from '../settings/key.js'
 import { type Origin, shownValue } from '../settings/origin.js'
 import type { Preferences } from '../settings/preferences.js'
 import { isStoreName, namedStores, placesOf, savedKind, unknownStore } from '../settings/store-name.js'
 import { presetOf, settingNames, settingOf, settingsIn } from '../settings/table.js'
 import { errorFormat, resolvePreferences } from '../settings.js'
 import { parseAddress } from '../stores/open.js'
+import type { Address } from '../stores/store.js'
 
 export async function get(name: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolvePreferences(flags, io, { isMending: true })
@@ -34,6 +35,7 @@ export async function set(name: string, text: string, flags: GlobalFlags, io: Io
   const settings = await resolvePreferences(flags, io, { isMending: true })
   const key = await parseKey(name, settings.file.saved)
   const value = await checkedValue(key, name, text, settings.file.saved, io)
+  const address = await addressIn(key, text, settings, io)
   await changeSettings(io, settings, async (saved) => {
     const isGone = name === 'store' && typeof value === 'string' && isStoreName(value) && !savedStore(saved, value)
     if (isGone) throw await unknownStore(value, saved)
@@ -42,10 +44,16 @@ export async function set(name: string, text: string, flags: GlobalFlags, io: Io
   const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
   if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
   if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
-  const isAddress = key.setting === 'address' || (key.setting === 'store' && !isStoreName(text))
-  const chosen = isAddress ? text : name === 'store' ? savedStore(settings.file.saved, text)?.address : undefined
-  if (chosen !== undefined) await warnOfExposure(await parseAddress(chosen, name, placesOf(io, false)), settings, io)
+  if (address) await warnOfExposure(address, settings, io)
   await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
+}
+
+/** Where the store is that a value leads to, if it leads to one. */
+async function addressIn({ setting }: Key, text: string, { file }: Preferences, io: Io): Promise<Address | undefined> {
+  if (setting !== 'address' && setting !== 'store') return undefined
+  if (setting === 'address' || !isStoreName(text)) return parseAddress(text, setting, placesOf(io, true))
+  const store = savedStore(file.saved, text)
+  return store && parseAddress(store.address, `stores.${text}.address`, placesOf(io, false))
 }
 
 /** What was for the old address may not be meant for the new one. */

@@ -1,4 +1,4 @@
-import type { QueryFlags } from '../command-line/plants.js'
+import type { ListFlags } from '../command-line/plants.js'
 import { parseQuery } from '../flags.js'
 import type { Io } from '../io.js'
 import { toJson } from '../json.js'
@@ -8,7 +8,7 @@ import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
 import { openExistingStore } from '../stores/open.js'
 
-export async function list(flags: QueryFlags, io: Io): Promise<void> {
+export async function list(flags: ListFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const query = parseQuery(flags)
   const store = await openExistingStore(settings.store, settings.opening)
