@@ -64,7 +64,8 @@ function hidePasswords(argv: string[], { env, secrets }: Io): void {
     const [, ofVariable] = /^(?:PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)=(.+)$/s.exec(argument) ?? []
     for (const secret of [token, ofVariable]) if (secret !== undefined) secrets.add(secret)
   }
-  for (const text of [...argv.map((argument) => argument.replace(/^--[\w-]+=/, '')), env['PLANTS_STORE'] ?? '']) {
+  const addresses = argv.map((argument) => argument.replace(/^--[\w-]+=/, '')).filter((argument) => /[@/]|%40|password/i.test(argument))
+  for (const text of [...addresses, env['PLANTS_STORE'] ?? '']) {
     const found: string[] = []
     const shown = shownAddress(text, (secret) => found.push(secret))
     for (const secret of found) if (!shown.includes(secret)) secrets.add(secret) // else a *** in its place would say which word it is
