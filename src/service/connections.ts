@@ -6,7 +6,7 @@ export interface Exchanges {
   /** responses that are not finished, in the order of their requests */
   open: ServerResponse[]
   last: ServerResponse | undefined
-  /** whether no more requests are processed, because too many wait */
+  /** whether no more requests are processed, because too many wait, or node:http reads no more of them */
   isFull: boolean
   /** bytes that the system has taken, and when that was seen to change */
   taken: number
@@ -85,11 +85,20 @@ export class Connections {
     return isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining))
   }
 
-  /** Ends the connections whose reader has taken nothing of what was written for so many milliseconds. */
+  /** From a CONNECT on, node:http neither reads the connection nor times it: the answers that are under way are its last. */
+  cut(socket: Socket): void {
+    this.#exchangesOn(socket).isFull = true
+  }
+
+  /**
+   * Ends the connections whose reader has taken nothing of what was written for so many milliseconds, and those that process
+   * no more requests, have answered all, and still were not closed.
+   */
   endStalled(now: number, timeout: number): void {
     for (const [socket, exchanges] of this.#exchanges) {
       const taken = socket.bytesWritten - socket.writableLength
-      if (socket.writableLength === 0 || taken !== exchanges.taken) {
+      const isOver = exchanges.isFull && exchanges.open.length === 0
+      if ((socket.writableLength === 0 && !isOver) || taken !== exchanges.taken) {
         exchanges.taken = taken
         exchanges.takenAt = now
       } else if (now - exchanges.takenAt >= timeout) {

@@ -170,7 +170,7 @@ export class HttpServer {
       this.#refuse(response, refused(400, 'This Expect is not supported, only 100-continue'), 'EXPECT')
     })
     this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
-      if (this.#connections.isClosing(socket)) return
+      if (this.#connections.isClosing(socket)) return this.#connections.cut(socket)
       whenAnswered(this.#connections.on(socket).open.at(-1), () => answerRaw(socket, refusedWith(404, 'This is no proxy').refusal))
       this.#witness.record({ outcome: '404', code: 'CONNECT' })
     })

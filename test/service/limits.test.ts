@@ -1,12 +1,13 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import { connect, type Socket } from 'node:net'
+import { connect, Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { connect as connectSecurely } from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { respond } from '../../src/service/answers.js'
+import { Connections } from '../../src/service/connections.js'
 import { tokensOfStore } from '../../src/service/guard.js'
 import { type Handler, HttpServer, type Tls } from '../../src/service/server.js'
 import type { PlantStore, Token } from '../../src/stores/store.js'
@@ -121,6 +122,17 @@ describe('an answer that its reader does not take', () => {
     await expect.poll(() => connectionsOf(server), patience).toBe(0)
   })
 
+  test('is not what a connection waits for that reads no more requests and has answered all: it ends after the time-out', () => {
+    const connections = new Connections()
+    const socket = new Socket()
+    connections.cut(socket)
+    connections.endStalled(1000, 300)
+    connections.endStalled(1299, 300)
+    expect(socket.destroyed).toBe(false)
+    connections.endStalled(1300, 300)
+    expect(socket.destroyed).toBe(true)
+  })
+
   test('at once, but goes on to take, is waited for', async () => {
     const piece = Buffer.alloc(65_536)
     const inPieces: Handler = async (_, response) => {
@@ -200,6 +212,24 @@ describe('a token', () => {
     await expect.poll(() => asked.length, patience).toBe(2)
     asked[1]?.(undefined)
     expect(await two.answers()).toMatchObject([{ status: 400, body: '{"error":401,"message":"This token is not accepted"}' }])
+  })
+
+  test('that is looked for while the whole body and a next request come: the answer closes the connection', async () => {
+    let accept: ((name: string) => void) | undefined
+    const findCallers = async () => () =>
+      new Promise<string>((resolve) => {
+        accept = resolve
+      })
+    const { address } = await serveStore(quick, { findCallers })
+    const connection = await connectTo(placeOf(address))
+    const impatient = requestBytes(testToken, { headers: { Expect: '100-continue' }, body: fern })
+    connection.send(Buffer.concat([impatient, requestBytes(testToken, { body: fern })]))
+    await expect.poll(() => accept, patience).toBeDefined()
+    accept?.('test')
+    const interim = await connection.answer()
+    const answer = await connection.answer()
+    expect([interim?.status, answer?.status, answer?.headers['connection']]).toEqual([100, 200, 'close'])
+    expect(await connection.answers()).toEqual([])
   })
 
   test('that nobody knows is one of 32 that are looked for at once; those after are answered 503, and known ones are not', async () => {
