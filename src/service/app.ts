@@ -71,7 +71,7 @@ function unused(): never {
 }
 
 function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers): void {
-  const { basePath, findToken, store, load, queueLimit, now } = options
+  const { basePath, findToken, store, now } = options
   const guard = new Guard(findToken, now)
   const create = async (request: FastifyRequest, reply: FastifyReply) => {
     request.began = now()
@@ -79,18 +79,22 @@ function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers):
     const { authorization, expect } = raw.headers
     const token = guard.admit(authorization, raw.socket)
     const early = typeof token === 'string' ? undefined : readBody(raw, options) // node:http would keep each of its chunks meanwhile
-    request.token = typeof token === 'string' ? token : await token
-    checkMediaType(raw)
-    checkLength(raw, options)
+    try {
+      request.token = typeof token === 'string' ? token : await token
+      checkMediaType(raw)
+      checkLength(raw, options)
+    } catch (error) {
+      early?.drop()
+      throw error
+    }
     if (expect !== undefined) raw.emit('continue')
-    const bytes = await (early ?? readBody(raw, options))
+    const bytes = await (early ?? readBody(raw, options)).read
     if (bytes instanceof Refused) throw bytes
     // While the body came, the token may have been revoked.
     if (now() - request.began > atOnce) await guard.admit(authorization, raw.socket)
     const idempotencyKey = parseKey(raw)
     const plant = parsePlant(bytes)
-    if (load.creates >= queueLimit) throw busy()
-    const release = take(load, bytes.length)
+    const release = take(options, bytes.length)
     try {
       const created = await store.create(plant, { idempotencyKey })
       answers.send(request, reply, { outcome: 'created', status: 200, json: toWireJson(created) })
@@ -103,8 +107,12 @@ function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers):
   })
 }
 
-/** @returns what gives back what was taken */
-function take(load: Load, bytes: number): () => void {
+/**
+ * @returns what gives back what was taken
+ * @throws {Refused} with `error` 503 when too many creates wait
+ */
+function take({ load, queueLimit }: AppOptions, bytes: number): () => void {
+  if (load.creates >= queueLimit) throw busy()
   load.creates += 1
   load.bytes += bytes
   return () => {

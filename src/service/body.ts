@@ -39,43 +39,53 @@ export interface BodyLimits {
 /** How many bodies of the largest size may be there at the same moment, so that memory has an end. */
 const largestBodies = 64
 
-/**
- * Reads the body of a request. What comes in small pieces is copied together: each would be an object, hundreds of bytes for one.
- *
- * @returns the bytes, or what is wrong; pending for ever when the connection breaks first
- */
-export function readBody(request: IncomingMessage, limits: BodyLimits): Promise<Buffer | Refused> {
+/** A body that is being read. */
+interface Reading {
+  /** the bytes, or what is wrong; pending for ever when the connection breaks first, or it is dropped */
+  read: Promise<Buffer | Refused>
+  /** The request is refused: what has come of the body is given up, and the rest skipped. */
+  drop(): void
+}
+
+/** Reads the body of a request. What comes in small pieces is copied together: each would be an object, hundreds of bytes for one. */
+export function readBody(request: IncomingMessage, limits: BodyLimits): Reading {
   const { bodyLimit, load } = limits
   const declared = request.headers['content-length']
-  return new Promise((resolve) => {
-    let bytes: Buffer = nothing
-    let length = 0
-    const leave = () => {
-      request.off('data', take).off('end', end).off('close', leave)
-      load.bytes -= length
-      length = 0
+  let bytes: Buffer = nothing
+  let length = 0
+  const leave = () => {
+    request.off('data', take).off('end', end).off('close', leave)
+    load.bytes -= length
+    length = 0
+  }
+  const drop = () => {
+    leave()
+    bytes = nothing
+    skipBody(request, limits)
+  }
+  let resolve: (read: Buffer | Refused) => void
+  const take = (chunk: Buffer) => {
+    if (length === 0 && String(chunk.length) !== declared) request.on('close', leave) // one that came at once has its 'end'
+    load.bytes += chunk.length
+    length += chunk.length
+    const refusal = length > bodyLimit ? tooLarge(limits) : load.bytes > largestBodies * bodyLimit ? busy() : undefined
+    if (refusal === undefined) {
+      bytes = append(bytes, length - chunk.length, chunk)
+      return
     }
-    const take = (chunk: Buffer) => {
-      if (length === 0 && String(chunk.length) !== declared) request.on('close', leave) // one that came at once has its 'end'
-      load.bytes += chunk.length
-      length += chunk.length
-      const refusal = length > bodyLimit ? tooLarge(limits) : load.bytes > largestBodies * bodyLimit ? busy() : undefined
-      if (refusal === undefined) {
-        bytes = append(bytes, length - chunk.length, chunk)
-        return
-      }
-      leave()
-      bytes = nothing
-      skipBody(request, limits)
-      resolve(refusal)
-    }
-    const end = () => {
-      const body = bytes.subarray(0, length)
-      leave()
-      resolve(body)
-    }
+    drop()
+    resolve(refusal)
+  }
+  const end = () => {
+    const body = bytes.subarray(0, length)
+    leave()
+    resolve(body)
+  }
+  const read = new Promise<Buffer | Refused>((given) => {
+    resolve = given
     request.on('data', take).on('end', end)
   })
+  return { read, drop }
 }
 
 const nothing = Buffer.alloc(0)

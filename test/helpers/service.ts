@@ -96,7 +96,7 @@ export async function serveStore(store: PlantStore, options: Partial<ServiceOpti
     basePath: '',
     tls: undefined,
     admin: undefined,
-    limits: { ...seconds, headerLimit: 16_384, connectionLimit: 100, bodyLimit: 1_048_576, queueLimit: 100 },
+    limits,
     log: { output: { isTerminal: false, columns: 80, write: take, log: take, stream: unused }, level: 'info' },
     now: () => performance.now(),
     ...options,
@@ -105,7 +105,11 @@ export async function serveStore(store: PlantStore, options: Partial<ServiceOpti
   return { ...service, log: () => log }
 }
 
-const seconds = { headerTimeout: 10_000, requestTimeout: 10_000, keepAlive: 10_000 }
+/** Of a service under test, unless it is told otherwise. */
+export const limits = {
+  ...{ headerTimeout: 10_000, requestTimeout: 10_000, keepAlive: 10_000 },
+  ...{ headerLimit: 16_384, connectionLimit: 100, bodyLimit: 1_048_576, queueLimit: 100 },
+}
 
 function unused(): never {
   throw new Error('No test needs this')

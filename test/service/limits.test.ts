@@ -13,7 +13,7 @@ import { type Handler, HttpServer, type Tls } from '../../src/service/server.js'
 import type { PlantStore, Token } from '../../src/stores/store.js'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
 import { connectTo, exchange, requestBytes } from '../helpers/raw-http.js'
-import { placeOf, serveStore, testToken } from '../helpers/service.js'
+import { limits, placeOf, serveStore, testToken } from '../helpers/service.js'
 
 const patience = { timeout: 10_000, interval: 20 }
 const fern = '{"id":1,"name":"Fern"}'
@@ -181,6 +181,21 @@ describe('a body in pieces', () => {
     expect(retained() - before).toBeLessThan(20_000_000)
     connection.send(`${inChunks(fern, 5)}`)
     expect((await connection.answer())?.status).toBe(200)
+  })
+
+  test.each([
+    ['the token', 'wrong', {}, 401],
+    ['the type', testToken, { 'Content-Type': 'text/plain' }, 415],
+  ])('that is refused for %s while it comes takes no memory from the others', async (_, token, headers, error) => {
+    const findCallers = async () => async (given: string) => (given === testToken ? 'test' : undefined)
+    const { address } = await serveStore(quick, { findCallers, limits: { ...limits, bodyLimit: 1000 } })
+    const place = placeOf(address)
+    const slow = requestBytes(token, { headers: { ...headers, 'Content-Length': '1000' }, body: ' '.repeat(990) })
+    for (let count = 0; count < 64; count += 1) {
+      const answer = await (await connectTo(place)).send(slow).answer()
+      expect(JSON.parse(answer?.body ?? '{}').error).toBe(error)
+    }
+    expect((await exchange({ place, token: testToken }, { body: fern.padEnd(1000) })).status).toBe(200)
   })
 })
 
