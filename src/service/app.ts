@@ -103,7 +103,12 @@ function addCreate(app: FastifyInstance, options: AppOptions, answers: Answers):
     }
   }
   app.post(`${basePath}/plants`, (request, reply) => {
-    create(request, reply).catch((error: unknown) => answers.refuse(request, reply, error))
+    create(request, reply)
+      .catch((error: unknown) => answers.refuse(request, reply, error))
+      .catch((error: unknown) => {
+        options.complain(request.id, error)
+        reply.raw.destroy()
+      })
   })
 }
 

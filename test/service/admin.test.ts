@@ -5,7 +5,7 @@ import { adminHandler, adminLimits } from '../../src/service/admin.js'
 import { Metrics } from '../../src/service/metrics.js'
 import { HttpServer } from '../../src/service/server.js'
 import type { PlantStore } from '../../src/stores/store.js'
-import { connectTo, exchange, type RawRequest } from '../helpers/raw-http.js'
+import { connectTo, exchange, type RawRequest, requestBytes } from '../helpers/raw-http.js'
 import { placeOf, serveStore, testToken } from '../helpers/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
@@ -87,6 +87,29 @@ test('a store that throws at once fails its request alone', async () => {
   const caller = { place: placeOf(address), token: testToken }
   expect((await exchange(caller, { body: fern })).status).toBe(500)
   expect((await exchange(caller, { body: '{"id":2,"name":"Moss"}' })).status).toBe(200)
+})
+
+test('a refusal that fails is logged, closes its connection, and ends nothing', async () => {
+  let isBroken = false
+  const now = () => {
+    if (!isBroken) return performance.now()
+    isBroken = false
+    throw new Error('The clock is broken')
+  }
+  const store: PlantStore = {
+    ...quick,
+    create: async ({ id, name }) => {
+      if (id !== 1n) return { name }
+      isBroken = true
+      throw new Error('This store is broken')
+    },
+  }
+  const { address, log } = await serveStore(store, { now })
+  const connection = await connectTo(placeOf(address))
+  connection.send(requestBytes(testToken, { body: fern })).socket.resume()
+  await expect.poll(log, { timeout: 10_000, interval: 20 }).toContain('The clock is broken')
+  await connection.end().closed
+  expect((await exchange({ place: placeOf(address), token: testToken }, { body: '{"id":2,"name":"Moss"}' })).status).toBe(200)
 })
 
 test('who leaves while the answer is made ends nothing', async () => {
