@@ -9,11 +9,13 @@ export interface Exchanges {
   /** whether no more requests are processed, because too many wait, or node:http reads no more of them */
   isFull: boolean
   /** bytes that the system has taken, and when that was seen to change */
-  taken: number
-  takenAt: number
+  sent: number
+  sentAt: number
 }
 
-const noExchanges: Exchanges = { open: [], last: undefined, isFull: false, taken: -1, takenAt: 0 }
+function newExchanges(): Exchanges {
+  return { open: [], last: undefined, isFull: false, sent: -1, sentAt: 0 }
+}
 
 /** How many requests of a connection may wait until they are answered and the answers are taken. */
 const mostOpen = 32
@@ -96,19 +98,19 @@ export class Connections {
    */
   endStalled(now: number, timeout: number): void {
     for (const [socket, exchanges] of this.#exchanges) {
-      const taken = socket.bytesWritten - socket.writableLength
+      const sent = socket.bytesWritten - socket.writableLength
       const isOver = exchanges.isFull && exchanges.open.length === 0
-      if ((socket.writableLength === 0 && !isOver) || taken !== exchanges.taken) {
-        exchanges.taken = taken
-        exchanges.takenAt = now
-      } else if (now - exchanges.takenAt >= timeout) {
+      if ((socket.writableLength === 0 && !isOver) || sent !== exchanges.sent) {
+        exchanges.sent = sent
+        exchanges.sentAt = now
+      } else if (now - exchanges.sentAt >= timeout) {
         socket.destroy()
       }
     }
   }
 
   on(socket: Socket): Readonly<Exchanges> {
-    return this.#exchanges.get(socket) ?? noExchanges
+    return this.#exchanges.get(socket) ?? newExchanges()
   }
 
   /** From now on the last response on each connection closes it. */
@@ -137,7 +139,7 @@ export class Connections {
   #exchangesOn(socket: Socket): Exchanges {
     const known = this.#exchanges.get(socket)
     if (known) return known
-    const exchanges: Exchanges = { open: [], last: undefined, isFull: false, taken: -1, takenAt: 0 }
+    const exchanges = newExchanges()
     this.#exchanges.set(socket, exchanges)
     socket.once('close', () => {
       this.#exchanges.delete(socket)
