@@ -1,8 +1,6 @@
 import type { GlobalFlags } from '../flags.js'
-import { defaultPort, logLevels } from '../service/defaults.js'
+import { defaultPort, logLevels, loopback } from '../service/defaults.js'
 import { type CommandSpec, command, type Flag, type FlagValues } from './spec.js'
-
-const loopback = '127.0.0.1'
 
 const serveFlags = [
   { term: '--host <host>', meaning: 'address to listen at; 0.0.0.0 for all of this machine', preset: loopback },
@@ -17,7 +15,7 @@ const serveFlags = [
     values: 'file',
   },
   { term: '--admin-port <port>', meaning: 'answer /live, /ready and /metrics there, without a token' },
-  { term: '--admin-host <host>', meaning: 'address for --admin-port', preset: loopback },
+  { term: '--admin-host <host>', meaning: `address for --admin-port: ${loopback} (default)` },
   { term: '--body-limit <size>', meaning: 'size of a body', preset: '1MiB' },
   { term: '--header-limit <size>', meaning: 'size of all headers of a request', preset: '16KiB' },
   { term: '--header-timeout <duration>', meaning: 'until the headers have come', preset: '10s' },

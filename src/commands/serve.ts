@@ -5,7 +5,7 @@ import { parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText
 import type { Io, Output } from '../io.js'
 import { toJson } from '../json.js'
 import { visible } from '../output/visible.js'
-import { defaultPort, logLevels } from '../service/defaults.js'
+import { defaultPort, logLevels, loopback } from '../service/defaults.js'
 import type { ServiceOptions } from '../service/service.js'
 import type { Settings } from '../settings/preferences.js'
 import { resolveSettings } from '../settings.js'
@@ -58,10 +58,7 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
     place: placeOf(flags, io),
     basePath: parseBasePath('--base-path', flags.basePath),
     tls: await tlsOf(flags, io),
-    admin:
-      flags.adminPort === undefined
-        ? undefined
-        : { host: parseText('--admin-host', flags.adminHost), port: parsePort('--admin-port', flags.adminPort), flag: '--admin-port' },
+    admin: adminOf(flags),
     limits: limitsOf(flags),
     log: { output: io.stderr, level: parseChoice('--log-level', flags.logLevel, logLevels) },
     now: () => performance.now(), // at half the price of the one that starts fast
@@ -74,13 +71,23 @@ function placeOf({ socket, host, port }: ServeFlags, io: Io): ServiceOptions['pl
   return { path: io.resolvePath(parseText('--socket', socket)) }
 }
 
+function adminOf({ adminHost, adminPort }: ServeFlags): ServiceOptions['admin'] {
+  if (adminPort !== undefined)
+    return { host: parseText('--admin-host', adminHost ?? loopback), port: parsePort('--admin-port', adminPort), isAdmin: true }
+  if (adminHost !== undefined) throw new PlantsError('malformed', '--admin-host needs --admin-port', { hint: 'Add --admin-port 9090' })
+  return undefined
+}
+
 /** Warns of a file of secrets that is not for this user alone. */
 function warnOfRights(flag: 'tlsKey' | 'tokenFile', given: string | undefined, io: Io, complain: (message: string) => void): void {
   const path = given === undefined ? undefined : io.resolvePath(given)
   const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
-  if (path === undefined || !stats || process.platform === 'win32' || (stats.mode & 0o077) === 0) return
+  if (path === undefined || !stats || process.platform === 'win32') return
   const name = flag === 'tlsKey' ? '--tls-key' : '--token-file'
-  complain(`Others can read or write ${path}, the file of ${name}. Change that with: chmod 600 ${shellWord(path)}`)
+  if (!io.trusts(stats.uid))
+    complain(`The file of ${name}, ${path}, belongs to another user (uid ${stats.uid}), who can read and change it`)
+  else if ((stats.mode & 0o077) !== 0)
+    complain(`Others can read or write ${path}, the file of ${name}. Change that with: chmod 600 ${shellWord(path)}`)
 }
 
 function limitsOf(flags: ServeFlags): ServiceOptions['limits'] {

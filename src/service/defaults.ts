@@ -4,3 +4,6 @@ export type LogLevel = (typeof logLevels)[number]
 
 /** The port without --port, which is no preset: --socket and --port exclude each other. */
 export const defaultPort = '4010'
+
+/** Where the service and its admin port listen, unless they are told otherwise. */
+export const loopback = '127.0.0.1'

@@ -5,8 +5,8 @@ import { PlantsError, shellWord, systemCode } from '../errors.js'
 import { isLoopback } from '../loopback.js'
 import { longestSocketPath } from '../stores/store.js'
 
-/** Where a server listens: at a port of a host, which a flag has given, or at the absolute path of a Unix socket. */
-export type Place = { host: string; port: number; flag?: string } | { path: string }
+/** Where a server listens: at a port of a host, which the flags of the admin port may have given, or at the absolute path of a Unix socket. */
+export type Place = { host: string; port: number; isAdmin?: boolean } | { path: string }
 
 /**
  * Listens; a Unix socket that was left behind is replaced.
@@ -79,7 +79,8 @@ function inUse(what: string, hint: string): PlantsError {
 
 function explain(error: unknown, place: Place): unknown {
   const name = 'path' in place ? place.path : `Port ${place.port} of ${place.host}`
-  const other = 'path' in place ? '--socket' : (place.flag ?? '--port')
+  const prefix = 'isAdmin' in place && place.isAdmin ? '--admin-' : '--'
+  const other = 'path' in place ? '--socket' : `${prefix}port`
   const refuse = (message: string, hint: string) => new PlantsError('malformed', message, { hint, cause: error })
   switch (systemCode(error)) {
     case 'EADDRINUSE':
@@ -96,7 +97,7 @@ function explain(error: unknown, place: Place): unknown {
     case 'EAFNOSUPPORT':
       return refuse(
         `${'path' in place ? place.path : place.host} is no address of this machine`,
-        'Give --host 127.0.0.1, or 0.0.0.0 for all of them',
+        `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`,
       )
     case 'EMFILE':
     case 'ENFILE':

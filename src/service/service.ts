@@ -71,6 +71,7 @@ async function start(options: ServiceOptions, parts: Parts): Promise<Service> {
   const address = addressOf(place, port, basePath, tls !== undefined)
   log.info({ address, admin: admin && adminPort && addressOf(admin, adminPort, '', false) }, 'listening')
   if (!isOnlyHere(place) && !tls) log.warn('Others can reach this address, and without TLS can read tokens and plants on their way')
+  if (admin && !isOnlyHere(admin)) log.warn('Others can reach the admin port, which answers without a token')
   return {
     address,
     drain: async (milliseconds) => {

@@ -1,4 +1,4 @@
-import { chmodSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
@@ -33,6 +33,16 @@ describe('a file of secrets that others can read or write', () => {
     expect([code, warningsIn(err)]).toEqual([0, Array.from({ length: count }, () => warning)])
   })
 
+  test.runIf(process.getuid?.() === 0)('is warned of: a --token-file of another user (needs root)', async () => {
+    const folder = temporaryFolder()
+    const path = join(folder, 'tokens')
+    writeFileSync(path, 's3cret-first-of-the-file\n', { mode: 0o600 })
+    chownSync(path, 65_534, 65_534)
+    const { code, err } = await serve(folder, ['--token-file', path])
+    const warning = `The file of --token-file, ${path}, belongs to another user (uid 65534), who can read and change it`
+    expect([code, warningsIn(err)]).toEqual([0, [warning]])
+  })
+
   test.runIf(hasOpenssl)('is warned of: a --tls-key (needs openssl)', async () => {
     const folder = temporaryFolder()
     const { cert, key } = certificate({ names: ['IP:127.0.0.1'] })
@@ -59,12 +69,28 @@ test.each([
   expect(piped.out).toContain(inPipe)
 })
 
+const open = 'Others can reach the admin port, which answers without a token'
+
 test.each([
-  [[], '127.0.0.1'],
-  [['--host', '127.0.0.3'], '127.0.0.1'],
-  [['--admin-host', '127.0.0.2'], '127.0.0.2'],
-])('the admin port listens on this machine alone, unless --admin-host names another address: %s', async (args, host) => {
+  [[], '127.0.0.1', []],
+  [['--host', '127.0.0.3'], '127.0.0.1', []],
+  [['--admin-host', '127.0.0.2'], '127.0.0.2', []],
+  [['--admin-host', '0.0.0.0'], '127.0.0.1', [open]],
+])('the admin port listens on this machine alone, unless --admin-host names another address: %s', async (args, host, warnings) => {
   const { code, err } = await serve(temporaryFolder(), ['--admin-port', '0', ...args])
   const line = err.split('\n').find((text) => text.includes('"listening"')) ?? '{}'
-  expect([code, new URL(JSON.parse(line).admin).hostname]).toEqual([0, host])
+  expect([code, new URL(JSON.parse(line).admin).hostname, warningsIn(err)]).toEqual([0, host, warnings])
+})
+
+test.each([
+  [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
+  [
+    ['--admin-host', '192.0.2.1', '--admin-port', '0'],
+    '192.0.2.1 is no address of this machine',
+    'Give --admin-host 127.0.0.1, or 0.0.0.0 for all of them',
+  ],
+  [['--host', '192.0.2.1'], '192.0.2.1 is no address of this machine', 'Give --host 127.0.0.1, or 0.0.0.0 for all of them'],
+])('a place where it cannot listen is refused by the name of its flag: %s', async (args, message, hint) => {
+  const { code, err } = await serve(temporaryFolder(), args)
+  expect([code, err.includes(message), err.includes(hint)]).toEqual([2, true, true])
 })
