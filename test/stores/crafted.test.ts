@@ -2,8 +2,11 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { digestOf } from '../../src/service/tokens.js'
+import { SqliteStore } from '../../src/stores/sqlite.js'
 import { DatabaseSync } from '../helpers/database.js'
 import { type Result, runPlants } from '../helpers/run.js'
+import { closedAfterTest, fileAddress, openOptions } from '../helpers/store.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 // What somebody else could hand over as a store, or as a backup of one. Nothing in it is ever run.
@@ -255,6 +258,31 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     const { code, err } = await runPlants(['list', '--store', './evil.db'], { cwd: folder })
     expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/evil\.db is damaged: the plant \d+ comes after \d+/) })
     for (const command of commands.slice(0, 1)) await expectRefused(command, /evil\.db is damaged: /)
+  })
+
+  test('a token that only the index on its digest has', async () => {
+    const [shown, hidden, honest] = [digestOf('shown'), digestOf('hidden'), digestOf('honest')]
+    const path = join(folder, 'evil.db')
+    craft('evil.db', 3, [
+      ...exact,
+      ...[shown, honest].map(
+        (digest) => `INSERT INTO tokens (digest, note, created_at) VALUES (x'${Buffer.from(digest).toString('hex')}', 'for the shop', 1)`,
+      ),
+    ])
+    const db = new DatabaseSync(path)
+    db.prepare('UPDATE tokens SET digest = ? WHERE digest = ?').run(hidden, shown)
+    const root = db.prepare("SELECT rootpage FROM sqlite_schema WHERE name = 'tokens'").get()?.['rootpage']
+    db.close()
+    const bytes = readFileSync(path)
+    const size = bytes.readUInt16BE(16)
+    const at = bytes.indexOf(hidden, (Number(root) - 1) * size)
+    expect(Math.ceil(at / size)).toBe(root)
+    bytes.set(shown, at)
+    writeFileSync(path, bytes)
+    const { tokens } = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+    expect(await tokens.find(honest)).toMatchObject({ id: 2n, note: 'for the shop' })
+    expect(await tokens.find(hidden)).toBeUndefined()
+    expect(await tokens.find(shown)).toBeUndefined()
   })
 
   test('a token that expires at no time that a date has', async () => {

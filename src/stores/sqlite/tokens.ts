@@ -11,7 +11,7 @@ export class SqliteTokens implements TokenStore {
   }
 
   find(digest: Uint8Array): Promise<Token | undefined> {
-    return this.#ways.read(() => toToken(this.#ways.prepare(`SELECT ${columns} FROM tokens WHERE digest = ?`).get(digest)))
+    return this.#ways.read(() => toToken(this.#ways.prepare(findSql).get(digest, digest)))
   }
 
   async add(digest: Uint8Array, token: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
@@ -50,6 +50,9 @@ const smallestId = -(2n ** 63n)
 const largestId = 2n ** 63n - 1n
 
 const columns = 'id, note, created_at, expires_at, revoked_at'
+
+/** The digest is compared once more in the table, which is what `list` shows: the index of a crafted file can have other digests. */
+const findSql = `SELECT ${columns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
 type Row = Record<'id' | 'created_at', bigint> & Record<'expires_at' | 'revoked_at', bigint | null> & { note: string | null }
 
