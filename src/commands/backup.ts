@@ -1,6 +1,7 @@
 import { PlantsError } from '../errors.js'
 import { type GlobalFlags, parseText } from '../flags.js'
 import type { Io } from '../io.js'
+import { targetOf } from '../link-target.js'
 import { visible } from '../output/visible.js'
 import { writeResult } from '../output.js'
 import { resolveSettings } from '../settings.js'
@@ -10,7 +11,8 @@ export async function backup(text: string, flags: GlobalFlags, io: Io): Promise<
   const settings = await resolveSettings(flags, io)
   const file = io.resolvePath(parseText('file', text))
   const { name } = settings.store
-  const copy = await backUpStore(settings.store, file, settings.opening)
+  const options = { ...settings.opening, targetOf: (path: string) => targetOf(path, io) }
+  const copy = await backUpStore(settings.store, file, options)
   if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
   const { plants, bytes } = copy
   const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${visible(name)} to ${visible(file)} (${sizeOf(bytes)})`

@@ -5,6 +5,7 @@ import { shownAddress } from './shown-address.js'
 import {
   type Access,
   type Address,
+  type BackupOptions,
   type CheckpointStore,
   type Copy,
   type CreateOptions,
@@ -225,10 +226,10 @@ export async function openStoreWithTokens(address: Address, options: OpenOptions
  *
  * @param file absolute path; a store that is there already, and that nobody uses, is replaced, as a whole or not at all
  * @returns undefined when there is no store yet
- * @throws {PlantsError} `malformed` for a file that is anything else, `unwritable` when it could not be written, `unavailable` when the
- * store could not be read, or is damaged
+ * @throws {PlantsError} `malformed` for a file that is anything else, or a link of another user, `unwritable` when it could not be
+ * written, `unavailable` when the store could not be read, or is damaged
  */
-export async function backUpStore(address: Address, file: string, options: OpenOptions): Promise<Copy | undefined> {
+export async function backUpStore(address: Address, file: string, options: BackupOptions): Promise<Copy | undefined> {
   const { backUp } = await import('./sqlite/backup.js')
   return backUp(fileOf(address, 'Use pg_dump, or write its plants to a file: plants export --out FILE'), file, options)
 }

@@ -225,6 +225,11 @@ export interface Copy {
   bytes: number
 }
 
+export interface BackupOptions extends OpenOptions {
+  /** the file that a link leads to, which may not be there yet; throws for a link that is not to be followed */
+  targetOf(path: string): string
+}
+
 export interface RestoreOptions extends OpenOptions {
   /** replaces what is there, which is kept beside it */
   force: boolean

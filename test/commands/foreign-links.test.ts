@@ -12,7 +12,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { User } from '../helpers/user.js'
+import { refusal, User } from '../helpers/user.js'
 
 const stranger = 1234
 /** A record that is rejected. */
@@ -62,11 +62,28 @@ describe.skipIf(!isRoot)(`a link of another user is not followed to write${isRoo
     }
   })
 
+  test('backup', async () => {
+    const user = await userWithPlant()
+    await user.run('backup old.bak')
+    const old = readFileSync(join(user.home, 'old.bak'))
+    await user.run('create --id 2 --name Moss')
+    for (const target of ['../old.bak', '../new', '../missing/new']) {
+      const path = linkAt(join(user.home, 'shared/link'), target)
+      const before = readdirSync(user.home)
+      expect(await user.run(`backup ${path}`)).toEqual(
+        refusal(`${path} is a link of another user (uid ${stranger}), and is not followed`, 'Name another file, or remove the link'),
+      )
+      expect([readFileSync(join(user.home, 'old.bak')).equals(old), readdirSync(user.home)]).toEqual([true, before])
+      expect(readlinkSync(path)).toBe(target)
+      rmSync(path, { force: true })
+    }
+  })
+
   test('one that a link of this user leads to', async () => {
     const user = await userWithPlant()
     const theirs = linkAt(join(user.home, 'shared/theirs'), '../new')
     const path = linkAt(join(user.home, 'mine'), 'shared/theirs', 0)
-    for (const command of [rejects(path), out(path)]) {
+    for (const command of [rejects(path), out(path), `backup ${path}`]) {
       const { code, err } = await user.run(command)
       expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`${theirs} is a link of another user`) })
     }
@@ -111,4 +128,12 @@ test('a link to a rejects file that stays empty is left, and the file removed', 
   symlinkSync('new', join(user.home, 'link'))
   expect((await user.run('import two.ndjson --rejects link')).code).toBe(0)
   expect([readlinkSync(join(user.home, 'link')), existsSync(join(user.home, 'new'))]).toEqual(['new', false])
+})
+
+test('a backup by way of a link of this user is made where that leads, and the link stays', async () => {
+  const user = await userWithPlant()
+  symlinkSync('../new', join(user.home, 'shared/link'))
+  expect(await user.run('backup shared/link')).toMatchObject({ code: 0, err: '' })
+  expect(readlinkSync(join(user.home, 'shared/link'))).toBe('../new')
+  expect((await user.run('list --store ./new')).out).toBe('{"id":1,"name":"Fern"}\n')
 })

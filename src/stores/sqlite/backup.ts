@@ -1,16 +1,17 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { PlantsError, shellWord } from '../../errors.js'
-import type { Copy, FileAddress, OpenOptions } from '../store.js'
-import { copyStore, unchanged } from './copy.js'
+import type { BackupOptions, Copy, FileAddress, OpenOptions } from '../store.js'
+import { copyStore, explainCopy, unchanged } from './copy.js'
 import { explainFailure } from './failure.js'
 import { fileHasContent, identityOf, isPartOf, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { withSnapshot } from './snapshot.js'
 
 /** What `backUp` of `stores/open.ts` does. */
-export async function backUp(address: FileAddress, file: string, options: OpenOptions): Promise<Copy | undefined> {
+export async function backUp(address: FileAddress, file: string, options: BackupOptions): Promise<Copy | undefined> {
   const path = realPathOf(address.path)
-  const target = realPathOf(file)
+  const target = targetOf(file, path, options)
   if (isPartOf(path, target)) throw refuse(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
   try {
     await reportOwner(path, options)
@@ -20,6 +21,16 @@ export async function backUp(address: FileAddress, file: string, options: OpenOp
     })
   } catch (error) {
     throw explainFailure(unchanged(error, options.clock), path)
+  }
+}
+
+/** The real path of what is replaced: nothing follows a link that takes its place after this. */
+function targetOf(file: string, store: string, options: BackupOptions): string {
+  try {
+    const target = options.targetOf(file)
+    return join(realPathOf(dirname(target)), basename(target))
+  } catch (error) {
+    throw explainCopy(error, file, store)
   }
 }
 

@@ -69,7 +69,7 @@ function sync(path: string): void {
 }
 
 /** What is wrong with the disk is wrong where the copy is made, except for a store that cannot be read. */
-function explainCopy(error: unknown, target: string, source: string): unknown {
+export function explainCopy(error: unknown, target: string, source: string): unknown {
   const code = primaryCode(error) ?? systemCode(error)
   const why = reasons[code === 10 && isFull(target) ? 13 : (code ?? '')]
   if (why === undefined) return explainFailure(error, source)
