@@ -42,7 +42,7 @@ export async function resolveSettings(
   const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
   let access: Promise<Access> | undefined
   let login: Promise<Login> | undefined
-  let isOwnerKnown = false
+  const ownersKnown = new Set<string>()
   const settings: Settings = {
     ...preferences,
     ...{ store, storeName },
@@ -61,10 +61,16 @@ export async function resolveSettings(
       onAway: (failure) => {
         if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings)
       },
-      onOwner: async (path, uid) => {
-        if (isOwnerKnown || io.trusts(uid)) return
-        isOwnerKnown = true
-        await warn(io, `The store ${path} belongs to another user (uid ${uid}), who can read and change all that is in it`, settings)
+      onOwner: async (path, uid, what) => {
+        if (ownersKnown.has(path) || io.trusts(uid)) return
+        ownersKnown.add(path)
+        const user = `another user (uid ${uid}), who`
+        const warnings = {
+          store: `The store ${path} belongs to ${user} can read and change all that is in it`,
+          link: `The store ${path} is a link of ${user} can make it lead to another file`,
+          backup: `The backup ${path} belongs to ${user} may have put tokens in it`,
+        }
+        await warn(io, warnings[what], settings)
       },
       login: async (address) => {
         login ??= import('./access/login.js').then(({ loginTo }) => loginTo(address, settings, io)) // a warning is given once

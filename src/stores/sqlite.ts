@@ -75,7 +75,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     const path = realPathOf(address.path)
     return explained(path, async () => {
       makeFile({ ...address, path })
-      await reportOwner(path, options)
+      await reportOwner(address, options)
       const store = new SqliteStore(path, options, { isWriting: true })
       await store.#ready(() => prepareStore(store.#db, path))
       return store
@@ -87,7 +87,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     const path = realPathOf(address.path)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
-      await reportOwner(path, options)
+      await reportOwner(address, options)
       const store = new SqliteStore(path, options, { isWriting: false })
       const isStore = await store.#ready(() => identify(store.#db, path))
       if (isStore) return store

@@ -341,8 +341,8 @@ export interface OpenOptions {
   login(address: PostgresAddress): Promise<Login>
   /** is told why a database has been away for a second, and with nothing that it is back */
   onAway?(failure: PlantsError | undefined): void
-  /** is told which user owns the file of a store, before it is opened */
-  onOwner?(path: string, uid: number): Promise<void>
+  /** is told which user owns the file of a store, before it is opened; a link that leads to it; and a backup, before it is restored */
+  onOwner?(path: string, uid: number, what: 'store' | 'link' | 'backup'): Promise<void>
   /** whether a database may answer before a plant is on disk */
   allowAsyncCommit: boolean
 }

@@ -14,7 +14,7 @@ export async function backUp(address: FileAddress, file: string, options: Backup
   const target = targetOf(file, path, options)
   if (isPartOf(path, target)) throw refuse(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
   try {
-    await reportOwner(path, options)
+    await reportOwner(address, options)
     return await withSnapshot(path, options, async (snapshot) => {
       await checkTarget(target, options)
       return copyStore(snapshot, target, options.clock)

@@ -1,5 +1,17 @@
-import { closeSync, constants, existsSync, fchmodSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs'
-import { basename, dirname, join, relative } from 'node:path'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fchmodSync,
+  lstatSync,
+  openSync,
+  readlinkSync,
+  readSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
+import { basename, dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { PlantsError, systemCode } from '../../errors.js'
 import { makeFolder, syncFolder } from '../../folder.js'
@@ -44,11 +56,22 @@ export function fileHasContent(path: string): boolean {
   return (statIfThere(path)?.size ?? 0) > 0
 }
 
-/** Reports who owns a file that is there. */
-export async function reportOwner(path: string, { onOwner }: Pick<OpenOptions, 'onOwner'>): Promise<void> {
+/** Reports who owns the file of a store that is there, and who owns the links that lead to it. */
+export async function reportOwner(address: Pick<FileAddress, 'path'>, { onOwner }: Pick<OpenOptions, 'onOwner'>): Promise<void> {
+  const path = realPathOf(address.path)
   const owner = statIfThere(path)?.uid
-  if (owner !== undefined) await onOwner?.(path, owner)
+  if (owner === undefined) return
+  await onOwner?.(path, owner, 'store')
+  for (let at = address.path, count = 0; count < mostLinks; count += 1) {
+    const stats = lstatSync(at)
+    if (!stats.isSymbolicLink()) return
+    await onOwner?.(at, stats.uid, 'link')
+    at = resolve(realpathSync(dirname(at)), readlinkSync(at))
+  }
 }
+
+/** How many the system follows. */
+const mostLinks = 40
 
 /** From Node 22 on, `throwIfNoEntry` says of a path through what is no folder, too, that nothing is there, and hides that nothing can be. */
 export function statIfThere(path: string): Stats | undefined {

@@ -4,7 +4,7 @@ import { refuseUnlessSame } from '../sqlite.js'
 import type { CreateOptions, FileAddress, Foresight, OpenOptions } from '../store.js'
 import type { Database } from './driver.js'
 import { explainFailure, unwritableStore } from './failure.js'
-import { checkStamp, openToPeek, realPathOf, stampOf } from './file.js'
+import { checkStamp, openToPeek, realPathOf, reportOwner, stampOf } from './file.js'
 import { inspect } from './inspect.js'
 import { lockedError, whenFree } from './lock.js'
 import { toPlant } from './row.js'
@@ -16,8 +16,8 @@ import { toPlant } from './row.js'
  */
 export async function foresee(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
   const path = realPathOf(address.path)
-  const { exists, isWritable, owner } = await inspect(address, options)
-  if (owner !== undefined) await options.onOwner?.(path, owner)
+  const { exists, isWritable } = await inspect(address, options)
+  await reportOwner(address, options)
   if (!isWritable) throw unwritableStore(path)
   return { exists, creates: !exists || (await peek(path, (db) => wouldCreate(db, plant, create), options)) }
 }

@@ -1,4 +1,4 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { PlantsError, shellWord } from '../../errors.js'
 import type { FileAddress, OpenOptions, Restored, RestoreOptions } from '../store.js'
 import { copyStore, hear, unchanged } from './copy.js'
@@ -31,7 +31,8 @@ export async function restore(address: FileAddress, file: string, options: Resto
   const stamp = await examineBackup(backup, options)
   try {
     makeFile({ ...address, path })
-    await reportOwner(path, options)
+    await options.onOwner?.(backup, statSync(backup).uid, 'backup')
+    await reportOwner(address, options)
     const identity = identityOf(path)
     const db = openToWrite(path)
     try {
