@@ -12,8 +12,8 @@ const main = [
   /^(?!.*\/node_modules\/).*\/package\.json$/,
 ]
 const create = [
-  /\/src\/(access|folder|input|loopback|settings)\.ts$/,
-  /\/src\/access\/(credentials|socket-owner|token)\.ts$/,
+  /\/src\/(access|folder|input|loopback|settings|socket-owner)\.ts$/,
+  /\/src\/access\/(credentials|token)\.ts$/,
   /\/src\/command-line\/(program|usage)\.ts$/,
   /\/src\/commands\/(create|delete|get|list)\.ts$/,
   /\/src\/settings\/preferences\.ts$/,

@@ -1,11 +1,11 @@
 import { version } from '../package.json'
 import { type Credential, findToken, foreseeToken, noToken } from './access/credentials.js'
-import { strangerAt } from './access/socket-owner.js'
-import { PlantsError } from './errors.js'
+import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
 import { isLoopback } from './loopback.js'
 import { warnMeanwhile } from './output.js'
 import type { Settings } from './settings/preferences.js'
+import { strangerAt } from './socket-owner.js'
 import type { Access, RemoteAddress } from './stores/store.js'
 
 /**
@@ -95,10 +95,19 @@ export function refuseOpen(address: RemoteAddress, { storeName, allowHttp }: Set
     const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
     throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
   }
-  const stranger = address.socketPath === undefined ? undefined : strangerAt(address.socketPath, io)
+  const stranger = address.socketPath === undefined ? undefined : strangerBefore(address.socketPath, io)
   if (stranger === undefined) return
   const hint = `Keep the socket in a folder that only its service may write. Or, where you trust all users of this machine, add --allow-http${always}`
   throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${stranger}`, { hint })
+}
+
+function strangerBefore(path: string, { trusts }: Io): string | undefined {
+  try {
+    return strangerAt(path, { trusts, writers: 0o022 })
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return undefined // nothing is there, or it may not be seen: to connect fails then, and says why
+  }
 }
 
 /** Whether a token would go over a network for all to read. */

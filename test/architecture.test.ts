@@ -40,7 +40,7 @@ const directions: [from: RegExp, to: RegExp][] = [
     /^src\/(settings\/[\w-]+|access\/certificates|errors|file-lock|flags|folder|io|json|link-target|nearest|plant|stores\/(open|store))\.ts$/,
   ],
   [/^src\/(?!stores\/|file-lock)/, /^src\/(?!stores\/(?!(open|store)\.ts))/],
-  [/^src\/stores\//, /^src\/(stores\/.*|folder|loopback|plant|plant-rows|json|errors)\.ts$/],
+  [/^src\/stores\//, /^src\/(stores\/.*|folder|loopback|socket-owner|plant|plant-rows|json|errors)\.ts$/],
   [
     /^src\/command-line\//,
     /^src\/(command-line\/[\w-]+|commands\/[\w-]+|settings\/table|bulk\/formats\/format-names|service\/defaults|stores\/(open|store)|help\/[\w-]+|errors|flags|io|json|nearest|output|plant)\.ts$/,
@@ -59,7 +59,7 @@ const directions: [from: RegExp, to: RegExp][] = [
   [/^src\/service\//, /^src\/((?!run|start|commands\/|stores\/)[\w/-]+|stores\/store)\.ts$/],
   [
     /^src\/access(\/[\w-]+)?\.ts$/,
-    /^src\/(access|access\/[\w-]+|settings|settings\/[\w-]+|output|output\/trace|stores\/(open|store)|errors|flags|input|io|loopback)\.ts$/,
+    /^src\/(access|access\/[\w-]+|settings|settings\/[\w-]+|output|output\/trace|stores\/(open|store)|errors|flags|input|io|loopback|socket-owner)\.ts$/,
   ],
   [
     /^src\/preview\.ts$/,

@@ -1,29 +1,27 @@
-import { lstatSync, readFileSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { lstatSync, readFileSync } from 'node:fs'
 import { systemCode } from '../../errors.js'
+import { strangerAt } from '../../socket-owner.js'
 import { LoginError } from './login-methods.js'
 
 /**
- * Looks at whom a Unix socket belongs to. In a folder like /tmp everybody can make the one of a server that is away, and would get the
- * password and the plants: there it must be of somebody who is trusted, of the folder's owner, or of PostgreSQL's own account.
+ * Looks at whom a Unix socket belongs to that was connected to: where others can make the one of a server that is away, they would get the
+ * password and the plants. PostgreSQL's own account is trusted as well, and a group that may write to the folder, as Debian's may.
  *
  * @param requirePeer the name or number of the only user that it may belong to, as libpq's parameter `requirepeer`
  * @param trusts whether a user is this one, or root
- * @throws {LoginError}
+ * @throws {LoginError} and what the system says of a socket that is gone, whoever it was of
  */
 export function checkSocketOwner(path: string, requirePeer: string | undefined, trusts: (uid: number) => boolean): void {
   if (process.platform === 'win32') return
-  const { uid } = lstatSync(path)
-  const name = nameOf(uid)
-  const who = name ?? `the user ${uid}`
   if (requirePeer !== undefined) {
+    const { uid } = lstatSync(path)
+    const name = nameOf(uid)
     if (requirePeer === name || requirePeer === String(uid)) return
-    throw new LoginError(`its socket belongs to ${who}, and requirepeer is ${requirePeer}`)
+    throw new LoginError(`its socket belongs to ${name ?? `the user ${uid}`}, and requirepeer is ${requirePeer}`)
   }
-  const folder = statSync(dirname(path))
-  const isOpenToAll = (folder.mode & 0o002) !== 0
-  if (!isOpenToAll || uid === folder.uid || trusts(uid) || name === 'postgres' || name === '_postgres') return
-  throw new LoginError(`its socket belongs to ${who}, in a folder where everybody can make one`, 'LOGIN_SOCKET')
+  const isPostgres = (uid: number) => ['postgres', '_postgres'].includes(nameOf(uid) ?? '')
+  const stranger = strangerAt(path, { trusts: (uid) => trusts(uid) || isPostgres(uid), writers: 0o002 })
+  if (stranger !== undefined) throw new LoginError(stranger, 'LOGIN_SOCKET')
 }
 
 /** The name of a user of this machine; undefined for one that is kept elsewhere. */

@@ -1,7 +1,7 @@
 import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { execa } from 'execa'
-import { type Identity, identity, isOpenTo, serverFolder } from './identity.js'
+import { type Identity, identity, isOpenTo, ownedFolder, serverFolder } from './identity.js'
 import type { Installation } from './installation.js'
 
 /** The password of every role; it begins as all secrets of the tests do, so that one that is shown is seen. */
@@ -36,7 +36,7 @@ export async function makeTemplate(installation: Installation | undefined): Prom
   const user = identity()
   const folder = serverFolder(user)
   const bin = installation.isPacked ? unpack(installation.bin, folder, user) : installation.bin
-  const data = join(folder, 'template')
+  const data = ownedFolder(join(folder, 'template'), user)
   const options = { ...user, env: serverEnv, extendEnv: false, cwd: folder }
   const flags = ['--username=postgres', '--encoding=UTF8', '--locale=C', '--auth=trust', '--no-sync', '--no-instructions']
   await execa(join(bin, 'initdb'), ['-D', data, ...flags], options)

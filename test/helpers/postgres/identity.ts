@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { chownSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -22,11 +22,16 @@ export function identity(): Identity {
   return { uid: uid ?? 0, gid: gid ?? 0 }
 }
 
-/** Makes an empty folder that a server can work in, and with a path that is short enough for its sockets. */
+/**
+ * Makes an empty folder in which servers can have theirs, with a path that is short enough for their sockets. It stays ours: below /tmp,
+ * a socket in a folder of another user is not trusted.
+ */
 export function serverFolder(owner: Identity): string {
   const places = [realpathSync(tmpdir()), '/tmp', '/var/tmp']
   const place = places.find((each) => Buffer.byteLength(each) <= longestFolder && isOpenTo(owner, each)) ?? '/tmp'
-  return ownedFolder(join(place, 'plants-pg-'), owner)
+  const folder = mkdtempSync(join(place, 'plants-pg-'))
+  chmodSync(folder, 0o755)
+  return folder
 }
 
 /** @param prefix the folder's path, but for the letters that make it the only one */
