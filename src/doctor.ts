@@ -122,7 +122,8 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
   const found = await attempt(check, () => inspectDatabase(address, of.opening))
   // PGPASSWORD is for the store of this run, so that others may have none here.
   if ('finding' in found) return found.kind === 'unauthorized' && !of.isOfRun ? { ...found.finding, state: 'warning' } : found.finding
-  const { version, isSecure, exists, isWritable, isDurable } = found.value
+  const { version, isSecure, exists, isWritable, isDurable, refusal } = found.value
+  if (refusal) return failed(check, refusal.message, refusal.hint)
   const { name, user } = address
   const state = (message: string, hint: string, level: Finding['state'] = 'warning'): Finding => ({ check, state: level, message, hint })
   const init = `An administrator gives ${user} what it needs with: plants stores init ADDRESS --role ${shellWord(user)}`

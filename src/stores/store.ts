@@ -202,6 +202,8 @@ export interface DatabaseReport {
   isPublicOpen: boolean
   /** whether there is a store */
   exists: boolean
+  /** why what is there is not used */
+  refusal: PlantsError | undefined
   /** whether plants could be created in it */
   isWritable: boolean
   /** whether a commit is on disk when it is answered */

@@ -15,6 +15,9 @@ export function sqlState(error: unknown): string | undefined {
 /** What stands for a state that is none. */
 const internalError = 'XX000'
 
+/** What a division by zero says: that a check of ours, such as `durabilityCheck`, has failed. */
+export const divisionByZero = '22012'
+
 /** Whether the server has said no, so that what was asked for has not happened. Else the connection was lost, and nobody knows. */
 export function isRefusal(error: unknown): boolean {
   return sqlState(error) !== undefined

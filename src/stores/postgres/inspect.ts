@@ -1,6 +1,8 @@
+import { PlantsError } from '../../errors.js'
 import type { DatabaseReport, OpenOptions, PostgresAddress } from '../store.js'
 import { usingOnce } from './asking.js'
 import type { Connection } from './connection.js'
+import { inspectSchema } from './ownership.js'
 import { checkServer } from './server-state.js'
 import { plants, schemaName } from './statements.js'
 
@@ -9,7 +11,10 @@ export function inspectPostgres(address: PostgresAddress, options: OpenOptions):
   return usingOnce(address, { ...options, allowAsyncCommit: true }, async (connection) => {
     const { version, isDurable } = await checkServer(connection, address, { allowAsyncCommit: true })
     const [[isPublicOpen] = []] = await connection.query(publicRights)
-    return { version, isDurable, isSecure: connection.isSecure, isPublicOpen: isPublicOpen === 'true', ...(await rightsOver(connection)) }
+    const found = await inspectSchema(connection, address)
+    const refusal = found instanceof PlantsError ? found : undefined
+    const { isSecure } = connection
+    return { version, isDurable, isSecure, isPublicOpen: isPublicOpen === 'true', refusal, ...(await rightsOver(connection)) }
   })
 }
 

@@ -1,8 +1,9 @@
 import { PlantsError } from '../../errors.js'
 import type { PostgresAddress } from '../store.js'
 import type { Connection } from './connection.js'
-import { sqlState } from './failure.js'
+import { divisionByZero, sqlState } from './failure.js'
 import { identifier } from './literal.js'
+import { inspectSchema, schemaCheck } from './ownership.js'
 import { imports, plants, schemaName, tokens, versions } from './statements.js'
 
 /**
@@ -33,23 +34,27 @@ export const migrations: readonly string[] = [
  * Finds out which schema a database has.
  *
  * @returns its version, 0 when there is no store yet
- * @throws {PlantsError} `unavailable` when it was made by a newer version of this program
+ * @throws {PlantsError} `unavailable` when it was made by a newer version of this program, or by somebody else
  */
-export async function identify(connection: Connection, { name }: PostgresAddress, newest = migrations.length): Promise<number> {
-  const version = await versionOf(connection)
+export async function identify(connection: Connection, address: PostgresAddress, newest = migrations.length): Promise<number> {
+  const { name } = address
+  const version = await versionOf(connection, address)
   if (version <= newest) return version
   const message = `${name} was made by a newer version of plants (schema ${version}, this one knows ${newest})`
   throw new PlantsError('unavailable', message, { hint: 'Update plants' })
 }
 
-async function versionOf(connection: Connection): Promise<number> {
+async function versionOf(connection: Connection, address: PostgresAddress): Promise<number> {
   try {
-    const [[version] = []] = await connection.query(`SELECT max(version) FROM ${versions}`)
+    const [[version] = []] = await connection.query(`${schemaCheck}; SELECT max(version) FROM ${versions}`)
     return Number(version ?? 0)
   } catch (error) {
     if (isMissing(error)) return 0
-    throw error
+    if (sqlState(error) !== divisionByZero) throw error
   }
+  const found = await inspectSchema(connection, address)
+  if (found instanceof PlantsError) throw found
+  return found ? versionOf(connection, address) : 0 // it may have been made a moment ago
 }
 
 /** Whether what was asked for is not there: a schema or a table. */
@@ -75,11 +80,15 @@ export async function migrate(connection: Connection, address: PostgresAddress, 
   }
 }
 
-/** The version behind the lock. The place for it is made first: to ask for what is not there would end the transaction. */
+/** The version behind the lock. The place for it is made first: to ask for what is not there would end the transaction. A schema that somebody
+ * else makes meanwhile is not used. */
 async function lockedVersion(connection: Connection, address: PostgresAddress, steps: readonly string[]): Promise<number> {
-  const [[isThere] = []] = await connection.query(`SELECT (pg_catalog.to_regclass('${versions}') IS NOT NULL)::text`)
-  if (isThere !== 'true')
-    await connection.query(`CREATE SCHEMA IF NOT EXISTS ${schemaName}; CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
+  const found = await inspectSchema(connection, address)
+  if (found instanceof PlantsError) throw found
+  if (!found) await connection.query(`CREATE SCHEMA ${schemaName}`)
+  const [[isThere] = []] = await connection.query(`SELECT EXISTS (SELECT FROM pg_catalog.pg_class
+    WHERE relnamespace = pg_catalog.to_regnamespace('${schemaName}') AND relname = 'schema_version')::text`)
+  if (isThere !== 'true') await connection.query(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
   return identify(connection, address, steps.length)
 }
 

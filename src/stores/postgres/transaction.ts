@@ -3,7 +3,7 @@ import type { NewPlant } from '../../plant.js'
 import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import { copyData } from './copy-rows.js'
-import { isRefusal, leftOut, sqlState } from './failure.js'
+import { divisionByZero, isRefusal, leftOut, sqlState } from './failure.js'
 import { checkServer } from './server-state.js'
 import {
   barrierStatement,
@@ -194,9 +194,6 @@ function outcomeOf(plant: Found['plant'], old: Found | undefined, policy: Create
   const isSame = plant !== undefined && plant.name === old.plant?.name && plant.tag === old.plant.tag
   return policy === 'skip' || (policy === 'same' && isSame) ? Outcome.skipped : Outcome.taken
 }
-
-/** What a division by zero says: that the check of `#commit` has failed. */
-const divisionByZero = '22012'
 
 /** An id is taken; and what is said of a transaction that was given up, when the driver has not told why. */
 const conflicts = new Set(['23505', '25P02'])

@@ -48,7 +48,7 @@ async function makeDatabase(url, env, { hasTables = false } = {}) {
   }
   if (hasTables) {
     execFileSync(process.execPath, [plants, 'stores', 'init', database.url], { env, stdio: ['ignore', 'ignore', 'inherit'] })
-    await database.sql('ALTER TABLE plant_store.plants ALTER attempt SET DEFAULT 0')
+    await database.sql("ALTER TABLE plant_store.plants ALTER attempt SET DEFAULT '0'")
   }
   await ask(admin, 'CHECKPOINT')
   return database
