@@ -43,15 +43,6 @@ const addresses = [
   'user=u pass=s3cretPw host=127.0.0.1',
   'PGPASS=s3cretPw host=127.0.0.1',
   'password: s3cretPw host: 127.0.0.1',
-  'PASSWORD s3cretPw',
-  'u s3cretPw@127.0.0.1',
-  'http://127.0.0.1:1/#s3cretToken',
-  '127.0.0.1/v1?token=s3cretToken',
-  'unix:/x.sock:/v1?token=s3cretToken',
-  'unix:/x.sock:/v1#s3cretToken',
-  'sqlite:./x?key=s3cretKey',
-  '/postgres:/u:s3cretPw@127.0.0.1/db',
-  './x=postgres:u:s3cretPw@127.0.0.1',
 ]
 
 describe('a password in what is not quite an address is shown nowhere:', () => {
@@ -102,10 +93,6 @@ describe('a password in what is not quite an address is shown nowhere:', () => {
 test.each([
   ['postgres://u%3As3cretPw@h/db', 'postgres://u:***@h/db'],
   ['postgres://u;s3cretPw@h/db', 'postgres://u:***@h/db'],
-  ['postgres://h/db?user=u:s3cretPw', 'postgres://h/db?user=u:***'],
-  ['postgres://h/db?user=u%3as3cretPw', 'postgres://h/db?user=u:***'],
-  ['postgres://h/db#password:s3cretPw', 'postgres://h/db#***'],
-  ['http://h/v1;token=s3cretToken', 'http://h/v1;***'],
 ])('a part that can be an address and may be a password is not shown by config and stores: %s', async (address, shown) => {
   const user = new User()
   const env = { PLANTS_STORE: address }
