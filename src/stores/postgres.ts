@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events'
 import type { NewPlant, Plant } from '../plant.js'
 import type { Connection, Rows } from './postgres/connection.js'
 import type { Judge } from './postgres/create-all.js'
@@ -37,7 +36,6 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
   readonly #writer: Writer
 
   private constructor(account: Account, options: OpenOptions) {
-    setMaxListeners(0, options.clock.signal) // each call listens to it
     this.#use = { account, pool: new Pool(account, options), options }
     this.#writer = new Writer(this.#use)
     this.tokens = new PostgresTokens((statement) => this.#query(statement))

@@ -712,3 +712,16 @@ test('what a saved store is called or where it is cannot drive the terminal', as
   const { out } = await world.run(['doctor', '--output', 'text'])
   expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
 })
+
+test('warns of nothing when many databases are looked at', async () => {
+  const warnings: Error[] = []
+  const note = (warning: Error) => void warnings.push(warning)
+  process.on('warning', note)
+  onTestFinished(() => void process.off('warning', note))
+  const world = await World.build()
+  const stores = Array.from({ length: 12 }, (_, index) => [`db${index}`, { address: `postgres://ann@127.0.0.1:9/garden${index}` }])
+  world.save({ stores: Object.fromEntries(stores) })
+  expect(await world.run(['doctor', '--timeout', '100ms'])).toMatchObject({ code: 1 })
+  await new Promise(setImmediate)
+  expect(warnings).toEqual([])
+})

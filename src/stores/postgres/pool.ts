@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { PlantsError } from '../../errors.js'
 import type { OpenOptions } from '../store.js'
 import { longestTimer, timeIsOver, wait } from '../wait.js'
@@ -48,6 +49,7 @@ export class Pool {
   failure: PlantsError | undefined
 
   constructor(account: Account, options: OpenOptions) {
+    setMaxListeners(0, options.clock.signal) // each call listens to it
     this.#account = account
     this.#options = options
   }
