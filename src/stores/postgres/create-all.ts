@@ -1,7 +1,7 @@
 import type { NewPlant } from '../../plant.js'
 import type { PostgresAddress } from '../store.js'
 import { Asking } from './asking.js'
-import { isRefusal, leftOut, lostCommit } from './failure.js'
+import { isRefusal, LeftOutError, lostCommit, mostInVain } from './failure.js'
 import { untilDone } from './retry.js'
 import { toPlant } from './row.js'
 import { barrierStatement, durabilityCheck, getManyStatement, insertStatement, newAttempt } from './statements.js'
@@ -55,7 +55,7 @@ interface PageOptions {
 /** Creates those that are not there, and has the others judged, but for those of a try before this one. */
 async function createPage(asking: Asking, page: NewPlant[], { address, attempt, judge }: PageOptions): Promise<void> {
   let left = page
-  for (let tries = 1; left.length > 0; tries += 1) {
+  for (let inVain = 0; left.length > 0; ) {
     const entries = left.map((plant) => ({ plant, key: undefined }))
     const created = new Set((await asking.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
     const others = left.filter(({ id }) => !created.has(String(id)))
@@ -68,7 +68,8 @@ async function createPage(asking: Asking, page: NewPlant[], { address, attempt, 
       if (old) judge(plant, old)
     }
     const gone = others.filter(({ id }) => !there.has(String(id))) // which were deleted a moment ago
-    if (gone.length === left.length && tries > 3) throw leftOut(address)
+    inVain += Number(gone.length === left.length)
+    if (inVain === mostInVain) throw new LeftOutError(address)
     left = gone
   }
 }

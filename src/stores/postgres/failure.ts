@@ -65,10 +65,15 @@ export function mayPass(error: unknown): boolean {
 }
 
 /** Rows that were sent, and are not there, though nothing stands in their way: a trigger or a rule of the table has left them out. */
-export function leftOut({ name }: PostgresAddress): PlantsError {
-  const hint = 'Look for triggers, rules and policies of plant_store.plants that are none of plants'
-  return new PlantsError('unavailable', `${name} leaves out plants that it is sent`, { hint })
+export class LeftOutError extends PlantsError {
+  constructor({ name }: PostgresAddress) {
+    const hint = 'Look for triggers, rules and policies of plant_store.plants that are none of plants'
+    super('unavailable', `${name} leaves out plants that it is sent`, { hint })
+  }
 }
+
+/** inserts without any effect after which rows count as left out: others may create and delete the ids meanwhile */
+export const mostInVain = 3
 
 /** What could not be found out until the time was over. */
 export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsError {

@@ -80,8 +80,10 @@ export async function migrate(connection: Connection, address: PostgresAddress, 
   }
 }
 
-/** The version behind the lock. The place for it is made first: to ask for what is not there would end the transaction. A schema that somebody
- * else makes meanwhile is not used. */
+/**
+ * The version behind the lock. The place for it is made first: to ask for what is not there would end the transaction. A schema that somebody
+ * else makes meanwhile is not used.
+ */
 async function lockedVersion(connection: Connection, address: PostgresAddress, steps: readonly string[]): Promise<number> {
   const found = await inspectSchema(connection, address)
   if (found instanceof PlantsError) throw found

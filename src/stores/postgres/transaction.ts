@@ -1,9 +1,8 @@
-import { PlantsError } from '../../errors.js'
 import type { NewPlant } from '../../plant.js'
 import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import { copyData } from './copy-rows.js'
-import { divisionByZero, isRefusal, leftOut, sqlState } from './failure.js'
+import { divisionByZero, isRefusal, LeftOutError, mostInVain, sqlState } from './failure.js'
 import { checkServer } from './server-state.js'
 import {
   barrierStatement,
@@ -58,9 +57,10 @@ export class Transaction {
     if (!this.#work.meetsOthers && this.#place.attempts.length === 0 && (await this.#tryCopy(this.#rows))) return false
     const first = await this.#settleSome()
     if (first.length === 0 || (await this.#tryCopy(first))) return this.#isEnd
-    for (let before = Infinity; ; ) {
+    for (let before = Infinity, inVain = 0; ; ) {
       const left = await this.#settleSome()
-      if (left.length === before) throw leftOut(this.#work.use.account.address)
+      inVain += Number(left.length === before)
+      if (inVain === mostInVain) throw new LeftOutError(this.#work.use.account.address)
       before = left.length
       if (before === 0 || (await this.#insert(left))) return this.#isEnd
     }
@@ -73,7 +73,7 @@ export class Transaction {
     return this.#attempt(rows, async (attempt) => {
       await connection.copy(copyStatement, copyData(this.#work.batch.rows, rows, attempt))
       await connection.query(durabilityCheck(use.options.allowAsyncCommit)) // after which it is known what became of the copy
-      if (connection.copied !== rows.length) throw leftOut(use.account.address)
+      if (connection.copied !== rows.length) throw new LeftOutError(use.account.address)
       await this.#commit(rows)
       return true
     })
@@ -88,8 +88,9 @@ export class Transaction {
       await connection.query('BEGIN')
       const created = new Set((await connection.query(insertStatement(entries, attempt, true))).map(([id]) => id))
       const areAll = created.size === rows.length
-      if (!areAll && this.#work.options.stopsAtRefusal) await connection.rollBack()
-      else await this.#commit(entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row))
+      if (areAll || (created.size > 0 && !this.#work.options.stopsAtRefusal))
+        await this.#commit(entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row))
+      else await this.#undo(attempt)
       return areAll
     })
   }
@@ -102,13 +103,20 @@ export class Transaction {
       return await create(attempt)
     } catch (error) {
       for (const row of rows) this.#work.batch.outcomes[row] = Outcome.pending
-      if (!isRefusal(error) && !(error instanceof PlantsError)) throw error
-      attempts.splice(attempts.indexOf(attempt), 1)
-      await connection.rollBack()
+      if (!isRefusal(error) && !(error instanceof LeftOutError)) throw error
+      await this.#undo(attempt)
       if (sqlState(error) === divisionByZero) await checkServer(connection, this.#work.use.account.address, this.#work.use.options)
       if (conflicts.has(sqlState(error) ?? '')) return false
       throw error
     }
+  }
+
+  /** Rolls back, so that nothing is stored under a mark. */
+  async #undo(attempt: bigint): Promise<void> {
+    const { connection, attempts } = this.#place
+    const index = attempts.indexOf(attempt)
+    if (index >= 0) attempts.splice(index, 1)
+    await connection.rollBack()
   }
 
   /** Commits rows and the position that holds them. In a transaction that the server has given up, this fails. */

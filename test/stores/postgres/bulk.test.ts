@@ -9,6 +9,7 @@ import { fc } from '../../helpers/fast-check.js'
 import { Line, type Moment } from '../../helpers/postgres/line.js'
 import { freshDatabase, reusedDatabase } from '../../helpers/postgres.js'
 import { rounds } from '../../helpers/rounds.js'
+import { settled } from '../../helpers/settled.js'
 import { openShared, othersWait } from '../../helpers/shared-store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -149,6 +150,32 @@ test('does not count as created what a trigger of somebody else leaves out', asy
       () => undefined,
     ),
   ).rejects.toMatchObject(failure)
+})
+
+test.each([
+  [2, 'created'],
+  [3, 'unavailable'],
+])('creates what %i inserts had no effect on: %s', async (inVain, becomes) => {
+  const place = await freshDatabase()
+  const store = await openShared(place)
+  // An id that others take, and delete before it is looked up: twice for a copy, then for inserts.
+  await place.sql(`CREATE SEQUENCE tries; CREATE FUNCTION come_and_go() RETURNS trigger LANGUAGE plpgsql AS $$
+    DECLARE try bigint := nextval('public.tries');
+    BEGIN
+      IF try <= 2 THEN RAISE unique_violation; END IF;
+      RETURN CASE WHEN try > 2 + ${inVain} THEN NEW END;
+    END $$;
+    CREATE TRIGGER come_and_go BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION come_and_go()`)
+  const [became] = await settled([createAll(store, batchOf(plants(1)))])
+  expect(String(became)).toMatch(new RegExp(`^${becomes}`))
+  await place.sql('ALTER SEQUENCE tries RESTART WITH 3')
+  const [all] = await settled([
+    store.createAll(
+      () => [plants(1, 9)],
+      () => undefined,
+    ),
+  ])
+  expect(String(all)).toMatch(becomes === 'created' ? /^undefined$/ : /^unavailable/)
 })
 
 async function listed(store: ReadableStore): Promise<NewPlant[]> {
