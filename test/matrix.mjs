@@ -88,7 +88,8 @@ async function runTests(name, { node, project, env }) {
   const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project, '--reporter', 'json', '--outputFile', file]
   // First in PATH, because the program begins with "#!/usr/bin/env node".
   const path = `${dirname(node)}${delimiter}${process.env.PATH}`
-  const options = { cwd: root, env: { ...process.env, PLANTS_BIN: undefined, ...env, PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] }
+  const own = { PLANTS_BIN: undefined, PLANTS_TEST_REPORTS: undefined } // the report goes to `file` alone
+  const options = { cwd: root, env: { ...process.env, ...own, ...env, PATH: path }, stdio: ['ignore', 'ignore', 'pipe'] }
   const child = track(spawn(node, [vitest, ...args, ...patterns], options))
   const complaint = child.stderr.toArray()
   const [status] = await once(child, 'close')

@@ -113,7 +113,7 @@ const cases: Case[] = [
 describe.each(cases.map((entry, index) => ({ ...entry, index })))(
   'a command in a hint names what is meant, and runs nothing else: $name',
   ({ make, before, index, isSkipped = false }) => {
-    test.skipIf(isSkipped)(`in sh${isSkipped ? ' (skipped: this runtime has zstd)' : ''}`, async () => {
+    test.skipIf(isSkipped)(`in sh${isSkipped ? ' (needs a Node without zstd)' : ''}`, async () => {
       for (const text of hostile.filter((_, at) => at === index % hostile.length || at === 0)) {
         const user = new User()
         await user.run('create --id 1 --name Fern')
