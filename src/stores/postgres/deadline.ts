@@ -14,7 +14,7 @@ export function endAt(deadline: number, connection: Connection, clock: Clock): (
   let timer = setTimeout(() => {
     connection.cancel().catch(() => undefined) // then it is given up
     timer = setTimeout(() => connection.destroy(), grace)
-  }, left)
+  }, Math.max(0, left))
   return () => clearTimeout(timer)
 }
 
