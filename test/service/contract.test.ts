@@ -416,14 +416,17 @@ describe('an Idempotency-Key', () => {
     expect(other.body).toEqual({ error: 409, message: 'This idempotency key was used for a different plant' })
   })
 
-  test.skipIf(differs('more than 200 headers'))('counts, or is refused, behind however many headers it stands', async () => {
-    const service = await serve()
-    const many = Array.from({ length: 1500 }, () => 'b')
-    const request = { headers: { a: many, 'Idempotency-Key': 'late' }, body: fern }
-    const [first, second] = [await answerTo(service, request), await answerTo(service, request)]
-    expect(first.status).toBeOneOf([200, 431])
-    expect(second).toEqual(first)
-  })
+  test.skipIf(differs('more than 200 headers'))(
+    'counts, or is refused, after any number of headers (needs Node as its runtime)',
+    async () => {
+      const service = await serve()
+      const many = Array.from({ length: 1500 }, () => 'b')
+      const request = { headers: { a: many, 'Idempotency-Key': 'late' }, body: fern }
+      const [first, second] = [await answerTo(service, request), await answerTo(service, request)]
+      expect(first.status).toBeOneOf([200, 431])
+      expect(second).toEqual(first)
+    },
+  )
 })
 
 describe('a token of the store', () => {
