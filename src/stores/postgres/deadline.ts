@@ -9,12 +9,12 @@ import type { Connection } from './connection.js'
  * @returns what is called when it is done
  */
 export function endAt(deadline: number, connection: Connection, clock: Clock): () => void {
-  const left = deadline - clock.now()
+  const left = Math.max(0, deadline - clock.now())
   if (left > longestTimer) return () => undefined
   let timer = setTimeout(() => {
     connection.cancel().catch(() => undefined) // then it is given up
     timer = setTimeout(() => connection.destroy(), grace)
-  }, Math.max(0, left))
+  }, left)
   return () => clearTimeout(timer)
 }
 
