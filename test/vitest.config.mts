@@ -14,8 +14,8 @@ export default defineConfig({
   cacheDir: '../node_modules/.vite',
   test: {
     root: import.meta.dirname,
-    // Most tests wait for processes of their own, or for a time-out, so a machine with two cores has room for three.
-    maxWorkers: 3,
+    // Most tests wait for processes of their own, or for a time-out, so a machine with two cores has room for four.
+    maxWorkers: 4,
     // A loaded machine is slow, not broken: what is waited for has as long as a test has.
     expect: { poll: { timeout: 30_000 } },
     ...(reports && { reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]] }),

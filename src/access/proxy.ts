@@ -2,6 +2,7 @@ import { BlockList, isIP, isIPv6 } from 'node:net'
 import { PlantsError } from '../errors.js'
 import type { Io } from '../io.js'
 import { isLoopback } from '../loopback.js'
+import { urlOf } from '../stores/open.js'
 import type { RemoteAddress } from '../stores/store.js'
 
 /**
@@ -46,10 +47,10 @@ export function proxyVariables(io: Io): string[] {
 
 function parseProxy(name: string, text: string): string {
   const proxy = text.includes('://') ? text : `http://${text}`
-  const isUrl = /^https?:\/\/./i.test(proxy) && URL.canParse(proxy)
-  if (isUrl && isDecodable(new URL(proxy))) return new URL(proxy).href
+  const url = /^https?:\/\/./i.test(proxy) ? urlOf(proxy) : undefined
+  if (url && isDecodable(url)) return url.href
   throw new PlantsError('malformed', `${name} is not the address of an http or https proxy`, {
-    hint: isUrl ? 'In its user name and password, "%" is written as %25' : `For example: ${name}=http://proxy.example.com:3128`,
+    hint: url ? 'In its user name and password, "%" is written as %25' : `For example: ${name}=http://proxy.example.com:3128`,
   })
 }
 

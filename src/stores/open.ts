@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { PlantsError } from '../errors.js'
+import { PlantsError, systemCode } from '../errors.js'
 import type { NewPlant } from '../plant.js'
 import { shownAddress } from './shown-address.js'
 import {
@@ -74,13 +74,23 @@ function checkPath(path: string, source: string): void {
 }
 
 function parseUrl(address: string, source: string): RemoteAddress {
-  if (!/^https?:\/\//i.test(address) || !URL.canParse(address)) throw refuse(source, 'is not a valid URL')
-  const url = new URL(address)
+  const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
+  if (!url) throw refuse(source, 'is not a valid URL')
   // What stands in front of an @ is a password to be, and must not be shown again.
   if (url.username || url.password) throw refuse(source, 'holds a user name or a password; a store takes a token', tokenHint)
   if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'is a base url, which has no "?" and no "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { kind: 'remote', name: url.href.replace(/\/$/, ''), url }
+}
+
+/** A URL, or undefined for a text that is none. In Node 20, `URL.canParse` refuses `https://plänts.example`, too, once it is optimised. */
+export function urlOf(text: string): URL | undefined {
+  try {
+    return new URL(text)
+  } catch (error) {
+    if (systemCode(error) !== 'ERR_INVALID_URL') throw error
+    return undefined
+  }
 }
 
 const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'

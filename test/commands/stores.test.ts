@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
+import { parseAddress } from '../../src/stores/open.js'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
 import { Hostile, json } from '../helpers/hostile.js'
 import type { World } from '../helpers/run.js'
@@ -52,6 +53,14 @@ describe('stores add', () => {
     const { out: shown } = await user.run(['config', 'get', 'store', '--store', 'mine'])
     expect(shown).toBe('mine\n')
     expect((await user.run(['stores', 'add', 'again', address])).out).toBe(`${JSON.stringify({ name: 'again', address })}\n`)
+  })
+
+  test('takes an address outside ASCII as often as it is given', async () => {
+    const nowhere = { dataFolder: async () => '', env: {}, userName: () => undefined, secrets: new Set<string>(), isArgument: false }
+    const parse = () => parseAddress('https://plänts.example/ü', '--store', { resolvePath: String, ...nowhere })
+    const read = new Set<string>()
+    for (let count = 0; count < 20_000; count += 1) read.add((await parse()).name)
+    expect([...read]).toEqual(['https://xn--plnts-hra.example/%C3%BC'])
   })
 
   const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
