@@ -31,8 +31,8 @@ export class Writer {
   readonly #db: Database
   readonly #path: string
   readonly #options: OpenOptions & { identity: string }
-  /** in the order in which they came */
-  readonly #jobs = new Set<Job>()
+  /** In the order in which they came. An array, because a set that every write changes keeps dead ones from the garbage collector for long. */
+  #jobs: Job[] = []
   #isRunning = false
   /** whether each transaction takes long, so that others are to be let in between */
   isBulk = false
@@ -61,18 +61,10 @@ export class Writer {
       signal?.throwIfAborted()
       const deadline = this.#options.clock.now() + this.#options.timeout
       const job: Job<T> = { deadline, creates, work, resolve, reject, leave: undefined, signal, result: undefined }
-      if (signal) this.#letLeave(job as Job, signal)
-      this.#jobs.add(job as Job) // which is given back what its own work gave
+      if (signal) letLeave(job, signal)
+      this.#jobs.push(job as Job) // which is given back what its own work gave
       this.#start()
     })
-  }
-
-  #letLeave(job: Job, signal: AbortSignal): void {
-    job.leave = () => {
-      this.#jobs.delete(job)
-      job.reject(signal.reason)
-    }
-    signal.addEventListener('abort', job.leave, { once: true })
   }
 
   #start(): void {
@@ -83,25 +75,14 @@ export class Writer {
   }
 
   async #run(): Promise<void> {
-    for (let tries = 0; this.#jobs.size > 0; tries += 1) {
+    for (let tries = 0; this.#jobs.length > 0; tries += 1) {
       if (this.#begin()) {
-        this.#commit(this.#take(this.#options.batchLimit ?? usualBatch))
+        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? usualBatch).filter((job) => !isCancelled(job)))
         tries = 0
-        if (this.#jobs.size > 0) await new Promise(setImmediate) // whatever else the process has to do gets its turn
+        if (this.#jobs.length > 0) await new Promise(setImmediate) // whatever else the process has to do gets its turn
       } else await this.#wait(tries)
     }
     this.#isRunning = false
-  }
-
-  /** Takes the first jobs out of the queue. */
-  #take(count: number): Job[] {
-    const jobs: Job[] = []
-    for (const job of this.#jobs) {
-      if (jobs.length >= count) break
-      jobs.push(job)
-      this.#jobs.delete(job)
-    }
-    return jobs
   }
 
   #begin(): boolean {
@@ -139,10 +120,10 @@ export class Writer {
   async #wait(tries: number): Promise<void> {
     const { clock, timeout } = this.#options
     const now = clock.now()
-    const late = [...this.#jobs].filter((job) => job.deadline <= now)
-    for (const job of late) this.#jobs.delete(job)
+    const late = this.#jobs.filter((job) => job.deadline <= now && !isCancelled(job))
+    this.#jobs = this.#jobs.filter((job) => job.deadline > now && !isCancelled(job))
     if (late.length > 0) failEach(late, lockedError(this.#path, timeout))
-    if (this.#jobs.size > 0) await pause(tries, clock, this.isBulk ? 50 : 10).catch((reason: unknown) => this.#failAll(unchanged(reason)))
+    if (this.#jobs.length > 0) await pause(tries, clock, this.isBulk ? 50 : 10).catch((reason: unknown) => this.#failAll(unchanged(reason)))
   }
 
   #commit(jobs: Job[]): void {
@@ -200,8 +181,18 @@ export class Writer {
   }
 
   #failAll(error: unknown): void {
-    failEach(this.#take(Infinity), error)
+    failEach(this.#jobs.splice(0), error)
   }
+}
+
+function letLeave(job: Pick<Job, 'leave' | 'reject'>, signal: AbortSignal): void {
+  job.leave = () => job.reject(signal.reason)
+  signal.addEventListener('abort', job.leave, { once: true })
+}
+
+/** Whether a job has left the queue, in which it stays until its turn. */
+function isCancelled({ signal }: Job): boolean {
+  return signal?.aborted === true
 }
 
 /** Does the work of a job, whose turn has come. */
