@@ -1,7 +1,7 @@
 import { chownSync, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { holdLock } from '../src/file-lock.js'
+import { holdLock } from '../src/platform/file-lock.js'
 import { DatabaseSync } from './helpers/database.js'
 import { openOptions } from './helpers/store.js'
 import { temporaryFolder } from './helpers/temporary.js'

@@ -1,5 +1,5 @@
 import { expectTypeOf, test } from 'vitest'
-import type { FlagValues } from '../src/command-line/spec.js'
+import type { FlagValues } from '../src/cli/spec.js'
 
 test('the values of flags have the names and types that their terms say', () => {
   const flags = [

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { NumberText } from '../src/json.js'
-import { checkNewPlant } from '../src/new-plant-schema.js'
-import { checkField, type Field, isIdempotencyKey, plantOf, problemsOf, shorten } from '../src/plant.js'
+import { NumberText } from '../src/plant/json.js'
+import { checkNewPlant } from '../src/plant/schema.js'
+import { checkField, type Field, isIdempotencyKey, plantOf, problemsOf, shorten } from '../src/plant/plant.js'
 import { fc } from './helpers/fast-check.js'
 import { rounds } from './helpers/rounds.js'
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import type { NewPlant } from '../src/plant.js'
+import type { NewPlant } from '../src/plant/plant.js'
 import { int64, newPlant, text } from './helpers/any-plant.js'
 import { fc } from './helpers/fast-check.js'
 import { rounds } from './helpers/rounds.js'

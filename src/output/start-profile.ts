@@ -1,4 +1,4 @@
-import type { Io } from '../io.js'
+import type { Io } from '../platform/io.js'
 
 /** Tells people on stderr what each phase of a run took, in milliseconds, for who makes starts faster. */
 export async function writeStartProfile({ phases, stderr, now }: Io): Promise<void> {

@@ -1,11 +1,11 @@
-import type { Io } from '../io.js'
-import { jsonLine } from '../output.js'
-import { shownValue } from '../settings/origin.js'
-import type { Preferences } from '../settings/preferences.js'
-import { presetOf } from '../settings/table.js'
+import type { Io } from '../platform/io.js'
+import { jsonLine } from './output.js'
+import { shownValue } from '../config/origin.js'
+import type { Preferences } from '../config/preferences.js'
+import { presetOf } from '../config/table.js'
 import type { Observer } from '../stores/store.js'
-import { redact } from './redact.js'
-import { visible } from './visible.js'
+import { redact } from '../platform/redact.js'
+import { visible } from '../platform/escape.js'
 
 type Manner = Pick<Preferences, 'errors'>
 

@@ -1,6 +1,6 @@
-import { PlantsError } from '../errors.js'
-import type { NewPlant, Plant } from '../plant.js'
-import type { PlantRows } from '../plant-rows.js'
+import { PlantsError } from '../platform/errors.js'
+import type { NewPlant, Plant } from '../plant/plant.js'
+import type { PlantRows } from '../plant/rows.js'
 
 /** Where plants live. A plant that `create` has answered is on disk. */
 export interface PlantStore {

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { parseDuration, parseSize } from '../../src/flags.js'
+import { parseDuration, parseSize } from '../../src/cli/flags.js'
 import { runPlants } from '../helpers/run.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 

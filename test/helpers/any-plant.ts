@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../src/plant.js'
+import type { NewPlant } from '../../src/plant/plant.js'
 import { fc } from './fast-check.js'
 
 /** Any plant that the contract takes. */

@@ -1,5 +1,5 @@
-import type { NewPlant } from '../../src/plant.js'
-import { PlantRows } from '../../src/plant-rows.js'
+import type { NewPlant } from '../../src/plant/plant.js'
+import { PlantRows } from '../../src/plant/rows.js'
 import { type Batch, type BulkStore, type Checkpoint, type CreateManyOptions, Outcome } from '../../src/stores/store.js'
 
 export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtRefusal' | 'onProgress' | 'stop'>> & {

@@ -1,4 +1,4 @@
-import { PlantsError } from '../../src/errors.js'
+import { PlantsError } from '../../src/platform/errors.js'
 
 /** What became of each call: its value, or the kind and the message of its error. */
 export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {

@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { parsePostgres } from '../../src/stores/postgres/address.js'
-import { PostgresStore } from '../../src/stores/postgres.js'
+import { PostgresStore } from '../../src/stores/postgres/store.js'
 import type { OpenOptions, PostgresAddress } from '../../src/stores/store.js'
 import type { Database } from './postgres.js'
 import { closedAfterTest, openOptions } from './store.js'

@@ -1,7 +1,7 @@
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { PlantsError } from '../../src/errors.js'
+import { PlantsError } from '../../src/platform/errors.js'
 import { DatabaseSync } from '../helpers/database.js'
 import { differs } from '../helpers/differences.js'
 import { canMount, smallDisk } from '../helpers/linux.js'

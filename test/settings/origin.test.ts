@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { shownValue } from '../../src/settings/origin.js'
-import { parseAddress } from '../../src/stores/open.js'
+import { shownValue } from '../../src/config/origin.js'
+import { parseAddress } from '../../src/stores/registry.js'
 import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'
 import { place } from '../helpers/store.js'

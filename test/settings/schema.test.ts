@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { isSaved } from '../../src/settings/file.js'
-import { problemsOf } from '../../src/settings/schema.js'
+import { isSaved } from '../../src/config/file.js'
+import { problemsOf } from '../../src/config/schema.js'
 import { fc } from '../helpers/fast-check.js'
 
 const text = fc.oneof({ weight: 9, arbitrary: fc.string() }, { weight: 1, arbitrary: fc.jsonValue() })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import type { NewPlant } from '../../src/plant.js'
-import { PlantRows } from '../../src/plant-rows.js'
+import type { NewPlant } from '../../src/plant/plant.js'
+import { PlantRows } from '../../src/plant/rows.js'
 import {
   type Batch,
   type CheckpointStore,

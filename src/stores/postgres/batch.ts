@@ -1,4 +1,4 @@
-import type { PlantsError } from '../../errors.js'
+import type { PlantsError } from '../../platform/errors.js'
 import { idTaken, keyTaken, type OpenOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import type { Account } from './dial.js'

@@ -1,4 +1,4 @@
-import type { PlantsError } from '../../errors.js'
+import type { PlantsError } from '../../platform/errors.js'
 import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import { explainDatabase, lostCommit, mayPass } from './failure.js'
 import { pause } from './retry.js'

@@ -1,4 +1,4 @@
-import { PlantsError, systemCode } from '../../errors.js'
+import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { OpenOptions, PostgresAddress, PostgresHost } from '../store.js'
 import { Connection } from './connection.js'
 import { type Account, NoTls, type Route, routesTo, TlsFailed } from './dial.js'

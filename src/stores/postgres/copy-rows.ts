@@ -1,4 +1,4 @@
-import { noTag, type PlantRows } from '../../plant-rows.js'
+import { noTag, type PlantRows } from '../../plant/rows.js'
 
 /**
  * Writes rows as the statement COPY takes them in its binary format, with the columns id, attempt, name and tag

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../plant.js'
+import type { NewPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../store.js'
 import { Asking } from './asking.js'
 import { isRefusal, LeftOutError, lostCommit, mostInVain } from './failure.js'

@@ -1,5 +1,5 @@
 import type { Clock } from '../store.js'
-import { longestTimer } from '../wait.js'
+import { longestTimer } from '../../platform/wait.js'
 import type { Connection } from './connection.js'
 
 /**

@@ -1,4 +1,4 @@
-import { PlantsError } from '../../errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions, PostgresAddress } from '../store.js'
 import { usingOnce } from './asking.js'
 import { sqlState } from './failure.js'

@@ -1,4 +1,4 @@
-import { PlantsError } from '../../errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { DatabaseReport, OpenOptions, PostgresAddress } from '../store.js'
 import { usingOnce } from './asking.js'
 import type { Connection } from './connection.js'

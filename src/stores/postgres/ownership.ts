@@ -1,4 +1,4 @@
-import { PlantsError } from '../../errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../store.js'
 import type { Connection } from './connection.js'
 import { literal } from './literal.js'

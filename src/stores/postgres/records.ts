@@ -1,4 +1,4 @@
-import { escapeUnsafe } from '../../json.js'
+import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
 import { Asking } from './asking.js'
 import { explainDatabase } from './failure.js'

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../plant.js'
+import type { NewPlant } from '../../plant/plant.js'
 import type { Rows } from './connection.js'
 
 /** The plant of a row whose columns begin with id, name and tag. */

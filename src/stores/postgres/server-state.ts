@@ -1,4 +1,4 @@
-import { PlantsError } from '../../errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions, PostgresAddress } from '../store.js'
 import type { Connection } from './connection.js'
 import type { Account } from './dial.js'

@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync } from 'node:fs'
-import { systemCode } from '../../errors.js'
-import { strangerAt } from '../../socket-owner.js'
+import { systemCode } from '../../platform/errors.js'
+import { strangerAt } from '../../platform/socket-owner.js'
 import { LoginError } from './login-methods.js'
 
 /**

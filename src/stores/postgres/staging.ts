@@ -1,6 +1,6 @@
-import { PlantsError } from '../../errors.js'
-import type { NewPlant } from '../../plant.js'
-import { PostgresStore } from '../postgres.js'
+import { PlantsError } from '../../platform/errors.js'
+import type { NewPlant } from '../../plant/plant.js'
+import { PostgresStore } from './store.js'
 import { Staging } from '../sqlite/staging.js'
 import { type CreateManyOptions, idTaken, type ManyStore, type OpenOptions, Outcome, type PostgresAddress } from '../store.js'
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { NewPlant } from '../../plant.js'
+import type { NewPlant } from '../../plant/plant.js'
 import type { Checkpoint, ListQuery } from '../store.js'
 import { idsLiteral, literal, textsLiteral } from './literal.js'
 

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../plant.js'
+import type { NewPlant } from '../../plant/plant.js'
 import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import { copyData } from './copy-rows.js'

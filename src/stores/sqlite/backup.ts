@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { PlantsError, shellWord } from '../../errors.js'
+import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { BackupOptions, Copy, FileAddress, OpenOptions } from '../store.js'
 import { copyStore, explainCopy, unchanged } from './copy.js'
 import { explainFailure } from './failure.js'

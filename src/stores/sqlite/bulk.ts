@@ -1,4 +1,4 @@
-import type { PlantRows } from '../../plant-rows.js'
+import type { PlantRows } from '../../plant/rows.js'
 import { type Batch, type Clock, type CreateManyOptions, Outcome } from '../store.js'
 import { ChangesetWriter } from './changeset.js'
 import type { Ways } from './ways.js'

@@ -1,4 +1,4 @@
-import { noTag, type PlantRows } from '../../plant-rows.js'
+import { noTag, type PlantRows } from '../../plant/rows.js'
 
 /**
  * Writes rows as a changeset that inserts them (https://sqlite.org/session/sqlite3changeset_apply.html; the format stands in SQLite's

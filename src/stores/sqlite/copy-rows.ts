@@ -1,4 +1,4 @@
-import type { Database } from './driver.js'
+import type { Database } from '../../platform/sqlite-driver.js'
 import { tables } from './schema.js'
 
 /**

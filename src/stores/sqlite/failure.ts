@@ -1,6 +1,6 @@
 import { accessSync, constants, lstatSync, statfsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { PlantsError, shellWord, systemCode } from '../../errors.js'
+import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 
 export function isSqliteError(error: unknown): error is Error {
   return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'

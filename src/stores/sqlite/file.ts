@@ -13,10 +13,10 @@ import {
 } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { PlantsError, systemCode } from '../../errors.js'
-import { makeFolder, syncFolder } from '../../folder.js'
+import { PlantsError, systemCode } from '../../platform/errors.js'
+import { makeFolder, syncFolder } from '../../platform/folder.js'
 import type { FileAddress, OpenOptions } from '../store.js'
-import { connect, type Database } from './driver.js'
+import { connect, type Database } from '../../platform/sqlite-driver.js'
 import { explainFailure, isFull, isWritable, notOurs } from './failure.js'
 
 /**

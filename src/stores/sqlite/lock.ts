@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
-import { PlantsError, systemCode } from '../../errors.js'
+import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { Clock } from '../store.js'
-import { wait } from '../wait.js'
+import { wait } from '../../platform/wait.js'
 import { isBusy } from './failure.js'
 
 /**

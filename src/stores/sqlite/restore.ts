@@ -1,9 +1,9 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
-import { PlantsError, shellWord } from '../../errors.js'
+import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { FileAddress, OpenOptions, Restored, RestoreOptions } from '../store.js'
 import { copyStore, hear, unchanged } from './copy.js'
 import { copyRows, holdsAnything } from './copy-rows.js'
-import type { Database } from './driver.js'
+import type { Database } from '../../platform/sqlite-driver.js'
 import { DamagedStoreError, explainFailure, leavesCommitOpen } from './failure.js'
 import {
   checkStamp,

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../../plant.js'
+import type { NewPlant } from '../../plant/plant.js'
 import { BadRowError } from './failure.js'
 
 export function toPlant(row: unknown): NewPlant {

@@ -1,5 +1,5 @@
 import type { OpenOptions } from '../store.js'
-import type { Database } from './driver.js'
+import type { Database } from '../../platform/sqlite-driver.js'
 import { damagedStore, notOurs } from './failure.js'
 import { checkStamp, fileHasContent, isFrozen, openToRead, secure, stampOf } from './file.js'
 import { lockedError, whenFree } from './lock.js'

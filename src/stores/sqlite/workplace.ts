@@ -1,8 +1,8 @@
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { systemCode } from '../../errors.js'
-import { prefixFor, removeFolder } from '../../folder.js'
-import { connect, type Database } from './driver.js'
+import { systemCode } from '../../platform/errors.js'
+import { prefixFor, removeFolder } from '../../platform/folder.js'
+import { connect, type Database } from '../../platform/sqlite-driver.js'
 import { isBusy } from './failure.js'
 import { uriOf } from './file.js'
 

@@ -1,6 +1,6 @@
-import { PlantsError } from '../../errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions } from '../store.js'
-import type { Database, Statement } from './driver.js'
+import type { Database, Statement } from '../../platform/sqlite-driver.js'
 import { explainFailure, isBusy, isSqliteError, leavesCommitOpen, notOurs } from './failure.js'
 import { identityOf } from './file.js'
 import { lockedError, pause } from './lock.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { plantOf } from '../../../src/plant.js'
+import { plantOf } from '../../../src/plant/plant.js'
 import { reusedDatabase } from '../../helpers/postgres.js'
 import { settled } from '../../helpers/settled.js'
 import { openShared, othersWait } from '../../helpers/shared-store.js'

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { Pool } from '../../../src/stores/postgres/pool.js'
 import { grants, migrate, migrations } from '../../../src/stores/postgres/schema.js'
-import { PostgresStore } from '../../../src/stores/postgres.js'
+import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import { password } from '../../helpers/postgres/cluster.js'
 import { type Database, freshDatabase, ownServer, reusedDatabase } from '../../helpers/postgres.js'
 import { settled } from '../../helpers/settled.js'

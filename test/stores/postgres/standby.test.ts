@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { PostgresStore } from '../../../src/stores/postgres.js'
+import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import { ownServer } from '../../helpers/postgres.js'
 import { addressOf, databaseOptions } from '../../helpers/shared-store.js'
 import { closedAfterTest } from '../../helpers/store.js'

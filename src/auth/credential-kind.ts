@@ -1,0 +1,96 @@
+import { accessTo, refuseOpen } from './access.js'
+import { PlantsError } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import type { Settings } from '../config/preferences.js'
+import { checkPassword, checkToken } from '../stores/registry.js'
+import type { PostgresAddress, RemoteAddress, TokenVerdict } from '../stores/store.js'
+import { type Credential, findToken, noToken, tokenVariable } from './credentials.js'
+import { exposureOf, loginTo } from './login.js'
+import { findPassword, hidePassword, noPassword, type Password } from './password.js'
+import { failureOf } from './token.js'
+
+/** What a store lets one in with: a service with a token, a database with a password. */
+export interface CredentialKind {
+  noun: 'token' | 'password'
+  /** the text as it counts, of one that was typed or piped */
+  clean(text: string): string
+  /** why a text can be none, or nothing */
+  failureOf(text: string): string | undefined
+  /** Throws `malformed` where it would be in vain to save one. */
+  refuseUseless(): void
+  /** Keeps one from being shown. */
+  hide(text: string): void
+  /** Asks the store whether it lets one in with it. */
+  check(text: string): Promise<TokenVerdict>
+  /** what to do about one that is not accepted */
+  hint: string
+  /** The one that counts now, and where it comes from. Throws `unauthorized` when there is none. */
+  find(): Promise<Found>
+  /** what there is besides a saved one */
+  others(): string[]
+  /** what is not safe about the way to the store, though it may be meant so */
+  exposure?: string | undefined
+}
+
+export type Found = { source: Credential['source'] | Password['source']; savedAt?: string | undefined } & Record<string, unknown>
+
+export function credentialKindOf(store: RemoteAddress | PostgresAddress, settings: Settings, io: Io): CredentialKind {
+  return store.kind === 'remote' ? tokenFor(store, settings, io) : passwordFor(store, settings, io)
+}
+
+function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialKind {
+  const { storeName, tokenCommand, storeFlag, opening } = settings
+  return {
+    noun: 'token',
+    clean: (text) => text.trim(),
+    failureOf,
+    refuseUseless: () => {
+      const hint = `Renew the token where the command takes it from, or forget the command: plants config unset stores.${storeName}.token-command`
+      if (tokenCommand !== undefined) throw new PlantsError('malformed', `${storeName} takes its token from a command`, { hint })
+      refuseOpen(store, settings, io)
+    },
+    hide: (token) => void io.secrets.add(token),
+    check: async (token) => checkToken(store, await accessTo(store, settings, io, { token, source: 'file' }), opening),
+    hint: 'Copy the token again, or ask for a new one where the service is run: plants tokens create',
+    find: async () => {
+      const found = await findToken(store, settings, io)
+      if (!found) throw noToken(store, storeFlag)
+      return { ...found }
+    },
+    others: () => [
+      ...(tokenVariable(io) ? ['PLANTS_TOKEN is still set'] : []),
+      ...(tokenCommand === undefined ? [] : [`${storeName} still has its token command`]),
+    ],
+  }
+}
+
+function passwordFor(store: PostgresAddress, settings: Settings, io: Io): CredentialKind {
+  const { storeFlag, opening } = settings
+  return {
+    noun: 'password',
+    clean: (text) => text.replace(/\r?\n$/, ''),
+    failureOf: failureOfPassword,
+    refuseUseless: () => {},
+    exposure: exposureOf(store),
+    hide: (password) => hidePassword(password, store, io),
+    check: (password) => checkPassword(store, { ...opening, login: () => loginTo(store, settings, io, password) }),
+    hint: 'Give it again, or ask who runs the database for another',
+    find: async () => {
+      const found = await findPassword(store, settings, io)
+      const password = found && store.hosts.map(found.of).find((text) => text !== undefined)
+      if (!found || password === undefined) throw noPassword(store, storeFlag)
+      return { password, source: found.source, savedAt: found.savedAt }
+    },
+    others: () => [
+      ...(store.password === undefined ? [] : ['There is still a password in the address']),
+      ...(io.env['PGPASSWORD'] ? ['PGPASSWORD is still set'] : []),
+    ],
+  }
+}
+
+/** PostgreSQL itself takes up to 1000 bytes or so; a line break comes from a slip. */
+function failureOfPassword(text: string): string | undefined {
+  if (text === '') return 'is empty'
+  if (Buffer.byteLength(text) > 1000) return 'is longer than 1000 bytes'
+  return /[\0\r\n]/.test(text) ? 'holds a line break, or U+0000' : undefined
+}

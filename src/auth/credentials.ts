@@ -1,0 +1,93 @@
+import { PlantsError } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import { changeSettings } from '../config/change.js'
+import { savedToken } from '../config/file.js'
+import type { Settings } from '../config/preferences.js'
+import type { RemoteAddress } from '../stores/store.js'
+import { checkToken } from './token.js'
+
+/** A token for a store, and where it was found. */
+export interface Credential {
+  token: string
+  source: 'variable' | 'command' | 'file'
+  /** of one from the settings file, in ISO 8601 */
+  savedAt?: string | undefined
+  /** of one from a command that says so, in ISO 8601 */
+  expires?: string | undefined
+}
+
+/**
+ * Finds the token for a store: PLANTS_TOKEN if it is the store of this run, or what its token command prints, or the one
+ * that was saved for exactly this address.
+ *
+ * @throws {PlantsError} `malformed` for a token that is none, `unauthorized` when the command gave none
+ */
+export async function findToken(store: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
+  const found = await search(store, settings, io)
+  if (found) io.secrets.add(found.token)
+  return found
+}
+
+/** Where `findToken` would find the token. No command is started for that. Throws `malformed` for a token that is none. */
+export function foreseeToken(store: RemoteAddress, settings: Settings, io: Io): Credential['source'] | undefined {
+  const known = searchHere(store, settings, io)
+  if (known?.token !== undefined) io.secrets.add(known.token)
+  return known?.source
+}
+
+async function search(store: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
+  const known = searchHere(store, settings, io)
+  if (known?.source !== 'command') return known
+  const { runTokenCommand } = await import('./token-command.js')
+  return { ...(await runTokenCommand(known.command, settings, io)), source: 'command' }
+}
+
+/** The token, or the command that has to be asked for it. */
+function searchHere({ name }: RemoteAddress, settings: Settings, io: Io): Known | undefined {
+  const given = settings.isOfRun ? tokenVariable(io) : undefined
+  if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
+  if (settings.tokenCommand !== undefined) return { command: checkedCommand(settings.tokenCommand, settings), source: 'command' }
+  const saved = savedToken(settings.file.saved, name)
+  return saved && { token: checkToken(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
+}
+
+/** Under sudo, the settings of another user are read; a command from them would run as root. */
+function checkedCommand(command: string, { storeName, file: { path, foreignOwner } }: Settings): string {
+  if (foreignOwner === undefined) return command
+  const message = `The token command of ${storeName} is not run: the settings in ${path} belong to another user (uid ${foreignOwner})`
+  throw new PlantsError('unauthorized', message, { hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN' })
+}
+
+type Known = (Credential & { source: 'variable' | 'file' }) | { source: 'command'; command: string; token?: undefined }
+
+/** What PLANTS_TOKEN holds; a blank one counts as none. */
+export function tokenVariable({ env }: Io): string | undefined {
+  return env['PLANTS_TOKEN']?.trim() || undefined
+}
+
+/** The error where a store needs a token and there is none. */
+export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError {
+  const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
+  return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
+}
+
+/**
+ * @param address what it is for, and is kept under
+ * @returns when it was saved
+ */
+export async function saveToken(address: string, token: string, settings: Settings, io: Io): Promise<string> {
+  const savedAt = new Date(io.time()).toISOString()
+  const change = { [address]: { token, savedAt } }
+  await changeSettings(io, settings, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
+  return savedAt
+}
+
+/** @returns false when there was none */
+export async function removeToken(address: string, settings: Settings, io: Io): Promise<boolean> {
+  if (savedToken(settings.file.saved, address) === undefined) return false
+  await changeSettings(io, settings, ({ tokens = {}, ...saved }) => {
+    const { [address]: _, ...others } = tokens
+    return { ...saved, tokens: others }
+  })
+  return true
+}

@@ -1,0 +1,80 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { existsSync, statSync } from 'node:fs'
+import { PlantsError, shellWord } from '../platform/errors.js'
+import { readTextFile } from '../cli/input.js'
+import type { Io } from '../platform/io.js'
+import type { Settings } from '../config/preferences.js'
+import type { Login, PostgresAddress } from '../stores/store.js'
+
+type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
+
+/**
+ * Reads the certificates for a database: those of its address, else those of `--ca-cert`, else those in libpq's places, if they are there.
+ *
+ * @see https://www.postgresql.org/docs/current/libpq-ssl.html
+ * @throws {PlantsError} `malformed` for files that cannot be used, for a key that others could read, and where `verify-ca` has none to trust
+ */
+export async function readLoginCertificates(address: PostgresAddress, { caCert }: Pick<Settings, 'caCert'>, io: Io): Promise<Certificates> {
+  const { hosts, name, sslmode, sslrootcert } = address
+  if (sslmode === 'disable' || hosts.every(({ host }) => host.startsWith('/'))) return { ca: undefined, cert: undefined, key: undefined }
+  const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
+  const root = sslrootcert ?? given?.path ?? usual('root.crt', io)
+  if (root === undefined && sslmode === 'verify-ca') {
+    const message = `${name} has no certificates to check the server's with, and there is no ~/.postgresql/root.crt`
+    const hint = 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system'
+    throw new PlantsError('malformed', message, { hint })
+  }
+  const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
+  const ca = root === undefined || root === 'system' ? undefined : (await import('../platform/certificates.js')).readCertificates(root, source)
+  return { ca, ...(await ownCertificate(address, io)) }
+}
+
+async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io): Promise<Pick<Login, 'cert' | 'key'>> {
+  const certPath = sslcert ?? usual('postgresql.crt', io)
+  const keyPath = sslkey ?? usual('postgresql.key', io)
+  if (certPath === undefined && sslkey === undefined) return { cert: undefined, key: undefined }
+  if (certPath !== undefined && keyPath !== undefined) return readPair(certPath, keyPath)
+  const [is, lacks] = certPath === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
+  throw new PlantsError('malformed', `${name} has a ${is} to show, but no ${lacks}`, { hint: 'Give both sslcert and sslkey' })
+}
+
+function usual(file: string, { resolvePath }: Io): string | undefined {
+  try {
+    const path = resolvePath(`~/.postgresql/${file}`)
+    return existsSync(path) ? path : undefined
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return undefined // without a home there is none in it
+  }
+}
+
+async function readPair(certPath: string, keyPath: string): Promise<Pick<Login, 'cert' | 'key'>> {
+  const { readCertificates } = await import('../platform/certificates.js')
+  const hint = 'Give PEM files with sslcert and sslkey'
+  const cert = readCertificates(certPath)
+  const key = readTextFile(keyPath, hint)
+  checkRights(keyPath)
+  if (belongTogether(cert, key)) return { cert, key }
+  throw new PlantsError('malformed', `${certPath} and ${keyPath} are not a certificate and its key`, {
+    hint: 'Give two PEM files that belong together, the key without a password',
+  })
+}
+
+/** As libpq has it: 0600, or 0640 for a key of root, which a group may have been given. */
+function checkRights(path: string): void {
+  if (process.platform === 'win32') return
+  const { uid, mode } = statSync(path)
+  if ((mode & (uid === 0 ? 0o037 : 0o077)) === 0) return
+  throw new PlantsError('malformed', `The key ${path} is open to others (mode ${(mode & 0o777).toString(8)})`, {
+    hint: `Mend it with: chmod 600 ${shellWord(path)}`,
+  })
+}
+
+function belongTogether(cert: string, key: string): boolean {
+  try {
+    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) return false
+    throw error
+  }
+}

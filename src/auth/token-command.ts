@@ -1,0 +1,125 @@
+import { execa, parseCommandString } from 'execa'
+import { PlantsError, systemCode } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import type { Settings } from '../config/preferences.js'
+import { shownAddress } from '../stores/registry.js'
+import { failureOf } from './token.js'
+
+/**
+ * Runs the command that prints a store's token: its words are split as execa does, no shell reads them, and nothing is on its
+ * stdin, which may hold a plant. PLANTS_TOKEN_FOR is the address of the store,
+ * and below it those that wait for this one. It prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). What it says on stderr is passed through.
+ *
+ * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
+ */
+export async function runTokenCommand(command: string, settings: Settings, io: Io): Promise<PrintedToken> {
+  const [program = '', ...args] = parseCommandString(command)
+  const address = settings.store.name
+  const fail = (why: string, hint: string, cause?: unknown) =>
+    new PlantsError('unauthorized', `The token command of ${settings.storeName ?? settings.store.name} (${program}) ${why}`, {
+      hint,
+      cause,
+    })
+  const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
+  if (waiting.includes(address)) throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
+  const env = { ...environmentFor(io), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
+  const text = await output([program, ...args], { env, signal: io.signal, timeout: settings.opening.timeout }, fail)
+  const { token, expires } = read(text, fail)
+  if (expires !== undefined && expires.getTime() <= io.time()) {
+    throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')
+  }
+  return { token, expires: expires?.toISOString() }
+}
+
+/** The environment without what this program reads as a secret; what others need, such as the password of a proxy, stays. */
+function environmentFor({ env }: Io): Io['env'] {
+  const secrets = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD']
+  const isSecret = (name: string, text = '') => secrets.includes(name) || (name === 'PLANTS_STORE' && shownAddress(text) !== text)
+  return Object.fromEntries(Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)))
+}
+
+/** A token from a command, and until when it is valid (ISO 8601), if it says so. */
+interface PrintedToken {
+  token: string
+  expires: string | undefined
+}
+
+interface Running {
+  env: Io['env']
+  signal: AbortSignal
+  timeout: number
+}
+
+type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
+
+const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
+
+/** milliseconds that a timer can take */
+const longestTimer = 2 ** 31 - 1
+
+/** bytes of an answer */
+const longestAnswer = 65_536
+
+/** What the command prints until it ends; a process that it leaves behind may keep its stdout open, and is not waited for. */
+async function output([program = '', ...args]: string[], { env, signal, timeout }: Running, fail: Fail): Promise<string> {
+  const child = execa(program, args, {
+    ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', buffer: false, encoding: 'buffer', reject: false },
+    ...{
+      env,
+      extendEnv: false,
+      timeout: Math.min(Math.max(timeout, 1), longestTimer),
+      cancelSignal: signal,
+      forceKillAfterDelay: 500,
+    },
+  })
+  const chunks: Buffer[] = []
+  let length = 0
+  child.stdout.on('data', (chunk: Buffer) => {
+    length += chunk.length
+    chunks.push(chunk)
+    if (length > longestAnswer) child.kill('SIGKILL')
+  })
+  child.once('exit', () => setTimeout(() => child.stdout.destroy(), 200).unref())
+  const { exitCode, signal: killer, timedOut, cause } = await child
+  // Ctrl-C is for both of us, and the command may be the first to end of it.
+  if (killer === 'SIGINT' || exitCode === 130) await new Promise((resolve) => setTimeout(resolve, 100))
+  signal.throwIfAborted()
+  if (length > longestAnswer) throw fail('printed more than 64 KiB', checkCommand)
+  if (timedOut) throw fail(`did not end within ${timeout / 1000} s`, 'If it needs longer, wait longer with --timeout 2m')
+  if (exitCode === 0)
+    return Buffer.concat(chunks)
+      .toString()
+      .replace(/^\uFEFF/, '')
+  const code = systemCode(cause)
+  if (code !== undefined)
+    throw fail(startFailures[code] ?? `could not be started: ${code}`, 'Check the name, or give its whole path', cause)
+  throw fail(exitCode === undefined ? `was ended by ${killer}` : `ended with exit code ${exitCode}`, 'Try it in a shell')
+}
+
+const startFailures: Record<string, string> = {
+  ENOENT: 'could not be started: there is no such program',
+  EACCES: 'could not be started: this user may not run it',
+}
+
+function read(text: string, fail: Fail): { token: string; expires: Date | undefined } {
+  const fields = text.trimStart().startsWith('{') ? parse(text, fail) : { token: text.trim(), expires: undefined }
+  const { token, expires } = fields
+  if (typeof token !== 'string') throw fail('printed JSON without a token', checkCommand)
+  const why = failureOf(token)
+  if (why !== undefined) throw fail(token === '' ? 'printed nothing' : `printed a text that ${why}`, checkCommand)
+  if (expires === undefined || expires === null) return { token, expires: undefined }
+  const time = typeof expires === 'string' && rfc3339.test(expires) ? new Date(expires) : undefined
+  if (time !== undefined && !Number.isNaN(time.getTime())) return { token, expires: time }
+  throw fail('printed "expires" that is no time', 'It must be a time such as 2026-01-02T03:04:05Z')
+}
+
+const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
+
+function parse(text: string, fail: Fail): { token?: unknown; expires?: unknown } {
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw fail('printed broken JSON', checkCommand) // whose error would repeat it
+  }
+}

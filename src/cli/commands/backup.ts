@@ -1,0 +1,28 @@
+import { PlantsError } from '../../platform/errors.js'
+import { type GlobalFlags, parseText } from '../flags.js'
+import type { Io } from '../../platform/io.js'
+import { targetOf } from '../../platform/link-target.js'
+import { visible } from '../../platform/escape.js'
+import { writeResult } from '../../output/output.js'
+import { resolveSettings } from '../context.js'
+import { backUpStore } from '../../stores/registry.js'
+
+export async function backup(text: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolveSettings(flags, io)
+  const file = io.resolvePath(parseText('file', text))
+  const { name } = settings.store
+  const options = { ...settings.opening, targetOf: (path: string) => targetOf(path, io) }
+  const copy = await backUpStore(settings.store, file, options)
+  if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
+  const { plants, bytes } = copy
+  const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${visible(name)} to ${visible(file)} (${sizeOf(bytes)})`
+  await writeResult(io, settings, { file, plants, bytes }, sentence)
+}
+
+/** A size for people: `40 KiB`, `1.5 GiB`. */
+function sizeOf(bytes: number): string {
+  const units = ['KiB', 'MiB', 'GiB', 'TiB']
+  const step = Math.min(Math.max(Math.floor(Math.log2(bytes) / 10), 1), units.length)
+  const amount = bytes / 1024 ** step
+  return `${amount < 10 ? Math.round(amount * 10) / 10 : Math.round(amount)} ${units[step - 1]}`
+}

@@ -1,0 +1,133 @@
+import { warnOfExposure } from '../../auth/login.js'
+import { PlantsError, shellWord } from '../../platform/errors.js'
+import type { GlobalFlags } from '../flags.js'
+import type { Io } from '../../platform/io.js'
+import { toJson } from '../../plant/json.js'
+import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { changeSettings } from '../../config/change.js'
+import { type SavedStore, savedStore, savedToken, settingsPath } from '../../config/file.js'
+import { checkedValue, heldForKind, type Key, parseKey, withValue } from '../../config/key.js'
+import { type Origin, shownValue } from '../../config/origin.js'
+import type { Preferences } from '../../config/preferences.js'
+import { isStoreName, namedStores, placesOf, savedKind, unknownStore } from '../../config/store-name.js'
+import { presetOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
+import { errorFormat, resolvePreferences } from '../context.js'
+import { parseAddress } from '../../stores/registry.js'
+import type { Address } from '../../stores/store.js'
+
+export async function get(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io, { isMending: true })
+  const entry = entriesOf(settings).find((candidate) => candidate.name === name)
+  if (entry?.value === undefined) throw await noValue(name, settings)
+  const isSeen = io.stdout.isTerminal && settings.errors === 'text'
+  const text = settings.errors === 'json' ? toJson(entry) : isSeen ? readable(entry.value) : entry.value
+  await writeAnswer(io, `${text}\n`, 'Run it again')
+}
+
+async function noValue(name: string, settings: Preferences): Promise<PlantsError> {
+  const known = settingNames.find((candidate) => candidate === name)
+  if (known !== undefined) return new PlantsError('notFound', `${name} has no value`, { hint: `What holds then: ${presetOf(known)}` })
+  const { setting } = await parseKey(name, settings.file.saved)
+  return new PlantsError('notFound', `${name} has no value`, { hint: `What holds for all stores tells: plants config get ${setting}` })
+}
+
+export async function set(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io, { isMending: true })
+  const key = await parseKey(name, settings.file.saved)
+  const value = await checkedValue(key, name, text, settings.file.saved, io)
+  const address = await addressIn(key, text, settings, io)
+  await changeSettings(io, settings, async (saved) => {
+    const isGone = name === 'store' && typeof value === 'string' && isStoreName(value) && !savedStore(saved, value)
+    if (isGone) throw await unknownStore(value, saved)
+    return withValue(key, value, saved)
+  })
+  const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
+  if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
+  if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
+  if (address) await warnOfExposure(address, settings, io)
+  await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
+}
+
+/** Where the store is that a value leads to, if it leads to one. */
+async function addressIn({ setting }: Key, text: string, { file }: Preferences, io: Io): Promise<Address | undefined> {
+  if (setting !== 'address' && setting !== 'store') return undefined
+  if (setting === 'address' || !isStoreName(text)) return parseAddress(text, setting, placesOf(io, true))
+  const store = savedStore(file.saved, text)
+  return store && parseAddress(store.address, `stores.${text}.address`, placesOf(io, false))
+}
+
+/** What was for the old address may not be meant for the new one. */
+async function warnOfMove(name: string, address: string, settings: Preferences, io: Io): Promise<void> {
+  const { saved } = settings.file
+  const store = savedStore(saved, name)
+  const kept = heldForKind(store)
+  if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
+  const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
+  const noun = savedKind(store?.address ?? '') === 'postgres' ? 'password' : 'token'
+  if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
+    await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`, settings)
+}
+
+export async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io, { isMending: true })
+  const key = await parseKey(name, settings.file.saved)
+  if (key.setting === 'address') {
+    throw new PlantsError('malformed', 'A store is nothing without its address', {
+      hint: `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`,
+    })
+  }
+  const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))
+  const removed = before !== after
+  await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)
+}
+
+export async function list(flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io, { isMending: true })
+  const entries = entriesOf(settings)
+  const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
+  await writeAnswer(io, text, 'Run it again')
+}
+
+/** Says it also where the file is broken: then it is needed most. */
+export async function path({ output }: GlobalFlags, io: Io): Promise<void> {
+  const place = await settingsPath(io)
+  const isJson = (await errorFormat(output, io)) === 'json'
+  const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? readable(place) : place
+  await writeAnswer(io, `${text}\n`, 'Run it again')
+}
+
+interface Entry {
+  name: string
+  value: string | undefined
+  source: Origin['source']
+  meaning: string
+}
+
+/** All settings as they are for the store of this run, and those that are saved with any store. */
+function entriesOf({ origins, file }: Preferences): Entry[] {
+  const own = origins.map(({ name, value, source }) => ({
+    name,
+    value: shownValue(value),
+    source,
+    meaning: settingOf(name).meaning,
+  }))
+  const saved = namedStores(file.saved).flatMap(([store, fields]) => storeEntries(store, fields))
+  return [...own, ...saved]
+}
+
+function storeEntries(store: string, fields: SavedStore): Entry[] {
+  const names = ['address' as const, ...settingsIn('store')]
+  return names.flatMap((name) => {
+    const value = fields[name]
+    const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
+    return value === undefined
+      ? []
+      : [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved' as const, meaning }]
+  })
+}
+
+async function tableOf(entries: Entry[], settings: Preferences, io: Io): Promise<string> {
+  const { textTable } = await import('../../output/table.js')
+  const rows = entries.map(({ name, value, source, meaning }) => [name, value === undefined ? '-' : readable(value), source, meaning])
+  return textTable(['NAME', 'VALUE', 'FROM', 'MEANING'], await styleFor(settings.colors(io.stdout)), io.stdout)(rows)
+}

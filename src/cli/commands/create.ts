@@ -1,0 +1,128 @@
+import type { CreateFlags } from './plants-spec.js'
+import { PlantsError } from '../../platform/errors.js'
+import { example, onePlant, readDocument } from '../input.js'
+import type { Io } from '../../platform/io.js'
+import { parseInt64, toJson } from '../../plant/json.js'
+import type { Checked } from '../../plant/schema.js'
+import { describePlant, styleFor, warn, withLook, writeAnswer } from '../../output/output.js'
+import { acceptNewPlant, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf, shorten } from '../../plant/plant.js'
+import type { Settings } from '../../config/preferences.js'
+import { resolveSettings } from '../context.js'
+import { openExistingStore, openStore } from '../../stores/registry.js'
+import { idTaken } from '../../stores/store.js'
+
+export async function create(flags: CreateFlags, io: Io): Promise<void> {
+  const settings = await resolveSettings(flags, io)
+  io.phases.set('settings', io.now())
+  const idempotencyKey = parseKey(flags.idempotencyKey)
+  if (flags.dryRun || flags.curl) {
+    const { previewCreate } = await import('../preview.js')
+    const draft = { idempotencyKey, isCurl: flags.curl === true, readPlant: (seen: Settings) => readPlant(flags, seen, io) }
+    return previewCreate(draft, settings, io)
+  }
+  const plant = await readPlant(flags, settings, io)
+  io.phases.set('plant', io.now())
+  const store = await openStore(settings.store, settings.opening)
+  io.phases.set('store', io.now())
+  try {
+    const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
+      throw withLook(error, plant.id, settings)
+    })
+    io.phases.set('creation', io.now())
+    if (answer.name !== plant.name || answer.tag !== plant.tag) await warn(io, differs(answer, plant), settings)
+    const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
+    await writeAnswer(
+      io,
+      `${text}\n`,
+      settings.store.kind !== 'remote'
+        ? `The plant is stored. See it with: plants get ${plant.id}${settings.storeFlag}`
+        : 'The plant is stored',
+    )
+  } finally {
+    await store.close()
+  }
+}
+
+/** What a service answered may not be what it was given; then it is the answer that is shown. */
+function differs(answer: Plant, plant: NewPlant): string {
+  return `The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${toJson({ ...plantOf(plant) })}`
+}
+
+function parseKey(key: string | undefined): string | undefined {
+  if (key === undefined || isIdempotencyKey(key)) return key
+  const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
+  throw new PlantsError('malformed', `--idempotency-key must be 1 to 255 visible ASCII characters, but ${failure}`, {
+    hint: 'A key that fits: --idempotency-key "$(uuidgen)"',
+  })
+}
+
+async function sentence(plant: NewPlant, settings: Settings, io: Io): Promise<string> {
+  return `Planted ${describePlant(plant, await styleFor(settings.colors(io.stdout)))}`
+}
+
+/** The plant from wherever it was given: flags over a document, or flags and answers. */
+async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
+  const given = fieldsOf(flags)
+  const hasFlags = Object.keys(given).length > 0
+  const path = flags.file ?? (hasFlags || io.stdin.isTerminal ? undefined : '-')
+  if (path !== undefined) {
+    const document = await readDocument(path, io)
+    return accept(await check(hasFlags && isObject(document) ? { ...document, ...given } : document), documentHint(document), settings, io)
+  }
+  const complete = settings.mayAsk() ? await ask(given, flags, settings, io) : given
+  return accept(await check(complete), flagsHint(given, io), settings, io)
+}
+
+/** The fields that were given as flags. An id that is no int64 stays a text, for the check to refuse. */
+function fieldsOf({ id, name, tag }: CreateFlags): Record<string, unknown> {
+  const fields = { id: id === undefined ? undefined : (parseInt64(id) ?? id), name, tag }
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+}
+
+/** Asks for what is missing, unless what was given is wrong already, or the store cannot take it. */
+async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io): Promise<Record<string, unknown>> {
+  if ('id' in given && 'name' in given) return given
+  const checked = await check({ id: 0n, name: '', ...given })
+  if ('problems' in checked) return given
+  if (settings.store.kind === 'remote') await settings.opening.access(settings.store) // before somebody answers for nothing
+  const store = settings.store.kind === 'remote' ? undefined : await openExistingStore(settings.store, settings.opening)
+  const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
+  try {
+    if (await isTaken(given['id'])) throw withLook(idTaken(checked.plant.id), checked.plant.id, settings)
+    const { askForPlant } = await import('../prompts.js')
+    const refuseId = async (id: bigint) => ((await isTaken(id)) ? idTaken(id).message : undefined)
+    return await askForPlant(given, { io, isColored: settings.colors(io.stderr), refuseId })
+  } finally {
+    await store?.close()
+  }
+}
+
+/** What is wrong with a plant is known by a schema, which is loaded only for one that is wrong. */
+async function check(value: unknown): Promise<Checked> {
+  return acceptNewPlant(value) ?? (await import('../../plant/schema.js')).checkNewPlant(value)
+}
+
+async function accept(checked: Checked, hint: string, settings: Settings, io: Io): Promise<NewPlant> {
+  const others = checked.otherFields.length === 0 ? undefined : listNames(checked.otherFields)
+  if ('problems' in checked) {
+    const message = `Not a NewPlant: ${checked.problems.join('; ')}`
+    throw new PlantsError('invalid', message, { hint: others ? `${hint}. What it has besides: ${others}` : hint })
+  }
+  if (others) await warn(io, `Not stored, because a NewPlant has only id, name and tag: ${others}`, settings)
+  return checked.plant
+}
+
+function listNames(names: string[]): string {
+  const shown = names.slice(0, 5).map((name) => JSON.stringify(shorten(name)))
+  return `${shown.join(', ')}${names.length > shown.length ? ` and ${names.length - shown.length} more` : ''}`
+}
+
+function flagsHint(given: Record<string, unknown>, io: Io): string {
+  const missing = [given['id'] === undefined ? '--id NUMBER' : [], given['name'] === undefined ? '--name TEXT' : []].flat()
+  const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Mend the flags'
+  return `${flags}, or ${io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'give a file of JSON with --file PATH'}`
+}
+
+function documentHint(document: unknown): string {
+  return Array.isArray(document) ? onePlant : example
+}

@@ -1,0 +1,42 @@
+import type { DeleteFlags } from './plants-spec.js'
+import { PlantsError } from '../../platform/errors.js'
+import { parseId } from '../flags.js'
+import type { Io } from '../../platform/io.js'
+import { toJson } from '../../plant/json.js'
+import { describePlant, notFound, styleFor, writeAnswer } from '../../output/output.js'
+import type { NewPlant } from '../../plant/plant.js'
+import type { Settings } from '../../config/preferences.js'
+import { resolveSettings } from '../context.js'
+import { openExistingStore } from '../../stores/registry.js'
+
+export async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
+  const settings = await resolveSettings(flags, io)
+  const id = parseId('id', text)
+  if (!flags.yes && !settings.mayAsk()) {
+    throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: 'To delete it without a question, add --yes' })
+  }
+  const store = await openExistingStore(settings.store, settings.opening)
+  try {
+    const shown = await store?.get(id)
+    if (!shown) throw notFound(id, settings, store !== undefined)
+    if (!flags.yes) await confirm(shown, settings, io)
+    const deleted = await store?.delete(id, flags.yes ? undefined : shown)
+    if (!deleted)
+      throw new PlantsError('conflict', `The plant ${id} was changed or deleted meanwhile`, { hint: 'Nothing was deleted. Look again' })
+    const line = settings.output === 'json' ? toJson({ ...deleted }) : await sentence(deleted, settings, io)
+    await writeAnswer(io, `${line}\n`, `It is deleted. It was: ${toJson({ ...deleted })}`)
+  } finally {
+    await store?.close()
+  }
+}
+
+async function confirm(plant: NewPlant, settings: Settings, io: Io): Promise<void> {
+  const { askToConfirm } = await import('../prompts.js')
+  const isColored = settings.colors(io.stderr)
+  const question = `Delete ${describePlant(plant, await styleFor(isColored))}?`
+  if (!(await askToConfirm(question, isColored, io))) throw new PlantsError('interrupted', `The plant ${plant.id} stays as it was`)
+}
+
+async function sentence(plant: NewPlant, settings: Settings, io: Io): Promise<string> {
+  return `Deleted ${describePlant(plant, await styleFor(settings.colors(io.stdout)))}`
+}

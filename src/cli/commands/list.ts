@@ -1,0 +1,35 @@
+import type { ListFlags } from './plants-spec.js'
+import { parseQuery } from '../flags.js'
+import type { Io } from '../../platform/io.js'
+import { toJson } from '../../plant/json.js'
+import { styleFor, warn, writeAnswer } from '../../output/output.js'
+import type { NewPlant } from '../../plant/plant.js'
+import type { Settings } from '../../config/preferences.js'
+import { resolveSettings } from '../context.js'
+import { openExistingStore } from '../../stores/registry.js'
+
+export async function list(flags: ListFlags, io: Io): Promise<void> {
+  const settings = await resolveSettings(flags, io)
+  const query = parseQuery(flags)
+  const store = await openExistingStore(settings.store, settings.opening)
+  try {
+    let isEmpty = true
+    const write = await pageWriter(settings, io)
+    for await (const page of store?.list(query) ?? []) {
+      isEmpty = false
+      await writeAnswer(io, write(page), 'Run it again')
+    }
+    if (!store) await warn(io, `There is no store at ${settings.store.name} yet. plants create makes it`, settings)
+    else if (isEmpty && settings.output === 'text')
+      await warn(io, flags.tag === undefined ? 'No plants' : 'No plants with this tag', settings)
+  } finally {
+    await store?.close()
+  }
+}
+
+/** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
+async function pageWriter(settings: Settings, io: Io): Promise<(page: NewPlant[]) => string> {
+  if (settings.output === 'json') return (page) => page.map((plant) => `${toJson({ ...plant })}\n`).join('')
+  const { plantTable } = await import('../../output/table.js')
+  return plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
+}

@@ -1,0 +1,9 @@
+import type { OpenApiFlags } from './service-spec.js'
+import { parseBasePath } from '../flags.js'
+import type { Io } from '../../platform/io.js'
+import { writeAnswer } from '../../output/output.js'
+
+export async function printOpenApi({ basePath }: OpenApiFlags, io: Io): Promise<void> {
+  const { openApi } = await import('../../server/openapi.js')
+  await writeAnswer(io, `${openApi(parseBasePath('--base-path', basePath))}\n`, 'Run it again')
+}

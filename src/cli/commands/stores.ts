@@ -1,0 +1,186 @@
+import { warnOfExposure } from '../../auth/login.js'
+import { isOpenToAll } from '../../auth/access.js'
+import type { InitFlags } from './settings-spec.js'
+import { PlantsError } from '../../platform/errors.js'
+import { type GlobalFlags, parseText } from '../flags.js'
+import type { Io } from '../../platform/io.js'
+import { toJson } from '../../plant/json.js'
+import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { changeSettings } from '../../config/change.js'
+import { type SavedSettings, type SavedStore, savedStore, savedToken } from '../../config/file.js'
+import { shownValue } from '../../config/origin.js'
+import type { Preferences, Settings } from '../../config/preferences.js'
+import { savedValue } from '../../config/saved-value.js'
+import { isStoreName, loginAddress, namedStores, placesOf, savedKind, unknownStore } from '../../config/store-name.js'
+import { flagValue, isFor, misfit, settingsIn } from '../../config/table.js'
+import { resolvePreferences, resolveSettings, usualPatience } from '../context.js'
+import { initialiseDatabase, parseAddress } from '../../stores/registry.js'
+import { type Address, kindNames } from '../../stores/store.js'
+
+export async function add(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  checkName(name)
+  const address = await parseAddress(text, 'The address', placesOf(io, true))
+  const store = storeFrom(address, flags, io)
+  // --timeout belongs to the store here, and says nothing about others who change the settings.
+  await changeSettings(io, { patience: usualPatience }, (saved) => {
+    const other = savedStore(saved, name)
+    if (other) throw nameTaken(name, other)
+    return { ...saved, stores: { ...saved.stores, [name]: store } }
+  })
+  if (address.kind === 'remote' && isOpenToAll(address) && !store['allow-http']) {
+    const hint = `plants config set stores.${name}.allow-http true`
+    await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
+  }
+  await warnOfExposure(address, settings, io)
+  const how = `Use it with --store ${name}, or always: plants stores use ${name}`
+  await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`)
+}
+
+function checkName(name: string): void {
+  if (isStoreName(name)) return
+  const why = name === 'local' ? '"local" is the store at the beginning' : `A store cannot be called ${JSON.stringify(name)}`
+  throw new PlantsError('malformed', why, {
+    hint: 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long',
+  })
+}
+
+function nameTaken(name: string, { address }: SavedStore): PlantsError {
+  const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
+  return new PlantsError('malformed', `There is a store ${name} already, ${shownValue(address)}`, { hint })
+}
+
+/** What is kept of a store: its address, and every setting that was given and belongs to one. */
+function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
+  const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
+    const text = flagValue(name, flags)
+    if (text === undefined) return []
+    if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
+    const isCa = name === 'ca-cert' && address.kind === 'postgres'
+    const hint = isCa ? 'Leave it out, and write into the address: sslrootcert=PATH' : 'Leave it out'
+    throw new PlantsError('malformed', `--${name} ${misfit(name, address.kind, address.name)}`, { hint })
+  })
+  return { address: address.kind === 'file' && address.isDefault ? 'local' : address.name, ...Object.fromEntries(values) }
+}
+
+export async function list(flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const used = shownValue(settings.origins.find(({ name }) => name === 'store')?.value)
+  const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io, false))).name }
+  const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
+  const rows: Row[] = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
+    ...row,
+    inUse: (row.name ?? row.address) === used,
+  }))
+  const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
+  await writeAnswer(io, text, 'Run it again')
+}
+
+function fieldsOf(name: string, store: SavedStore) {
+  const values = settingsIn('store').map((setting) => [setting, store[setting]])
+  return { name, address: shownValue(store.address), ...Object.fromEntries(values) }
+}
+
+/** A line of the list; the store in use may have an address alone. */
+interface Row extends SavedStore {
+  name: string | undefined
+  inUse: boolean
+}
+
+async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<string> {
+  const { textTable } = await import('../../output/table.js')
+  const cells = rows.map(({ name, inUse, address, ...others }) => [
+    inUse ? '*' : '',
+    name === undefined ? '-' : readable(name),
+    readable(address),
+    Object.entries(others)
+      .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${readable(String(value))}`))
+      .join(', '),
+  ])
+  return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], await styleFor(settings.colors(io.stdout)), io.stdout)(cells)
+}
+
+export async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  const chosen = await resolveSettings(flags, io, { other: store })
+  await changeSettings(io, settings, ({ store: _, ...saved }) => {
+    if (store === 'local') return saved
+    if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
+    if (savedStore(saved, store)) return { ...saved, store }
+    throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
+  })
+  const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
+  if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
+  await warnOfExposure(chosen.store, settings, io)
+  const text = `From now on commands use ${readable(store)}${chosen.store.name === store ? '' : `, ${readable(chosen.store.name)}`}`
+  await writeResult(io, settings, { ...fieldsOfChosen(store, chosen), inUse: !winner }, text)
+}
+
+function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
+  const saved = storeName === undefined ? undefined : savedStore(file.saved, storeName)
+  return saved === undefined ? { name, address: store.name } : fieldsOf(name, saved)
+}
+
+export async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
+  const settings = await resolvePreferences(flags, io)
+  if (name === 'local')
+    throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })
+  let address = ''
+  const { before, after } = await changeSettings(io, settings, async (saved) => {
+    const addresses = await addressesOf(saved, io)
+    const own = addresses.get(name)
+    if (own === undefined) throw await unknownStore(name, saved)
+    address = own
+    return without(name, addresses, saved)
+  })
+  const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
+  const rest = before.store === name ? '. Commands use the store local again' : ''
+  const shown = shownValue(address)
+  const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${savedKind(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
+  await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
+}
+
+/** The addresses of the saved stores as tokens and passwords are bound to them; one that is broken stays as it is. */
+async function addressesOf({ stores = {} }: SavedSettings, io: Io): Promise<Map<string, string>> {
+  const addresses = Object.entries(stores).map(async ([name, { address }]): Promise<[string, string]> => {
+    try {
+      return [name, loginAddress(await parseAddress(address, '', placesOf(io, false)))]
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      return [name, address]
+    }
+  })
+  return new Map(await Promise.all(addresses))
+}
+
+/** The settings without a store, and without the token for its address, unless another store has the same. */
+function without(name: string, addresses: Map<string, string>, saved: SavedSettings): SavedSettings {
+  const { [name]: removed, ...stores } = saved.stores ?? {}
+  const address = addresses.get(name) ?? ''
+  const isShared = Object.entries(stores).some(([other, store]) => (addresses.get(other) ?? store.address) === address)
+  const { store, ...rest } = { ...saved, stores }
+  const kept = store === undefined || store === name ? rest : { ...rest, store }
+  if (isShared || kept.tokens === undefined) return kept
+  const { [address]: token, ...tokens } = kept.tokens
+  return { ...kept, tokens }
+}
+
+export async function init(text: string, flags: InitFlags, io: Io): Promise<void> {
+  if (!isStoreName(text)) await parseAddress(text, 'The address', placesOf(io, true)) // whose errors name it as what it is here
+  const settings = await resolveSettings({ ...flags, store: text }, io)
+  const { store } = settings
+  if (store.kind !== 'postgres') {
+    const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
+    throw new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}: only a database needs to be made a store`, { hint })
+  }
+  const role = flags.role === undefined ? undefined : parseText('--role', flags.role)
+  // As SQL has it, quoted or not; a store that everybody may read is not what anybody has to do by a slip.
+  if (role !== undefined && /^(public|none)$/i.test(role)) {
+    const why = role.toLowerCase() === 'none' ? 'is no role' : 'would be everybody'
+    throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Name the role that plants serve logs in as' })
+  }
+  await initialiseDatabase(store, settings.opening, role)
+  const granted = role === undefined ? '' : `, and ${readable(role)} may create and read plants there`
+  await writeResult(io, settings, { address: store.name, role }, `${readable(store.name)} holds a store${granted}`)
+}

@@ -1,0 +1,82 @@
+import type { Values } from '../flags.js'
+import { visible } from '../../platform/escape.js'
+import { shorten } from '../../plant/plant.js'
+import type { SavedSettings, SavedStore } from '../../config/file.js'
+import { shownValue } from '../../config/origin.js'
+import { namedStores, savedKind } from '../../config/store-name.js'
+import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../../config/table.js'
+import { type Candidate, nothing, type Offer, offer } from './offer.js'
+
+/** What the values of an argument or a flag depend on. */
+export interface Circumstances {
+  /** what is written of the value */
+  text: string
+  /** the arguments in front of it */
+  operands: readonly string[]
+  /** what is saved; it is read only when it is asked for */
+  saved(): Promise<SavedSettings>
+}
+
+/** What an argument or a flag can be. */
+export async function offerValues(values: Values | undefined, circumstances: Circumstances): Promise<Offer> {
+  if (values === undefined) return nothing
+  if (typeof values !== 'string') return offer(values.map((word) => ({ word, meaning: '' })))
+  return offers[values](circumstances)
+}
+
+const offers: Record<Extract<Values, string>, (circumstances: Circumstances) => Promise<Offer>> = {
+  file: async () => ({ ...nothing, files: 'any' }),
+  store: offerStores,
+  'saved-store': async ({ saved }) => offer(storesIn(await saved())),
+  setting: async ({ text, saved }) => offer(settingsFor(text, await saved())),
+  'setting-value': async (circumstances) => offerValues(valuesOf(circumstances.operands[0] ?? ''), circumstances),
+}
+
+/** Names, and files as an address can name them: a word without a slash is one only with the ending of a store. */
+async function offerStores({ text, saved }: Circumstances): Promise<Offer> {
+  const [prefix = ''] = /^(sqlite|unix):/i.exec(text) ?? []
+  if (prefix !== '') return { ...nothing, prefix, files: 'any' }
+  if (/^(https?|postgres(ql)?):/i.test(text)) return nothing
+  if (/^[.~]|\//.test(text)) return { ...nothing, files: 'any' }
+  const local = { word: 'local', meaning: 'your own store, which is there without being saved' }
+  return { ...offer([...storesIn(await saved()), local]), files: ['db', 'sqlite'] }
+}
+
+function storesIn(saved: SavedSettings): Candidate[] {
+  return namedStores(saved).map(([word, { address }]) => ({ word, meaning: shown(address) }))
+}
+
+/** Those of the user, and the stores that have some; those of a store to who has written its name. */
+function settingsFor(text: string, saved: SavedSettings): Candidate[] {
+  const stores = namedStores(saved)
+  const [name, store] = stores.find(([name]) => text.startsWith(placeOf(name))) ?? []
+  if (name !== undefined && store) return settingsOf(store, placeOf(name))
+  const places = stores.map(([name, { address }]) => ({ word: placeOf(name), meaning: `the settings of ${shown(address)}` }))
+  return [...settingsIn('user').map((setting) => candidateOf(setting)), ...places]
+}
+
+function placeOf(store: string): string {
+  return `stores.${store}.`
+}
+
+function settingsOf({ address }: SavedStore, place: string): Candidate[] {
+  const names = settingsIn('store').filter((name) => isFor(name, savedKind(address)))
+  return [{ word: `${place}address`, meaning: 'where the store is' }, ...names.map((name) => candidateOf(name, place))]
+}
+
+function candidateOf(name: SettingName, place = ''): Candidate {
+  return { word: `${place}${name}`, meaning: settingOf(name).meaning }
+}
+
+function shown(address: string): string {
+  return visible(shorten(shownValue(address)))
+}
+
+/** What the setting can be that has this name for people. */
+function valuesOf(key: string): Values | undefined {
+  const setting = key.replace(/^stores\.[^.]*\./, '')
+  if (setting === 'address') return 'file'
+  const name = settingNames.find((candidate) => candidate === setting)
+  if (name === undefined) return undefined
+  return settingOf(name).isSwitch ? ['true', 'false'] : settingOf(name).values
+}

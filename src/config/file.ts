@@ -1,0 +1,210 @@
+import { isUtf8 } from 'node:buffer'
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import { parseJson } from '../plant/json.js'
+import { type Scope, type SettingName, settingOf, settingsIn } from './table.js'
+
+/** What is saved for a user. Stores stand under their names, tokens under the address that they are for. */
+export interface SavedSettings extends SavedValues {
+  version: 1
+  stores?: Record<string, SavedStore>
+  tokens?: Record<string, SavedToken>
+}
+
+/** A store that has a name, and what belongs to it. */
+export interface SavedStore extends SavedValues {
+  address: string
+}
+
+/** The store that was saved under a name, which may also be one that every object has. */
+export function savedStore({ stores = {} }: SavedSettings, name: string): SavedStore | undefined {
+  return Object.hasOwn(stores, name) ? stores[name] : undefined
+}
+
+/** The token that was saved for exactly this address. */
+export function savedToken({ tokens = {} }: SavedSettings, address: string): SavedToken | undefined {
+  return Object.hasOwn(tokens, address) ? tokens[address] : undefined
+}
+
+/** `savedAt` is in ISO 8601. */
+interface SavedToken {
+  token: string
+  savedAt: string
+}
+
+type SavedValues = { [name in SettingName]?: string | boolean }
+
+/** The settings file as it was found. */
+export interface SettingsFile {
+  /** absolute; undefined when there is no place for settings, as without a home directory */
+  path: string | undefined
+  saved: SavedSettings
+  /** the user id of its owner, where no command may be run that stands in it */
+  foreignOwner?: number
+  /** what a person should mend, although it hinders nothing */
+  complaints: Complaint[]
+}
+
+interface Complaint {
+  what: string
+  /** the command that mends it */
+  command: string
+}
+
+/** The absolute path of the settings file, whether it is there or not. */
+export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
+  const folder = env['PLANTS_CONFIG_DIR'] ? resolvePath(env['PLANTS_CONFIG_DIR']) : await configFolder()
+  return join(folder, 'settings.json')
+}
+
+/**
+ * Reads the settings file; without one, nothing is saved.
+ *
+ * @throws {PlantsError} `malformed` for a file that is not as it should be; it stays as it is
+ */
+export async function readSettings(io: Io): Promise<SettingsFile> {
+  const path = await existingPlace(io)
+  if (path === undefined) return { path, saved: { version: 1 }, complaints: [] }
+  try {
+    const { bytes, stats } = readOwn(path, io)
+    const file = { path, saved: await parse(bytes, path), complaints: complaintsAbout(path, stats) }
+    return io.mayRunFor(stats.uid) ? file : { ...file, foreignOwner: stats.uid }
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && isOutOfReach(path)))
+      return { path, saved: { version: 1 }, complaints: [] }
+    if (code === undefined) throw error
+    throw broken(
+      path,
+      `could not be read: ${unreadable[code] ?? code}`,
+      { EACCES: 'Change its permissions', EPERM: 'Change its permissions', ELOOP: 'Mend the link' }[code] ??
+        'Or set PLANTS_CONFIG_DIR to another folder',
+      error,
+    )
+  }
+}
+
+/** Whether its folder cannot even be entered, such as the home of root for whom `sudo -u` has made somebody else. */
+function isOutOfReach(path: string): boolean {
+  try {
+    statSync(path)
+    return false
+  } catch (error) {
+    return systemCode(error) === 'EACCES'
+  }
+}
+
+const unreadable: Record<string, string> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  ELOOP: 'their links lead in a circle',
+}
+
+async function existingPlace(io: Io): Promise<string | undefined> {
+  try {
+    return await settingsPath(io)
+  } catch (error) {
+    if (!(error instanceof PlantsError) || io.env['PLANTS_CONFIG_DIR']) throw error
+    return undefined
+  }
+}
+
+/** bytes of a settings file; nobody has that many stores */
+export const longestFile = 1_048_576
+
+function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not hold us
+  try {
+    const stats = fstatSync(fd)
+    if (!stats.isFile()) throw broken(path, stats.isDirectory() ? 'are a folder' : 'are no file', 'Move it away')
+    if (stats.size > longestFile) throw broken(path, 'are larger than 1 MiB')
+    if (!io.trusts(stats.uid)) {
+      throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
+    }
+    return { bytes: readFileSync(fd), stats }
+  } finally {
+    closeSync(fd)
+  }
+}
+
+async function parse(bytes: Buffer, path: string): Promise<SavedSettings> {
+  if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
+  if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
+  const value = parseText(bytes.toString().replace(/^\uFEFF/, ''), path)
+  const version = typeof value === 'object' && value !== null && 'version' in value ? value.version : undefined
+  if (typeof version === 'number' && version > 1) {
+    throw broken(path, `were written by a newer plants (version ${version})`, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
+  }
+  if (isSaved(value)) return value
+  const { problemsOf } = await import('./schema.js')
+  throw broken(path, `are not right: ${problemsOf(value).slice(0, 5).join('; ')}`)
+}
+
+/** Says what the schema says, which is loaded only to name what is wrong: it would take 3 ms of each start. */
+export function isSaved(value: unknown): value is SavedSettings {
+  if (!isObject(value)) return false
+  const { version, stores = {}, tokens = {} } = value
+  return version === 1 && hasValues(value, 'user') && holds(stores, isStore) && holds(tokens, isToken)
+}
+
+function isStore(value: Fields): boolean {
+  return typeof value['address'] === 'string' && hasValues(value, 'store')
+}
+
+function isToken({ token, savedAt }: Fields): boolean {
+  return typeof token === 'string' && typeof savedAt === 'string'
+}
+
+type Fields = Record<string, unknown>
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function holds(value: unknown, isItem: (item: Fields) => boolean): boolean {
+  return isObject(value) && Object.values(value).every((item) => isObject(item) && isItem(item))
+}
+
+/** Whether each setting that can be saved there is what it is saved as, or is not there. */
+function hasValues(fields: Fields, scope: Scope): boolean {
+  return settingsIn(scope).every((name) => {
+    const value = fields[name]
+    return value === undefined || typeof value === (settingOf(name).isSwitch ? 'boolean' : 'string')
+  })
+}
+
+function parseText(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    try {
+      return parseJson(text)
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+      throw broken(path, `are not JSON: ${error.message}`, undefined, error)
+    }
+  }
+}
+
+function broken(path: string, why: string, hint = 'Mend the file, or move it away', cause?: unknown): PlantsError {
+  return new PlantsError('malformed', `The settings in ${path} ${why}`, { hint, cause })
+}
+
+/** Who else could read the tokens, or put a command of their own in place. */
+function complaintsAbout(path: string, { mode }: Stats): Complaint[] {
+  if (process.platform === 'win32') return []
+  const folder = dirname(path)
+  const folderMode = statSync(folder).mode
+  const inWords = (bits: number) => `mode ${(bits & 0o777).toString(8)}`
+  const complaints: Complaint[] = []
+  if ((mode & 0o077) !== 0) {
+    complaints.push({ what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` })
+  }
+  if ((folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0) {
+    const what = `Others can replace the settings in ${folder} (${inWords(folderMode)})`
+    complaints.push({ what, command: `chmod 700 ${shellWord(folder)}` })
+  }
+  return complaints
+}

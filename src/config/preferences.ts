@@ -1,0 +1,42 @@
+import type { Output } from '../platform/io.js'
+import type { Address, OpenOptions } from '../stores/store.js'
+import type { SettingsFile } from './file.js'
+import type { Origin } from './origin.js'
+
+/** What a run goes by, whatever store it uses. */
+export interface Preferences {
+  /** how answers look: sentences for people, JSON for programs */
+  output: 'text' | 'json'
+  /** how errors and warnings look; JSON only when it was asked for */
+  errors: 'text' | 'json'
+  /** milliseconds that a store may take */
+  timeout: number
+  /** milliseconds that others may take who are changing the settings; what is saved about stores says nothing about that */
+  patience: number
+  /** whether to tell what is done, and why */
+  isVerbose: boolean
+  /** whether somebody is there to answer questions */
+  mayAsk(): boolean
+  /** whether to colour what goes to this stream */
+  colors(stream: Output): boolean
+  /** every setting, and where its value came from */
+  origins: Origin[]
+  file: SettingsFile
+}
+
+/** What a run goes by: flag > environment > what is saved with the store > what is saved for the user > default. */
+export interface Settings extends Preferences {
+  store: Address
+  /** the name that the store was saved under, where it was called by it */
+  storeName: string | undefined
+  /** what a command in a hint needs to mean this store, such as " --store ./garden.db"; empty when it does without */
+  storeFlag: string
+  /** whether it is the store of this run, for which PLANTS_TOKEN is, and not another one that is looked at */
+  isOfRun: boolean
+  allowHttp: boolean
+  /** absolute path of a file of PEM certificates, and where it was named */
+  caCert: { path: string; source: string } | undefined
+  tokenCommand: string | undefined
+  /** what it takes to open the store */
+  opening: OpenOptions
+}

@@ -1,0 +1,122 @@
+import { PlantsError } from '../platform/errors.js'
+import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../cli/flags.js'
+import { type Address, kindNames } from '../stores/store.js'
+
+/** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
+export const settingsTable = {
+  store: {
+    ...{ flag: '--store <address>', variable: 'PLANTS_STORE', scopes: ['user'], parse: parseText, preset: 'local' },
+    meaning: 'which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+    values: 'store',
+  },
+  output: {
+    ...{ flag: '--output <format>', variable: 'PLANTS_OUTPUT', scopes: ['user'], parse: parseOutput },
+    ...{ preset: { words: 'text on a terminal, else json' }, meaning: 'how answers look: text or json', values: ['text', 'json'] },
+  },
+  timeout: {
+    ...{ flag: '--timeout <duration>', variable: 'PLANTS_TIMEOUT', scopes: ['user', 'store'], parse: parseDuration },
+    ...{ preset: '30s', meaning: 'how long to wait for a store: 500ms, 30s, 2m' },
+  },
+  'ca-cert': {
+    ...{ flag: '--ca-cert <path>', variable: 'PLANTS_CA_CERT', scopes: ['user', 'store'], parse: parseText, onlyFor: 'remote' },
+    ...{ preset: { words: 'those of the system' }, meaning: 'a file of PEM certificates to trust', values: 'file' },
+  },
+  'allow-http': {
+    ...{ flag: '--allow-http', variable: 'PLANTS_ALLOW_HTTP', scopes: ['store'], parse: parseSwitch, onlyFor: 'remote', isSwitch: true },
+    ...{ preset: 'false', meaning: 'send the token without TLS, also to other machines' },
+  },
+  'token-command': {
+    ...{ scopes: ['store'], parse: parseCommand, onlyFor: 'remote' },
+    ...{ preset: { words: 'none' }, meaning: 'a command that prints the token' },
+  },
+  'allow-async-commit': {
+    ...{ flag: '--allow-async-commit', variable: 'PLANTS_ALLOW_ASYNC_COMMIT', scopes: ['store'], parse: parseSwitch },
+    ...{ onlyFor: 'postgres', isSwitch: true, preset: 'false' },
+    meaning: 'take a database that answers before a plant is on disk',
+  },
+} satisfies Record<string, Setting<unknown>>
+
+/** One setting: how it is given, what it may be, and what it means. */
+export interface Setting<Value> {
+  /** as the help shows it, with what its value is called; none for what only `stores add` takes */
+  flag?: string
+  variable?: string
+  /** where it can be saved */
+  scopes: Scope[]
+  /**
+   * Reads a value.
+   *
+   * @param source where it was given, for the message of the error
+   * @throws {PlantsError} `malformed`
+   */
+  parse(source: string, text: string): Value
+  /** the value by default, or in words what holds without one */
+  preset: string | { words: string }
+  meaning: string
+  /** for shells, which complete it */
+  values?: Values
+  /** it is saved as true or false, not as a text */
+  isSwitch?: boolean
+  /** the kind of store that it says something about, if it is one alone */
+  onlyFor?: Address['kind']
+}
+
+/** Where a value is kept: for all that a user does, or together with one store. */
+export type Scope = 'user' | 'store'
+
+export type SettingName = keyof typeof settingsTable
+export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
+
+/** A setting, whatever its values are. */
+export function settingOf(name: SettingName): Setting<unknown> {
+  return settingsTable[name]
+}
+
+/** The settings that can be saved for all that a user does, or with a store. */
+export function settingsIn(scope: Scope): SettingName[] {
+  return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
+}
+
+/** Whether a setting says something about a store of some kind. */
+export function isFor(name: SettingName, kind: Address['kind']): boolean {
+  return (settingOf(name).onlyFor ?? kind) === kind
+}
+
+const audiences: Record<Address['kind'], string> = {
+  file: 'stores in files',
+  postgres: 'stores in PostgreSQL',
+  remote: 'stores behind HTTP',
+}
+
+/** Why a setting is not for a store, in words. */
+export function misfit(name: SettingName, kind: Address['kind'], store: string): string {
+  return `is for ${audiences[settingOf(name).onlyFor ?? kind]}, and ${store} is ${kindNames[kind]}`
+}
+
+/** What holds by default, in words. */
+export function presetOf(name: SettingName): string {
+  const { preset } = settingOf(name)
+  return typeof preset === 'string' ? preset : preset.words
+}
+
+/** `--timeout` for `timeout`. */
+export function flagOf(name: SettingName): string | undefined {
+  return settingOf(name).flag?.split(' ')[0]
+}
+
+/** What was given for a setting on the command line, as commander has it: `caCert` for `ca-cert`. */
+export function flagValue(name: SettingName, flags: object): string | undefined {
+  const key = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+  return textOf(Object.entries(flags).find(([flag]) => flag === key)?.[1])
+}
+
+export function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
+}
+
+/** Reads a command: at least one word, and none that begins with a quote, which people would expect a shell to read. */
+function parseCommand(source: string, text: string): string {
+  if (!/(?:^|\s)["']/.test(text)) return parseText(source, text.trim())
+  const hint = 'Write a space within a word as "\\ ", or put the command into a script, and name that'
+  throw new PlantsError('malformed', `${source} holds a quote, and no shell reads it`, { hint })
+}

@@ -1,0 +1,150 @@
+import { PlantsError, systemCode } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import { toJson } from '../plant/json.js'
+import { redact, withoutSecrets } from '../platform/redact.js'
+import { visible } from '../platform/escape.js'
+import type { NewPlant } from '../plant/plant.js'
+import type { Preferences, Settings } from '../config/preferences.js'
+import { idTaken } from '../stores/store.js'
+
+/** How texts look on a stream; without colours every style gives the text back as it was. */
+export interface Style {
+  strong(text: string): string
+  bad(text: string): string
+  faint(text: string): string
+}
+
+/**
+ * Writes an answer to stdout.
+ *
+ * @param hint what to do when that fails, although the work itself is done
+ * @throws {PlantsError} `unwritable`, or the reason of a signal; or the EPIPE of a reader that has left
+ */
+export async function writeAnswer(io: Io, text: string, hint: string): Promise<void> {
+  try {
+    await io.stdout.write(text)
+  } catch (error) {
+    if (error instanceof PlantsError)
+      throw new PlantsError(error.kind, `${error.message} before the answer was written`, { hint, cause: error })
+    const code = systemCode(error)
+    if (code === undefined || code === 'EPIPE') throw error
+    throw new PlantsError('unwritable', `The answer could not be written to stdout: ${code === 'ENOSPC' ? 'no space left' : code}`, {
+      hint,
+      cause: error,
+    })
+  }
+}
+
+/** Writes what a command has done: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
+export function writeResult(io: Io, { output }: Pick<Preferences, 'output'>, fields: object, sentence: string): Promise<void> {
+  return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, 'It is done')
+}
+
+type Manner = Pick<Preferences, 'errors' | 'colors'>
+
+/** Tells a person something that is no error. */
+export async function warn(io: Io, text: string, manner: Manner): Promise<void> {
+  await writeAside(io, await warningOf(io, text, manner))
+}
+
+/** Warns of something that takes longer; that goes on whoever reads the warning, and can be interrupted all the while. */
+export async function warnMeanwhile(io: Io, text: string, manner: Manner): Promise<void> {
+  void io.stderr.log(await warningOf(io, text, manner))
+}
+
+async function warningOf(io: Io, text: string, { errors, colors }: Manner): Promise<string> {
+  const style = await styleFor(colors(io.stderr))
+  return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(visible(text))}\n`, io)
+}
+
+/** A record that was refused, and where it stands. */
+export interface Refusal {
+  error: number
+  message: string
+  file: string
+  line: number
+}
+
+/** Tells which records were refused. */
+export async function writeRefusals(io: Io, refusals: readonly Refusal[], { errors, colors }: Manner): Promise<void> {
+  const style = await styleFor(colors(io.stderr))
+  const sentence = ({ file, line, message }: Refusal) => `${style.bad('plants:')} ${visible(`${file}:${line}: ${message}`)}\n`
+  const lines = refusals.map((refusal) => (errors === 'json' ? jsonLine(refusal, io) : redact(sentence(refusal), io)))
+  await writeAside(io, lines.join(''))
+}
+
+/** Tells what failed and what to do next; one line of JSON when that was asked for. Throws the reason of a signal that comes meanwhile. */
+export async function writeError(io: Io, error: PlantsError, manner: Manner): Promise<void> {
+  await writeAside(io, await errorText(io, error, manner))
+}
+
+async function errorText(io: Io, error: PlantsError, { errors, colors }: Manner): Promise<string> {
+  const { message, hint } = error
+  if (errors === 'json') {
+    const { retryable, status, requestId } = error
+    const fields = { error: error.error, message, hint, retryable: retryable || undefined, status, requestId }
+    return jsonLine(fields, io)
+  }
+  const style = await styleFor(colors(io.stderr))
+  const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
+  const lines = [
+    `${style.bad('plants:')} ${visible(message)}${statusOf(error)}`,
+    ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(visible(line))}`),
+  ]
+  return redact(lines.map((line) => `${line}\n`).join(''), io)
+}
+
+/** The HTTP status of an answer, for people, where the message does not name it; 400 is how the specification says no. */
+function statusOf({ status, message }: PlantsError): string {
+  return status === undefined || status === 400 || message.includes(String(status)) ? '' : ` (status ${status})`
+}
+
+/** The error for an id that no plant has, in a store that may not even be there. */
+export function notFound(id: bigint, { store, storeFlag }: Settings, isStore: boolean): PlantsError {
+  const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
+  const hint = isStore ? `See what is there with: plants list${storeFlag}` : 'plants create makes it'
+  return new PlantsError('notFound', `No plant has the id ${id} ${place}`, { hint })
+}
+
+/** Says where to look, of an id that is taken: a store says no more than that. What a store says of a key stays as it is, and any other error. */
+export function withLook(error: unknown, id: bigint, { storeFlag }: Settings): unknown {
+  const isIdTaken = error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined
+  if (!isIdTaken) return error
+  const { kind, message } = idTaken(id)
+  return new PlantsError(kind, message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
+}
+
+/** A plant in a sentence: `Fern (id 1, tag shade)`. */
+export function describePlant({ id, name, tag }: NewPlant, style: Style): string {
+  const details = tag === undefined ? `id ${id}` : `id ${id}, tag ${readable(tag)}`
+  return `${style.strong(readable(name))} ${style.faint(`(${details})`)}`
+}
+
+/** A text for people, in quotes where its ends would not be seen. */
+export function readable(text: string): string {
+  return text === '' || text !== text.trim() ? `"${visible(text)}"` : visible(text)
+}
+
+export async function styleFor(isColored: boolean): Promise<Style> {
+  if (!isColored) return plain
+  const { Chalk } = await import('chalk')
+  const chalk = new Chalk({ level: 1 })
+  return { strong: chalk.bold, bad: chalk.red, faint: chalk.dim }
+}
+
+const plain: Style = { strong: String, bad: String, faint: String }
+
+/** Nobody can be told that stderr is gone; the exit code still tells how the run went. */
+async function writeAside(io: Io, text: string): Promise<void> {
+  try {
+    await io.stderr.write(text)
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+  }
+}
+
+/** Writes one line of JSON without secrets. Its keys are ours, and those within its values somebody else's. */
+export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
+  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, withoutSecrets(value, io)])
+  return `${toJson(Object.fromEntries(entries))}\n`
+}

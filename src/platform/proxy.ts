@@ -1,0 +1,101 @@
+import { BlockList, isIP, isIPv6 } from 'node:net'
+import { PlantsError } from './errors.js'
+import type { Io } from './io.js'
+import { isLoopback } from './loopback.js'
+import { urlOf } from '../stores/registry.js'
+import type { RemoteAddress } from '../stores/store.js'
+
+/**
+ * The URL of the proxy that leads to a service. A proxy is not asked about this machine: its own loopback is another one.
+ *
+ * @throws {PlantsError} `malformed` for a variable that holds no address of one
+ */
+export function proxyFor({ url, socketPath }: RemoteAddress, io: Io): string | undefined {
+  const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
+  const text = variable(name, io)
+  if (text === '' || socketPath !== undefined || isThisMachine(url.hostname) || isExcepted(url, variable('NO_PROXY', io))) return undefined
+  return parseProxy(name, text)
+}
+
+/** Also by the names that are kept for it (RFC 6761, 6.3), with which plain HTTP is not trusted as far. */
+function isThisMachine(hostname: string): boolean {
+  return isLoopback(hostname) || /(^|\.)localhost\.?$/i.test(hostname)
+}
+
+/**
+ * What has to be said to curl so that it goes the same way: it reads these variables too, but ALL_PROXY besides, HTTP_PROXY in small
+ * letters only, and it asks a proxy also about this machine.
+ *
+ * @returns whether it is to ask no proxy, or the one in HTTP_PROXY, or does what is right by itself
+ */
+export function proxyForCurl(address: RemoteAddress, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
+  if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
+  if (proxyFor(address, io) === undefined) return 'none'
+  const { http_proxy: known } = io.env
+  return address.url.protocol === 'http:' && !known ? 'HTTP_PROXY' : 'its own'
+}
+
+/** The proxies that the environment names, without a password. Throws `malformed` for one that is no address. */
+export function proxyVariables(io: Io): string[] {
+  const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => {
+    const text = variable(name, io)
+    return text === '' ? [] : [`${name} ${new URL(parseProxy(name, text)).host}`]
+  })
+  const except = variable('NO_PROXY', io)
+  return except === '' ? proxies : [...proxies, `NO_PROXY ${except}`]
+}
+
+function parseProxy(name: string, text: string): string {
+  const proxy = text.includes('://') ? text : `http://${text}`
+  const url = /^https?:\/\/./i.test(proxy) ? urlOf(proxy) : undefined
+  if (url && isDecodable(url)) return url.href
+  throw new PlantsError('malformed', `${name} is not the address of an http or https proxy`, {
+    hint: url ? 'In its user name and password, "%" is written as %25' : `For example: ${name}=http://proxy.example.com:3128`,
+  })
+}
+
+function isDecodable({ username, password }: URL): boolean {
+  try {
+    return decodeURIComponent(username + password) !== undefined
+  } catch (error) {
+    if (error instanceof URIError) return false
+    throw error
+  }
+}
+
+/** NO_PROXY as curl reads it: hosts and what is below them, perhaps with a port; addresses, and networks such as 10.0.0.0/8; "*" is all. */
+function isExcepted({ hostname, port, protocol }: URL, noProxy: string): boolean {
+  const ownPort = port || (protocol === 'https:' ? '443' : '80')
+  const own = plainHost(hostname)
+  return noProxy.split(/[,\s]+/).some((entry) => {
+    if (entry === '*') return true
+    const [, host = '', onlyPort] = isIPv6(entry) ? [entry, entry] : (/^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? [])
+    const name = plainHost(host)
+    if (name === '' || (onlyPort !== undefined && onlyPort !== ownPort)) return false
+    return own === name || own.endsWith(`.${name}`) || isWithin(own, name)
+  })
+}
+
+/** A host in small letters, without the brackets of an IPv6 address or the dot at the end of a name. */
+function plainHost(host: string): string {
+  return host
+    .toLowerCase()
+    .replace(/^\[(.*)\]$/, '$1')
+    .replace(/\.$/, '')
+}
+
+/** Whether an address is in a network, or the same address in another spelling. */
+function isWithin(address: string, network: string): boolean {
+  const [base = '', bits] = network.split('/')
+  const family = isIP(address)
+  const size = bits === undefined ? (family === 6 ? 128 : 32) : /^\d{1,3}$/.test(bits) ? parseInt(bits, 10) : 999
+  if (family === 0 || isIP(base) !== family || size > (family === 6 ? 128 : 32)) return false
+  const type = family === 6 ? 'ipv6' : 'ipv4'
+  const list = new BlockList()
+  list.addSubnet(base, size, type)
+  return list.check(address, type)
+}
+
+function variable(name: string, { env }: Io): string {
+  return env[name.toLowerCase()] || env[name] || ''
+}

@@ -1,0 +1,105 @@
+import { accessSync, constants, statSync } from 'node:fs'
+import { checkToken } from '../auth/token.js'
+import { PlantsError, systemCode } from '../platform/errors.js'
+import { parseText } from '../cli/flags.js'
+import { readTextFile } from '../cli/input.js'
+import type { Io } from '../platform/io.js'
+import type { Settings } from '../config/preferences.js'
+import type { TokenStore } from '../stores/store.js'
+import { changingTokens, type FindToken, fixedTokens, isUsable, tokensOfStore } from './guard.js'
+import { digestOf, newToken } from './tokens.js'
+
+interface Sources {
+  tokenFile: string | undefined
+  /** whether somebody sees what is shown, so that a first token can be */
+  mayShow: boolean
+  settings: Settings
+  io: Io
+  complain(message: string): void
+}
+
+/**
+ * Who may use a service: those with a token from PLANTS_SERVE_TOKEN or from a file, if there is one of these, else those
+ * with a token of the store. On a terminal a store without one gets one, which is shown there.
+ *
+ * @throws {PlantsError} `unauthorized` when nobody could come in, `malformed` for tokens that are none
+ */
+export async function callersOf(tokens: TokenStore, sources: Sources): Promise<FindToken> {
+  const { tokenFile, io, complain } = sources
+  const given = io.env['PLANTS_SERVE_TOKEN'] ? io.env['PLANTS_SERVE_TOKEN'].trim() : undefined
+  const fixed = given !== undefined ? fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']])) : undefined
+  if (given !== undefined && given.length < shortToken) complain('PLANTS_SERVE_TOKEN is short enough to be guessed')
+  if (tokenFile === undefined) return fixed ?? storeTokens(tokens, sources)
+  const path = io.resolvePath(parseText('--token-file', tokenFile))
+  const read = tokenFileReader(path, complain)
+  const inFile = changingTokens(readTokens(path), read, io.now)
+  return fixed ? (token) => fixed(token) ?? inFile(token) : inFile
+}
+
+/** characters below which a token is warned of */
+const shortToken = 16
+
+async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: Sources): Promise<FindToken> {
+  let [isEmpty, isAnyUsable] = [true, false]
+  for await (const page of tokens.list()) {
+    isEmpty = false
+    isAnyUsable ||= page.some((token) => isUsable(token, io.time()))
+    if (isAnyUsable) break
+  }
+  if (isEmpty && mayShow) await makeFirst(tokens, io)
+  else if (!isAnyUsable) {
+    const message = `${settings.store.name} has no token that is valid, so nobody could use the service`
+    const hint = `Make one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or give --token-file PATH`
+    throw new PlantsError('unauthorized', message, { hint })
+  }
+  return tokensOfStore(tokens, io)
+}
+
+async function makeFirst(tokens: TokenStore, io: Io): Promise<void> {
+  const token = newToken()
+  await tokens.add(digestOf(token), { note: 'made by plants serve', createdAt: new Date(io.time()), expiresAt: undefined })
+  await io.stderr.write(
+    `The store had no token. This one is shown only now:\n\n  ${token}\n\nWho uses the service gives it as PLANTS_TOKEN, or to: plants auth login\n`,
+  )
+}
+
+/** Reads a file of tokens again when it has changed; one that is broken changes nothing. */
+function tokenFileReader(path: string, complain: (message: string) => void): () => ReadonlyMap<string, string> | undefined {
+  let stamp = stampOf(path)
+  return () => {
+    const now = stampOf(path)
+    if (now === stamp) return undefined
+    stamp = now
+    try {
+      return readTokens(path)
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      complain(`${error.message}. The tokens that were in it before are still accepted`)
+      return undefined
+    }
+  }
+}
+
+/** Changes with the file, its rights, and whether it can be read at all. */
+function stampOf(path: string): string {
+  try {
+    accessSync(path, constants.R_OK)
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
+    return `${ino}:${size}:${mtimeNs}:${ctimeNs}`
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    return code
+  }
+}
+
+/** The tokens in a file, by the lines on which they stand. */
+function readTokens(path: string): ReadonlyMap<string, string> {
+  const lines = readTextFile(path, 'Give a file of tokens, one a line, with --token-file').split(/\r?\n/)
+  const tokens = lines.flatMap((line, index): [string, string][] => {
+    const name = `line ${index + 1}`
+    return line.trim() === '' ? [] : [[checkToken(line.trim(), `The token in ${path}, ${name},`), `${name} of the token file`]]
+  })
+  if (tokens.length > 0) return new Map(tokens)
+  throw new PlantsError('malformed', `${path} holds no token`, { hint: 'Write one a line into it' })
+}

@@ -1,0 +1,111 @@
+import { PlantsError, systemCode } from '../../platform/errors.js'
+import type { Access, RemoteAddress } from '../store.js'
+import { isTimeout } from '../../platform/wait.js'
+
+/**
+ * Says which step failed on the way to a service, before anything was sent.
+ *
+ * @param access with the proxy that was asked, if one was, and the certificates that are trusted instead of the usual ones
+ */
+export function unreached(
+  { name, url, socketPath }: RemoteAddress,
+  { proxy, ca }: Pick<Access, 'proxy' | 'ca'>,
+  cause: unknown,
+): PlantsError {
+  if (cause instanceof PlantsError) return new PlantsError('unavailable', cause.message, { hint: cause.hint, retryable: true, cause })
+  const via = proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
+  const code = codeOf(cause)
+  const [reason, hint] =
+    reasons[code] ?? (isTls(code) ? tlsReason(cause, ca !== undefined) : [textOf(cause), 'Check the address and the network'])
+  const where = socketPath ?? (proxy === undefined ? url.hostname : new URL(proxy).hostname)
+  return new PlantsError('unavailable', `Could not reach ${name}${via}: ${reason.replace('HOST', where)}`, {
+    hint: proxy === undefined || isTls(code) ? hint : 'Check HTTPS_PROXY or HTTP_PROXY, or leave the proxy out with NO_PROXY',
+    retryable: true,
+    cause,
+  })
+}
+
+/**
+ * Says how a connection ended on which a request was sent.
+ *
+ * @param what it held, in words
+ */
+export function unanswered({ name, url }: RemoteAddress, cause: unknown, what = 'the plant'): PlantsError {
+  const code = codeOf(cause)
+  if (isNoHttp(cause)) {
+    const guess = url.protocol === 'http:' ? '; perhaps it speaks TLS, and https:// is meant' : ''
+    return new PlantsError('unusable', `${name} answered what is not HTTP/1.1${guess}`, { cause })
+  }
+  return new PlantsError('unanswered', `${name} got ${what}, but did not answer: ${endings[code] ?? textOf(cause)}`, { cause })
+}
+
+function isNoHttp(cause: unknown): boolean {
+  if (!(cause instanceof Error)) return false
+  return cause.name === 'HTTPParserError' || /^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(codeOf(cause)) || cause.message === 'bad upgrade'
+}
+
+type Reason = [reason: string, hint: string]
+
+const notRunning: Reason = ['the connection was refused', 'Is it running? Try: plants serve']
+const noRoute: Reason = ['there is no way to HOST', 'Check the address and the network']
+const slow: Reason = ['the connection timed out', 'Check the address and the network, or wait longer with --timeout 2m']
+
+const reasons: Record<string, Reason> = {
+  ECONNREFUSED: notRunning,
+  ENOENT: ['there is no socket at HOST', 'Is it running? Try: plants serve --socket PATH'],
+  ENOTDIR: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
+  ENOTSOCK: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
+  EACCES: ['this user may not open HOST', 'Change the permissions of the socket'],
+  ENOTFOUND: ['the name HOST is not known', 'Check the address for typing errors'],
+  EAI_AGAIN: ['the name HOST could not be looked up', 'Check the network'],
+  EHOSTUNREACH: noRoute,
+  ENETUNREACH: noRoute,
+  EADDRNOTAVAIL: noRoute,
+  ETIMEDOUT: slow,
+  UND_ERR_CONNECT_TIMEOUT: slow,
+  TIMEOUT: slow,
+  ECONNRESET: ['the connection was reset', 'Is this the right port? Try http:// instead of https://, or the other way round'],
+}
+
+const endings: Record<string, string> = {
+  ECONNRESET: 'the connection was reset',
+  EPIPE: 'the connection was closed',
+  UND_ERR_SOCKET: 'the connection was closed',
+  TIMEOUT: 'the time is over',
+}
+
+function isTls(code: string): boolean {
+  return /CERT|SSL|TLS|EPROTO|SIGNATURE|ISSUER|INVALID_|PATH_LENGTH|CRL|HOSTNAME/.test(code)
+}
+
+function tlsReason(cause: unknown, hasOwnTrust: boolean): Reason {
+  const code = codeOf(cause)
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return ['TLS failed, because its certificate is for another name', 'Check the address']
+  if (/EXPIRED|NOT_YET_VALID/.test(code))
+    return ['TLS failed, because its certificate is not valid today', 'Check the clock, or ask its operator']
+  if (/SELF_SIGNED|VERIFY|ISSUER/.test(code) && hasOwnTrust) {
+    return ['TLS failed, because none of the certificates given with --ca-cert has signed its own', 'Give the one that has']
+  }
+  if (/SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
+    return [
+      'TLS failed, because nobody whom this machine trusts has signed its certificate',
+      'If you know who has, give their certificate with --ca-cert FILE',
+    ]
+  }
+  if (/wrong version number|packet length too long|http request/.test(textOf(cause))) {
+    return ['TLS failed, because the other side does not speak it', 'Try http:// for a service on this machine']
+  }
+  return [
+    `TLS failed: ${/SSL routines:[^:]*:([^:]+)/.exec(textOf(cause))?.[1] ?? textOf(cause)}`,
+    'Does it speak TLS at all? Try http:// for a service on this machine',
+  ]
+}
+
+function codeOf(cause: unknown): string {
+  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1)) // one for each address of a name
+  return systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
+}
+
+function textOf(cause: unknown): string {
+  return cause instanceof Error ? (cause.message.split('\n', 1)[0] ?? '') : String(cause)
+}

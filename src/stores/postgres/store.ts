@@ -1,0 +1,167 @@
+import type { NewPlant, Plant } from '../../plant/plant.js'
+import type { Connection, Rows } from './connection.js'
+import type { Judge } from './create-all.js'
+import type { Account } from './dial.js'
+import { explainDatabase, isRefusal } from './failure.js'
+import { literal } from './literal.js'
+import { Pool, type Turn } from './pool.js'
+import { untilDone } from './retry.js'
+import { toPlant } from './row.js'
+import { identify, migrate } from './schema.js'
+import { checkWritable } from './server-state.js'
+import { deleteStatement, getManyStatement, getStatement, imports, keepStatement, pageStatement } from './statements.js'
+import { PostgresTokens } from './tokens.js'
+import type { Use } from './use.js'
+import { Writer } from './writer.js'
+import type {
+  Batch,
+  Block,
+  Checkpoint,
+  CheckpointStore,
+  CreateManyOptions,
+  CreateOptions,
+  ListQuery,
+  OpenOptions,
+  PostgresAddress,
+  ReadableStore,
+  ServedStore,
+  SnapshotQuery,
+  TokenStore,
+} from '../store.js'
+
+/** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
+export class PostgresStore implements ReadableStore, CheckpointStore, ServedStore {
+  readonly tokens: TokenStore
+  readonly #use: Use
+  readonly #writer: Writer
+
+  private constructor(account: Account, options: OpenOptions) {
+    this.#use = { account, pool: new Pool(account, options), options }
+    this.#writer = new Writer(this.#use)
+    this.tokens = new PostgresTokens((statement) => this.#query(statement))
+  }
+
+  /** Opens the database; makes or migrates the tables first where that is needed. */
+  static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
+    const store = new PostgresStore({ address, login: await options.login(address) }, options)
+    await store.#closingOnFailure((turn) => store.#use.pool.own(turn, (connection) => migrate(connection, address)))
+    return store
+  }
+
+  /** Opens the database if it holds a store. */
+  static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
+    const store = new PostgresStore({ address, login: await options.login(address) }, options)
+    const version = await store.#closingOnFailure((turn) => store.#use.pool.share(turn, (connection) => identify(connection, address)))
+    if (version > 0) return store
+    await store.close()
+    return undefined
+  }
+
+  create(plant: NewPlant, options?: CreateOptions): Promise<Plant> {
+    return this.#writer.create(plant, options)
+  }
+
+  async get(id: bigint): Promise<NewPlant | undefined> {
+    const [row] = await this.#query(getStatement(id))
+    return row && toPlant(row)
+  }
+
+  /** Those of some ids that are there. */
+  async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
+    return new Map((await this.#query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
+  }
+
+  async *list({ after, limit = Infinity, tag }: ListQuery = {}): AsyncIterable<NewPlant[]> {
+    let last = after
+    let left = limit
+    while (left > 0) {
+      const rows = await this.#query(pageStatement({ after: last, tag }, Math.min(left, pageRows), pageBytes))
+      const page = rows.map(toPlant)
+      if (page.length === 0) return
+      yield page
+      last = page.at(-1)?.id
+      left -= page.length
+    }
+  }
+
+  async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
+    const { snapshot } = await import('./records.js')
+    yield* snapshot(this.#use, query)
+  }
+
+  async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
+    const before = only ?? (await this.get(id))
+    let isLost = false
+    const remove = async (connection: Connection) => {
+      try {
+        return await connection.query(deleteStatement(id, only))
+      } catch (error) {
+        isLost ||= !isRefusal(error)
+        throw error
+      }
+    }
+    const [row] = await this.#again((turn) => this.#use.pool.share(turn, remove))
+    if (row) return toPlant(row)
+    // What is gone after a try whose answer was lost has been deleted by it.
+    return isLost && !(await this.get(id)) ? before : undefined
+  }
+
+  async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
+    const { createRows } = await import('./bulk.js')
+    await createRows(this.#use, batch, options)
+  }
+
+  /** Creates plants all at once, as `createAll` of postgres/create-all.ts has it. */
+  async createAll(pages: () => Iterable<NewPlant[]>, judge: Judge): Promise<void> {
+    const { createAll } = await import('./create-all.js')
+    await createAll(this.#use, pages, judge)
+  }
+
+  async findCheckpoint(id: string): Promise<string | undefined> {
+    return (await this.#query(`SELECT state FROM ${imports} WHERE id = ${literal(id)}`))[0]?.[0] ?? undefined
+  }
+
+  async keepCheckpoint(checkpoint: Checkpoint): Promise<void> {
+    await this.#query(keepStatement(checkpoint))
+  }
+
+  async removeCheckpoint(id: string): Promise<void> {
+    await this.#query(`DELETE FROM ${imports} WHERE id = ${literal(id)}`)
+  }
+
+  check(): Promise<void> {
+    return this.#again((turn) =>
+      this.#use.pool.share(turn, (connection) => checkWritable(connection, this.#use.account, this.#use.options)),
+    )
+  }
+
+  close(): Promise<void> {
+    return this.#use.pool.close()
+  }
+
+  #query(statement: string): Promise<Rows> {
+    return this.#again((turn) => this.#use.pool.share(turn, (connection) => connection.query(statement)))
+  }
+
+  #again<T>(action: (turn: Turn) => Promise<T>): Promise<T> {
+    const turn = this.#turn()
+    return untilDone(turn, { account: this.#use.account, clock: this.#use.options.clock }, () => action(turn))
+  }
+
+  #turn(): Turn {
+    return { deadline: this.#use.options.clock.now() + this.#use.options.timeout, signal: this.#use.options.clock.signal }
+  }
+
+  async #closingOnFailure<T>(action: (turn: Turn) => Promise<T>): Promise<T> {
+    try {
+      return await this.#again(action)
+    } catch (error) {
+      await this.close()
+      throw explainDatabase(error, this.#use.account)
+    }
+  }
+}
+
+/** A page ends at whichever comes first, so that a list needs the same memory for any plants. */
+const pageRows = 1000
+const pageBytes = 1_000_000

@@ -1,0 +1,147 @@
+import { randomBytes } from 'node:crypto'
+import { accessSync, constants, type Stats, statSync, writeSync } from 'node:fs'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { setImmediate, setTimeout } from 'node:timers/promises'
+import { PlantsError, systemCode, unwritableReasons } from '../../platform/errors.js'
+import { syncFolder } from '../../platform/folder.js'
+import type { Io } from '../../platform/io.js'
+import { targetOf } from '../../platform/link-target.js'
+import type { Put } from './compression.js'
+
+/**
+ * Writes a file, which takes the place of an old one as a whole: until all is on the disk, and after whatever goes wrong, the old one is
+ * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are.
+ *
+ * @param fill writes what is to be in the file
+ * @throws {PlantsError} `unwritable`; `malformed` for a link of another user; the reason of the signal; what `fill` throws; or the EPIPE of a reader that has left
+ */
+export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, fill: (put: Put) => Promise<void>): Promise<void> {
+  try {
+    const target = targetOf(path, io)
+    const old = statSync(path, { throwIfNoEntry: false })
+    if (old && isWrittenInPlace(path, old)) await writeInPlace(path, old, io.signal, fill)
+    else await replace({ path, target, old }, io.signal, fill)
+  } catch (error) {
+    throw explain(error, path)
+  }
+}
+
+/** What is no file, and what is open already and is only called by the name of a descriptor. */
+function isWrittenInPlace(path: string, old: Stats): boolean {
+  return (!old.isFile() && !old.isDirectory()) || /^\/(dev|proc\/[^/]+\/fd)\//.test(path)
+}
+
+async function writeInPlace(path: string, old: Stats, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
+  const file = await openInPlace(path, signal)
+  try {
+    const isReplaced = !old.isFile() && (await file.stat()).isFile() // by somebody who would have us write at the end of that
+    if (isReplaced) throw new PlantsError('malformed', `${path} was replaced by a file`, { hint: 'Run it again' })
+    await fill((bytes) => putAll(file, bytes, signal))
+  } finally {
+    await file.close()
+  }
+}
+
+/** Never waits in a system call for the reader of a pipe: such a wait would outlive Ctrl-C. */
+async function openInPlace(path: string, signal: AbortSignal): Promise<FileHandle> {
+  for (;;) {
+    try {
+      return await open(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
+    } catch (error) {
+      if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
+      await pause(signal)
+    }
+  }
+}
+
+interface Replacing {
+  path: string
+  /** the file that the path leads to */
+  target: string
+  old: Stats | undefined
+}
+
+async function replace({ path, target, old }: Replacing, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
+  if (old) accessSync(target, constants.W_OK) // to replace a file takes no right to write to it
+  if (old?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  const temporary = join(dirname(target), `.plants-${randomBytes(8).toString('hex')}.tmp`)
+  try {
+    await writeNew(temporary, old, signal, fill)
+    signal.throwIfAborted()
+    await rename(temporary, target)
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw signal.aborted && error === signal.reason ? unchanged(error, path) : error
+  }
+  syncFolder(dirname(target))
+}
+
+async function writeNew(path: string, old: Stats | undefined, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
+  const file = await open(path, 'wx', 0o600)
+  try {
+    await fill((bytes) => putAll(file, bytes, signal))
+    await file.chmod(old ? await modeLike(old, file) : 0o600) // whatever the umask has taken away
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+}
+
+/** The mode of an old file, for a new one that gets its owner and its group where this user may do that; another group gets no rights. */
+async function modeLike(old: Stats, file: FileHandle): Promise<number> {
+  try {
+    await file.chown(old.uid, old.gid)
+  } catch (error) {
+    if (systemCode(error) !== 'EPERM') throw error
+  }
+  const isOfItsGroup = (await file.stat()).gid === old.gid
+  return old.mode & (isOfItsGroup ? 0o777 : 0o707)
+}
+
+/** Writes without a thread, which a file does not need and a pipe that is open here does not either, and then gives signals their turn. */
+async function putAll(file: FileHandle, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    try {
+      at += writeSync(file.fd, bytes, at)
+    } catch (error) {
+      if (systemCode(error) !== 'EAGAIN') throw error
+      await pause(signal)
+    }
+  }
+  await setImmediate()
+  signal.throwIfAborted()
+}
+
+/** Waits for the other end of a pipe. Throws the reason of the signal. */
+async function pause(signal: AbortSignal): Promise<void> {
+  await setTimeout(1)
+  signal.throwIfAborted()
+}
+
+function unchanged(reason: unknown, path: string): unknown {
+  return reason instanceof PlantsError
+    ? new PlantsError(reason.kind, `${reason.message}, ${path} stays as it was`, { cause: reason })
+    : reason
+}
+
+function explain(error: unknown, path: string): unknown {
+  const code = systemCode(error)
+  if (error instanceof PlantsError || code === undefined || code === 'EPIPE') return error
+  return new PlantsError('unwritable', `${path} could not be written: ${reasons[code] ?? `the system says ${code}`}`, {
+    hint: ['ENOSPC', 'EDQUOT'].includes(code)
+      ? 'Free some space, or choose another place with --out FILE'
+      : 'Choose another place with --out FILE',
+    cause: error,
+  })
+}
+
+const reasons: Record<string, string> = {
+  ...unwritableReasons,
+  ENOENT: 'its folder is not there',
+  ENOTDIR: 'what should be its folder is none',
+  EISDIR: 'it is a folder',
+  ELOOP: 'its links lead in a circle',
+  ENAMETOOLONG: 'its name is too long',
+  EIO: 'the disk failed',
+}

@@ -1,0 +1,84 @@
+import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
+import { PlantsError, systemCode } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { Intake } from '../formats/intake.js'
+import { formatMaker } from '../formats/maker.js'
+import { recognise } from '../formats/recognise.js'
+import type { ImportPlan, Input } from './order.js'
+import { Reader, RunningHash } from './reader.js'
+import { openSource, unreadableInput } from './source.js'
+
+/**
+ * Looks at the files of an import before anything is done.
+ *
+ * @param places files that the import writes, by the flags that name them
+ * @throws {PlantsError} `malformed` for one that is not there, or that would be written over
+ */
+export async function checkInputs(plan: ImportPlan, places: Record<string, string | undefined>, io: Io): Promise<void> {
+  const files = plan.inputs.filter(({ path }) => path !== '-')
+  for (const { path, name } of files) checkReadable(path, name)
+  const known = new Map(files.map(({ path, name }) => [identityOf(path), `the input ${name}`]))
+  for (const [flag, path] of Object.entries(places)) {
+    const identity = path === undefined ? undefined : identityOf(path)
+    const other = identity === undefined ? undefined : known.get(identity)
+    if (other !== undefined) throw new PlantsError('malformed', `${flag} names ${other}`, { hint: 'Choose another file' })
+    if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
+  }
+  if (plan.inputs.length < 2) return // the first thing that is done with it is the same
+  const kinds: string[] = []
+  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
+  if (places['--rejects'] !== undefined) refuseMixture(plan, kinds)
+}
+
+function checkReadable(path: string, name: string): void {
+  try {
+    const stats = statSync(path)
+    if (stats.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+    if (stats.isFile()) closeSync(openSync(path, constants.O_RDONLY))
+  } catch (error) {
+    throw systemCode(error) === undefined ? error : unreadableInput(name, error)
+  }
+}
+
+/** A path that is the same for all names of a file. */
+function identityOf(path: string): string {
+  try {
+    return realpathSync(path)
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return path
+  }
+}
+
+/** What is refused must be an input itself, so it must be of one kind. */
+function refuseMixture({ inputs }: ImportPlan, kinds: string[]): void {
+  const other = kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
+  if (other < 0) return
+  throw new PlantsError(
+    'malformed',
+    `What is refused of ${inputs[0]?.name} and of ${inputs[other]?.name} cannot be in one file: their records are not alike`,
+    {
+      hint: 'Import them one by one',
+    },
+  )
+}
+
+/** "JSON", or the header of a table, which must have the columns that are needed; what can be read only once is not looked at. */
+async function kindOf({ path, name }: Input, plan: ImportPlan, io: Io): Promise<string> {
+  if (path === '-' || !statSync(path).isFile()) return 'unknown'
+  const source = await openSource(path, name, { io, stop: io.signal })
+  try {
+    const reader = new Reader(source, new RunningHash())
+    const { bytes, isLast } = await reader.head()
+    const format = plan.format ?? recognise(bytes, isLast, name)
+    if (format !== 'csv' && format !== 'tsv') return 'JSON'
+    const intake = new Intake(plan.rules)
+    reader.use(await formatMaker(format, intake, plan.rules), intake)
+    await reader.next({ length: bytes.length, isLast })
+    return Buffer.from(reader.header ?? [])
+      .toString()
+      .trimEnd()
+  } finally {
+    source.close()
+  }
+}

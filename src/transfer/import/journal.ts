@@ -1,0 +1,200 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { PlantsError, systemCode } from '../../platform/errors.js'
+import { holdLock } from '../../platform/file-lock.js'
+import { makeFolder, syncFolder } from '../../platform/folder.js'
+import type { Io } from '../../platform/io.js'
+
+/** What an import must be like to be the same one. */
+export interface Binding {
+  /** the name of the store */
+  store: string
+  /** absolute paths, and "-" for stdin */
+  inputs: string[]
+  /** the flags that decide what becomes of a record */
+  flags: Record<string, string>
+}
+
+interface Saved extends Binding {
+  kind: typeof kind
+  version: number
+  id: string
+  /** the position, where the store keeps none */
+  position?: string
+}
+
+/** The record of an import that has begun and is not done, in a file of its own. */
+export class Journal {
+  readonly path: string
+  readonly #saved: Saved
+  /** whether it was there already */
+  readonly isOld: boolean
+
+  private constructor(path: string, saved: Saved, isOld: boolean) {
+    this.path = path
+    this.#saved = saved
+    this.isOld = isOld
+  }
+
+  /**
+   * Reads the journal of an import, if there is one.
+   *
+   * @throws {PlantsError} `malformed` for one that belongs to another import, or is none
+   */
+  static open(path: string, io: Pick<Io, 'trusts'>, binding: Binding): Journal {
+    const saved = read(path, io)
+    if (saved) checkBinding(path, saved, binding)
+    return new Journal(path, saved ?? { kind, version, ...binding, id: randomUUID() }, saved !== undefined)
+  }
+
+  /** Makes its file, before anything happens that it is about. */
+  begin(): void {
+    if (!this.isOld) this.save(undefined)
+  }
+
+  /**
+   * Removes the journal at a place, and gives what it was of.
+   *
+   * @param isUsual whether nobody but this program has a file there; any other is removed only if it is a journal
+   */
+  static discard(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
+    let saved: Saved | undefined
+    try {
+      saved = read(path, io)
+    } catch (error) {
+      if (!(error instanceof PlantsError) || !isUsual) throw error
+    }
+    rmSync(path, { force: true })
+    return saved
+  }
+
+  get id(): string {
+    return this.#saved.id
+  }
+
+  get position(): string | undefined {
+    return this.#saved.position
+  }
+
+  /** Writes the position, down to the disk, in place of the one before. */
+  save(position: string | undefined): void {
+    if (position !== undefined) this.#saved.position = position
+    const temporary = `${this.path}.${randomUUID()}.tmp`
+    try {
+      writeDurably(temporary, `${JSON.stringify(this.#saved)}\n`)
+      renameSync(temporary, this.path)
+      if (position === undefined) syncFolder(dirname(this.path))
+    } catch (error) {
+      rmSync(temporary, { force: true })
+      throw unwritable(this.path, error)
+    }
+  }
+
+  remove(): void {
+    rmSync(this.path, { force: true })
+  }
+}
+
+const kind = 'the journal of plants import'
+const version = 1
+
+/** The usual place for the journal of an import; one for each store and inputs. */
+export function journalPath(folder: string, { store, inputs }: Binding): string {
+  const name = createHash('sha256')
+    .update(JSON.stringify([store, inputs]))
+    .digest('hex')
+    .slice(0, 16)
+  return join(folder, 'imports', `${name}.json`)
+}
+
+/** Runs an action while no other process can go on with the same journal. Throws `unavailable` when one does. */
+export async function whileAlone<T>(path: string, io: Io, action: () => Promise<T>): Promise<T> {
+  const lock = `${path}.lock`
+  for (let tries = 0; ; tries += 1) {
+    let hasBegun = false
+    try {
+      makeFolder(dirname(path))
+      return await holdLock(lock, { timeout: 0, clock: io, trusts: io.trusts }, async () => {
+        hasBegun = true
+        return await action().finally(() => rmSync(lock, { force: true }))
+      })
+    } catch (error) {
+      if (hasBegun) throw error
+      // Whoever held it has removed it just now.
+      if (tries > 50 || existsSync(lock)) throw isHeld(error) ? inUse(error) : unwritable(path, error)
+    }
+  }
+}
+
+function isHeld(error: unknown): boolean {
+  return error instanceof PlantsError && error.retryable
+}
+
+function inUse(cause: unknown): PlantsError {
+  const hint = 'Wait for it. To import the same once more meanwhile, give another --journal'
+  return new PlantsError('unavailable', 'Another plants is importing this into this store', { hint, retryable: true, cause })
+}
+
+function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
+  let text: string
+  try {
+    const stats = statSync(path)
+    if (!stats.isFile()) throw noJournal(path, 'is no file')
+    if (!trusts(stats.uid)) throw noJournal(path, `belongs to another user (uid ${stats.uid})`)
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    if (systemCode(error) === 'ENOENT') return undefined
+    throw systemCode(error) === undefined ? error : noJournal(path, `could not be read: ${systemCode(error)}`, error)
+  }
+  try {
+    const saved: unknown = JSON.parse(text)
+    if (isJournal(saved)) return saved
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+  }
+  throw noJournal(path, 'is not the journal of an import, or one of another version')
+}
+
+function isJournal(value: unknown): value is Saved {
+  if (typeof value !== 'object' || value === null) return false
+  const { kind: itsKind, version: itsVersion, id, store, inputs, flags } = value as Partial<Record<keyof Saved, unknown>>
+  const isNamed = typeof id === 'string' && /^[\da-f-]{36}$/.test(id) && typeof store === 'string'
+  return itsKind === kind && itsVersion === version && isNamed && Array.isArray(inputs) && typeof flags === 'object' && flags !== null
+}
+
+function checkBinding(path: string, saved: Saved, binding: Binding): void {
+  const all = ({ store, inputs, flags }: Binding) => Object.entries({ store, inputs: inputs.join(' '), ...flags })
+  const other = all(binding).find(([name, value]) => new Map(all(saved)).get(name) !== value)
+  const missing = all(saved).find(([name]) => !new Map(all(binding)).has(name))
+  const [name] = other ?? missing ?? []
+  if (name === undefined) return
+  const was = new Map(all(saved)).get(name)
+  const hint = 'Give the same flags as then, or begin again with --restart'
+  throw new PlantsError('malformed', `This import was begun with ${was === undefined ? `no ${name}` : `${name} ${was}`} (${path})`, {
+    hint,
+  })
+}
+
+function noJournal(path: string, why: string, cause?: unknown): PlantsError {
+  return new PlantsError('malformed', `The journal ${path} ${why}`, {
+    hint: 'Choose another file with --journal, or begin again with --restart',
+    cause,
+  })
+}
+
+function unwritable(path: string, cause: unknown): unknown {
+  if (cause instanceof PlantsError || systemCode(cause) === undefined) return cause
+  const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
+  return new PlantsError('unwritable', `The journal ${path} could not be written: ${systemCode(cause)}`, { hint, cause })
+}
+
+function writeDurably(path: string, text: string): void {
+  const fd = openSync(path, 'wx', 0o600)
+  try {
+    writeFileSync(fd, text)
+    fsyncSync(fd)
+  } finally {
+    closeSync(fd)
+  }
+}

@@ -1,0 +1,222 @@
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
+import { PlantsError, systemCode } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { toJson } from '../../plant/json.js'
+import { targetOf } from '../../platform/link-target.js'
+import type { Refused } from './refused.js'
+
+/** bytes of a rejects file, and of the reasons beside it */
+export interface Lengths {
+  records: number
+  reasons: number
+}
+
+/**
+ * The records that were refused, exactly as they came, and beside them why, a line of JSON for each. What was written counts
+ * only where a position says so: a run that goes on cuts off what stands behind it.
+ */
+export class Rejects {
+  readonly path: string
+  readonly #records: Appended
+  readonly #reasons: Appended
+
+  /**
+   * Opens both files, and makes them where they are not there.
+   *
+   * @param path absolute
+   * @param lengths of those of a run that goes on
+   * @throws {PlantsError} `malformed` when they hold something else, or cannot be written
+   */
+  constructor(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
+    this.path = path
+    this.#records = new Appended(path, lengths?.records, io)
+    try {
+      this.#reasons = new Appended(`${path}.reasons`, lengths?.reasons, io)
+    } catch (error) {
+      this.#records.close()
+      throw error
+    }
+  }
+
+  get lengths(): Lengths {
+    return { records: this.#records.length, reasons: this.#reasons.length }
+  }
+
+  /**
+   * Writes records and why they were refused.
+   *
+   * @param from what they are ranges of, the name of the input, and what its records stand behind
+   * @throws {PlantsError} `unwritable`
+   */
+  add(refused: Refused[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
+    if (header && this.#records.length === 0) this.#records.add(header)
+    let run = { start: 0, end: 0 } // of records that follow one another, a line each
+    let reasons = ''
+    for (const { start, end, line, why } of refused) {
+      if (why) reasons += `${toJson({ file: name, line, error: why.error, message: why.message })}\n`
+      if (start === run.end && bytes[start - 1] === lineFeed) {
+        run.end = end
+        continue
+      }
+      this.#records.add(bytes.subarray(run.start, run.end))
+      if (why) this.#records.breakLine()
+      run = { start, end }
+    }
+    this.#records.add(bytes.subarray(run.start, run.end))
+    this.#reasons.add(Buffer.from(reasons))
+    this.#records.write()
+    this.#reasons.write()
+  }
+
+  /** Brings what was written down to the disk. Throws `unwritable`. */
+  flush(): void {
+    this.#records.flush()
+    this.#reasons.flush()
+  }
+
+  /** Removes them when nothing was refused. */
+  close(): void {
+    this.#records.close()
+    this.#reasons.close()
+  }
+}
+
+/** A file that is written from a place on. */
+class Appended {
+  readonly #path: string
+  /** what a link leads to, or the path itself */
+  readonly #target: string
+  readonly #fd: number
+  #waiting: Uint8Array[] = []
+  #isOnDisk = true
+  /** whether nobody else has made it */
+  readonly #isOurs: boolean
+  #isInLine = false
+  /** with what is still to be written */
+  length: number
+
+  constructor(path: string, length: number | undefined, io: Pick<Io, 'trusts'>) {
+    this.#path = path
+    this.#target = find(path, io)
+    this.#isOurs = length !== undefined || !existsSync(path)
+    this.length = length ?? 0
+    this.#fd = open(path, this.#target)
+    const { size } = fstatSync(this.#fd)
+    if (length === undefined ? size > 0 : size < length) {
+      closeSync(this.#fd)
+      throw length === undefined ? inUse(path) : changed(path)
+    }
+    this.#try(() => ftruncateSync(this.#fd, this.length))
+    this.#isInLine = this.length > 0 && !endsLine(this.#fd, this.length)
+  }
+
+  /** @param bytes to be left alone until they are written */
+  add(bytes: Uint8Array): void {
+    if (bytes.length === 0) return
+    this.#waiting.push(bytes)
+    this.length += bytes.length
+    this.#isInLine = bytes.at(-1) !== lineFeed
+  }
+
+  breakLine(): void {
+    if (this.#isInLine) this.add(Buffer.of(lineFeed))
+  }
+
+  write(): void {
+    if (this.#waiting.length === 0) return
+    this.#isOnDisk = false
+    const bytes = Buffer.concat(this.#waiting)
+    this.#waiting = []
+    this.#try(() => {
+      for (let at = 0; at < bytes.length; ) at += writeSync(this.#fd, bytes, at)
+    })
+  }
+
+  flush(): void {
+    if (this.#isOnDisk) return
+    this.#try(() => fdatasyncSync(this.#fd))
+    this.#isOnDisk = true
+  }
+
+  #try(action: () => void): void {
+    try {
+      action()
+    } catch (error) {
+      throw unwritable(this.#path, error)
+    }
+  }
+
+  close(): void {
+    closeSync(this.#fd)
+    if (this.length === 0 && this.#isOurs) unlinkSync(this.#target)
+  }
+}
+
+function find(path: string, io: Pick<Io, 'trusts'>): string {
+  try {
+    return targetOf(path, io)
+  } catch (error) {
+    throw unwritable(path, error)
+  }
+}
+
+/** Only files can be cut back: what is a device, or a pipe, is not opened, which may wait for somebody to read it. */
+function open(path: string, target: string): number {
+  const stats = statSync(target, { throwIfNoEntry: false })
+  if (stats && !stats.isFile() && !stats.isDirectory())
+    throw new PlantsError('malformed', `${path} is no file`, { hint: 'Name a file with --rejects' })
+  try {
+    const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT
+    return openSync(target, flags | (constants.O_NOFOLLOW ?? 0), 0o600) // a link that is there by now is somebody else's
+  } catch (error) {
+    throw unwritable(path, error)
+  }
+}
+
+function endsLine(fd: number, length: number): boolean {
+  const last = Buffer.alloc(1)
+  readSync(fd, last, 0, 1, length - 1)
+  return last[0] === lineFeed
+}
+
+const lineFeed = 0x0a
+
+function unwritable(path: string, cause: unknown): unknown {
+  const code = systemCode(cause)
+  if (code === undefined) return cause
+  const why =
+    {
+      ENOSPC: 'no space left',
+      ENOENT: 'there is no such folder',
+      EACCES: 'permission denied',
+      EISDIR: 'it is a folder',
+      ELOOP: 'it is a link',
+    }[code] ?? code
+  return new PlantsError('unwritable', `The refused plants could not be written to ${path}: ${why}`, {
+    hint: 'Choose another file with --rejects, or make room',
+    cause,
+  })
+}
+
+function inUse(path: string): PlantsError {
+  return new PlantsError('malformed', `${path} is there already, and would be lost`, {
+    hint: 'Choose another file with --rejects, or remove it',
+  })
+}
+
+function changed(path: string): PlantsError {
+  const hint = 'Begin again with --restart, or put the file back'
+  return new PlantsError('malformed', `${path} is shorter than it was when the import stopped`, { hint })
+}

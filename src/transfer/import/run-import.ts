@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto'
+import { PlantsError } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { warn, writeRefusals } from '../../output/output.js'
+import type { Settings } from '../../config/preferences.js'
+import { openManyStore } from '../../stores/registry.js'
+import type { ManyStore } from '../../stores/store.js'
+import { Import, type ImportTools } from './import.js'
+import { checkInputs } from './inputs.js'
+import { type Binding, Journal, journalPath, whileAlone } from './journal.js'
+import type { ImportOrder, ImportPlan } from './order.js'
+import { type Position, readPosition, settledAt } from './position.js'
+import { Progress } from './progress.js'
+import { Rejects } from './rejects.js'
+import { mostShown, plants, Summary } from './summary.js'
+import { refusedIn } from './tally.js'
+
+/** Imports, goes on with an import, or checks one, and tells how that went. Throws `incomplete` when something was refused. */
+export async function runImport(order: ImportOrder, settings: Settings, io: Io): Promise<void> {
+  const binding = bindingOf(order, settings)
+  const path = await journalPathOf(order, binding, io)
+  const { rejects } = order
+  await checkInputs(order.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
+  if (path === undefined) return withStore(order, settings, { io, journal: undefined })
+  await whileAlone(path, io, async () => {
+    const old = order.isRestart ? Journal.discard(path, io, typeof order.journal !== 'string') : undefined
+    await withStore(order, settings, { io, journal: Journal.open(path, io, binding), old })
+  })
+}
+
+interface Setting {
+  io: Io
+  journal: Journal | undefined
+  /** the import that is begun again */
+  old?: (Binding & { id: string }) | undefined
+}
+
+function bindingOf({ plan, rejects }: ImportOrder, { store }: Settings): Binding {
+  const { map, idFrom } = plan.rules
+  const flags = {
+    '--format': plan.format,
+    '--map':
+      Object.entries(map)
+        .map((entry) => entry.join('='))
+        .join(',') || undefined,
+    '--id-from': idFrom?.toString(),
+    '--rejects': rejects,
+  }
+  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
+  return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags: Object.fromEntries(given) }
+}
+
+/** What comes on stdin cannot be asked for again, so nothing is kept about it that nobody asked for. */
+async function journalPathOf({ journal, staging, plan }: ImportOrder, binding: Binding, io: Io): Promise<string | undefined> {
+  if (journal === false || staging || (journal === undefined && plan.inputs.some(({ path }) => path === '-'))) return undefined
+  const folder = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : undefined
+  return journal ?? journalPath(folder ?? (await io.stateFolder()), binding)
+}
+
+async function withStore(order: ImportOrder, settings: Settings, setting: Setting): Promise<void> {
+  const { rate, staging } = order
+  // What is sent together with a plant that is refused could not be taken back.
+  const concurrency = order.plan.stopsAtRefusal ? 1 : order.concurrency
+  const many = await openManyStore(settings.store, { ...settings.opening, concurrency, rate }, staging)
+  try {
+    await importInto(many, order, settings, setting)
+  } finally {
+    await many.store.close()
+  }
+}
+
+async function importInto(many: ManyStore, order: ImportOrder, settings: Settings, setting: Setting): Promise<void> {
+  const { io, journal, old } = setting
+  if (old) await many.checkpoints?.removeCheckpoint(old.id)
+  const position = await findPosition(many, journal, order.plan)
+  if (position) await tellGoingOn(position, settings, io)
+  const rejects = openRejects(order, setting, position)
+  const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
+  const summary = new Summary(order, settings, io, position)
+  journal?.begin()
+  const importing: Import = new Import(
+    order.plan,
+    toolsOf(many, { ...setting, rejects, progress, settings }, () => importing),
+    position,
+  )
+  try {
+    await carryOut(importing, many, io, order.staging !== undefined)
+  } catch (error) {
+    if (order.staging) throw error // nothing stays, so there is nothing to go on with
+    const canGoOn = journal ? await hasPlace(many, journal) : importing.isBegun
+    throw howToGoOn(error, canGoOn ? goOnHint(journal, settings) : undefined)
+  } finally {
+    await progress.clear()
+    rejects?.close()
+  }
+  try {
+    await summary.write(importing, journal !== undefined)
+  } finally {
+    if (importing.isDone && journal) await finish(journal, many) // who is killed before it can ask again how it went
+  }
+}
+
+async function tellGoingOn(position: Position, settings: Settings, io: Io): Promise<void> {
+  const done = settledAt(position)
+  await warn(io, `Going on with an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`, settings)
+}
+
+async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io, isStaged: boolean): Promise<void> {
+  await importing.run()
+  if (!importing.isDone && signal.aborted) throw interrupted(importing, signal, isStaged)
+  if (importing.isDone && refusedIn(importing.tally) === 0) await commit?.()
+}
+
+/** A rejects file that is not empty must be the one of the import that goes on, or begins again. */
+function openRejects({ rejects }: ImportOrder, { journal, old, io }: Setting, position: Position | undefined): Rejects | undefined {
+  if (rejects === undefined) return undefined
+  const isOurs = journal?.isOld || old?.flags['--rejects'] === rejects
+  return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
+}
+
+/** Where an earlier run stopped, if there was one. */
+async function findPosition(
+  { checkpoints }: ManyStore,
+  journal: Journal | undefined,
+  { inputs }: ImportPlan,
+): Promise<Position | undefined> {
+  if (!journal) return undefined
+  const text = checkpoints ? await checkpoints.findCheckpoint(journal.id) : journal.position
+  const position = text === undefined ? undefined : readPosition(text, inputs.length)
+  if (text === undefined || position) return position
+  throw new PlantsError('malformed', `The journal ${journal.path} is damaged`, { hint: 'Begin again with --restart' })
+}
+
+interface Surroundings extends Setting {
+  rejects: Rejects | undefined
+  progress: Progress
+  settings: Settings
+}
+
+function toolsOf(
+  { store, checkpoints }: ManyStore,
+  { io, journal, rejects, progress, settings }: Surroundings,
+  importing: () => Import,
+): ImportTools {
+  let told = 0
+  return {
+    ...{ store, checkpoints, journal, rejects, io },
+    key: journal?.id ?? randomUUID(),
+    stop: io.signal,
+    tellRefused: async (refused, { name }) => {
+      if (told >= mostShown && settings.errors === 'text') return
+      const all = refused.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
+      const shown = settings.errors === 'json' ? all : all.slice(0, mostShown - told)
+      told += shown.length
+      if (shown.length === 0) return
+      await progress.clear()
+      await writeRefusals(io, shown, settings)
+    },
+    tellProgress: () => progress.show(() => importing().glimpse),
+  }
+}
+
+async function finish(journal: Journal, { checkpoints }: ManyStore): Promise<void> {
+  journal.remove()
+  await checkpoints?.removeCheckpoint(journal.id)
+}
+
+function interrupted(importing: Import, signal: AbortSignal, isStaged: boolean): PlantsError {
+  const { kind, message } = signal.reason as PlantsError // which is what aborts it
+  const after = importing.isBegun && !isStaged ? ` after ${plants(importing.done)}` : ', nothing was changed'
+  return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
+}
+
+/** Whether there is something to go on with; the journal of an import that has not come to anything is removed. */
+async function hasPlace({ checkpoints }: ManyStore, journal: Journal): Promise<boolean> {
+  const position = checkpoints ? await checkpoints.findCheckpoint(journal.id).catch(() => 'not known now') : journal.position
+  if (position === undefined) journal.remove()
+  return position !== undefined
+}
+
+function goOnHint(journal: Journal | undefined, { store }: Settings): string {
+  if (journal) return 'To go on, run the same command again'
+  return `What was created stays. To go on, run it again with --if-exists ${store.kind === 'remote' ? 'skip' : 'same'}`
+}
+
+/** What was created before a failure stays. */
+function howToGoOn(error: unknown, goOn: string | undefined): unknown {
+  if (!(error instanceof PlantsError) || error.kind === 'defect' || goOn === undefined) return error
+  if (error.hint?.includes('--restart')) return error // which says how
+  const { kind, message, hint, retryable, status, requestId } = error
+  const hints = hint === undefined ? goOn : `${hint}. ${goOn}`
+  return new PlantsError(kind, message, { hint: hints, ...{ retryable, error: error.error, status, requestId }, cause: error })
+}
