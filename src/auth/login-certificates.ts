@@ -1,7 +1,7 @@
+import { readTextFile } from '../platform/text-files.js'
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { PlantsError, shellWord } from '../platform/errors.js'
-import { readTextFile } from '../cli/input.js'
 import type { Io } from '../platform/io.js'
 import type { Settings } from '../config/preferences.js'
 import type { Login, PostgresAddress } from '../stores/store.js'

@@ -1,5 +1,5 @@
 import type { Io } from '../platform/io.js'
-import { isLoopback } from '../platform/loopback.js'
+import { isLoopback } from '../platform/network.js'
 import { warn } from '../output/output.js'
 import type { Preferences, Settings } from '../config/preferences.js'
 import type { Address, Login, PostgresAddress, PostgresHost } from '../stores/store.js'

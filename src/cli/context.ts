@@ -1,6 +1,7 @@
+import { parseText } from '../platform/values.js'
 import { accessTo } from '../auth/access.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
-import { type GlobalFlags, parseText } from './flags.js'
+import { type GlobalFlags } from './flags.js'
 import type { Io, Output } from '../platform/io.js'
 import { warn, warnMeanwhile } from '../output/output.js'
 import { readSettings, type SettingsFile, savedStore } from '../config/file.js'

@@ -1,6 +1,6 @@
+import { parseOutput } from '../platform/values.js'
 import { version } from '../../package.json'
 import { PlantsError } from '../platform/errors.js'
-import { parseOutput } from './flags.js'
 import type { Io } from '../platform/io.js'
 import { toJson } from '../plant/json.js'
 import { writeAnswer } from '../output/output.js'

@@ -1,6 +1,6 @@
+import { shorten } from '../platform/escape.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { shorten } from '../plant/plant.js'
 import { parseAddress } from '../stores/registry.js'
 import type { Address, Place } from '../stores/store.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'

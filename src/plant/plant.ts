@@ -1,3 +1,4 @@
+import { shorten } from '../platform/escape.js'
 import { NumberText } from './json.js'
 
 /** What the service stores: the specification's NewPlant. `id` is an int64, exact. */
@@ -95,10 +96,4 @@ export function describe(value: unknown): string {
   if (typeof value === 'string') return `was ${JSON.stringify(shorten(value))}`
   if (typeof value === 'number') return 'was a number'
   return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
-}
-
-/** A text for a message: at most 40 characters of it. */
-export function shorten(text: string): string {
-  const characters = Array.from(text.slice(0, 82))
-  return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : text
 }

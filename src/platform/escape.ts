@@ -9,3 +9,9 @@ export function visibleLines(text: string): string {
 }
 
 const unsafe = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
+
+/** A text for a message: at most 40 characters of it. */
+export function shorten(text: string): string {
+  const characters = Array.from(text.slice(0, 82))
+  return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : text
+}

@@ -1,10 +1,7 @@
 import { closeSync, fchmodSync, fchownSync, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
-import { connect, type Database } from './sqlite-driver.js'
-import { isSqliteError } from '../stores/sqlite/failure.js'
-import { uriOf } from '../stores/sqlite/file.js'
-import { type Waiting, whenFree } from '../stores/sqlite/lock.js'
+import { connect, type Database, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
 
 /**
  * Runs an action while this process alone holds a lock. It is SQLite's lock on an empty file: the system takes it back from a
@@ -68,7 +65,7 @@ async function take(db: Database, path: string, waiting: Waiting): Promise<void>
   // Nothing is written, so nothing could have to be taken back.
   const begin = () => db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
   try {
-    await whenFree(begin, waiting, () => inUse(path, waiting.timeout))
+    await retryWhileBusy(begin, waiting, () => inUse(path, waiting.timeout))
   } catch (error) {
     throw unusable(error, path)
   }

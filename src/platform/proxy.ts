@@ -1,16 +1,20 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
 import { PlantsError } from './errors.js'
 import type { Io } from './io.js'
-import { isLoopback } from './loopback.js'
-import { urlOf } from '../stores/registry.js'
-import type { RemoteAddress } from '../stores/store.js'
+import { isLoopback, urlOf } from './network.js'
+
+/** A service, and the Unix socket that leads to it instead of the network. */
+interface Service {
+  url: URL
+  socketPath?: string
+}
 
 /**
  * The URL of the proxy that leads to a service. A proxy is not asked about this machine: its own loopback is another one.
  *
  * @throws {PlantsError} `malformed` for a variable that holds no address of one
  */
-export function proxyFor({ url, socketPath }: RemoteAddress, io: Io): string | undefined {
+export function proxyFor({ url, socketPath }: Service, io: Io): string | undefined {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
   if (text === '' || socketPath !== undefined || isThisMachine(url.hostname) || isExcepted(url, variable('NO_PROXY', io))) return undefined
@@ -28,7 +32,7 @@ function isThisMachine(hostname: string): boolean {
  *
  * @returns whether it is to ask no proxy, or the one in HTTP_PROXY, or does what is right by itself
  */
-export function proxyForCurl(address: RemoteAddress, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
+export function proxyForCurl(address: Service, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
   if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
   if (proxyFor(address, io) === undefined) return 'none'
   const { http_proxy: known } = io.env

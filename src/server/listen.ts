@@ -2,7 +2,7 @@ import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
-import { isLoopback } from '../platform/loopback.js'
+import { isLoopback } from '../platform/network.js'
 import { longestSocketPath } from '../stores/store.js'
 
 /** Where a server listens: at a port of a host, which the flags of the admin port may have given, or at the absolute path of a Unix socket. */

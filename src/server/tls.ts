@@ -1,6 +1,6 @@
+import { readTextFile } from '../platform/text-files.js'
 import { createSecureContext } from 'node:tls'
 import { PlantsError } from '../platform/errors.js'
-import { readTextFile } from '../cli/input.js'
 import type { Tls } from './server.js'
 
 /**

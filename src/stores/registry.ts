@@ -1,5 +1,6 @@
 import { join } from 'node:path'
-import { PlantsError, systemCode } from '../platform/errors.js'
+import { PlantsError } from '../platform/errors.js'
+import { urlOf } from '../platform/network.js'
 import type { NewPlant } from '../plant/plant.js'
 import { shownAddress } from './shown-address.js'
 import {
@@ -81,16 +82,6 @@ function parseUrl(address: string, source: string): RemoteAddress {
   if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'is a base url, which has no "?" and no "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { kind: 'remote', name: url.href.replace(/\/$/, ''), url }
-}
-
-/** A URL, or undefined for a text that is none. In Node 20, `URL.canParse` refuses `https://plänts.example`, too, once it is optimised. */
-export function urlOf(text: string): URL | undefined {
-  try {
-    return new URL(text)
-  } catch (error) {
-    if (systemCode(error) !== 'ERR_INVALID_URL') throw error
-    return undefined
-  }
 }
 
 const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'
@@ -190,7 +181,7 @@ export async function isPartOf(address: Address, path: string): Promise<boolean>
 
 /** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
 export async function describeSqlite(): Promise<{ version: string; driver: string }> {
-  const { describeDriver } = await import('../platform/sqlite-driver.js')
+  const { describeDriver } = await import('../platform/sqlite.js')
   return describeDriver()
 }
 

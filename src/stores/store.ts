@@ -1,3 +1,4 @@
+import type { Clock } from '../platform/clock.js'
 import { PlantsError } from '../platform/errors.js'
 import type { NewPlant, Plant } from '../plant/plant.js'
 import type { PlantRows } from '../plant/rows.js'
@@ -313,16 +314,6 @@ export interface Login {
   key: string | undefined
   /** whether a user, by number, is this one or root: whose Unix socket can be used */
   trusts(uid: number): boolean
-}
-
-/** What a store needs in order to wait; `Io` is one. */
-export interface Clock {
-  /** aborts when the program is told to stop */
-  readonly signal: AbortSignal
-  /** milliseconds, never going back */
-  now(): number
-  /** from 0 up to 1 */
-  random(): number
 }
 
 export interface OpenOptions {

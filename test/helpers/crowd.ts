@@ -1,6 +1,6 @@
 import { Pool } from 'undici'
 import { onTestFinished } from 'vitest'
-import { wait } from '../../src/platform/wait.js'
+import { wait } from '../../src/platform/clock.js'
 import type { Row } from './postgres/query.js'
 import type { Database } from './postgres.js'
 import { testToken } from './service.js'

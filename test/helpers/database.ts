@@ -1,5 +1,5 @@
 import * as packaged from '@photostructure/sqlite'
-import { describeDriver } from '../../src/platform/sqlite-driver.js'
+import { describeDriver } from '../../src/platform/sqlite.js'
 
 /**
  * Connects with the SQLite that the program has. Another one in the same process would see none of its locks, which belong to

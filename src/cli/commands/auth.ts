@@ -1,3 +1,4 @@
+import { readText } from '../../platform/text-files.js'
 import { type CredentialKind, credentialKindOf } from '../../auth/credential-kind.js'
 import { noToken, removeToken, saveToken } from '../../auth/credentials.js'
 import { noPassword } from '../../auth/password.js'
@@ -5,7 +6,6 @@ import { namesOf, otherStatuses, ownStatus, type TokenStatus } from '../../auth/
 import type { LoginFlags } from './settings-spec.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { GlobalFlags } from '../flags.js'
-import { readText } from '../input.js'
 import type { Io } from '../../platform/io.js'
 import { toJson } from '../../plant/json.js'
 import { readable, warn, writeAnswer, writeResult } from '../../output/output.js'
@@ -116,7 +116,7 @@ async function readSecret(flags: LoginFlags, { noun, clean, failureOf }: Credent
 
 async function readStdin(noun: string, io: Io): Promise<string> {
   try {
-    return await readText('-', io)
+    return await readText('-', io, { wanted: `Pipe the ${noun} in` })
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     const why = error.kind === 'tooLarge' ? `is too long for a ${noun}` : 'is not UTF-8'

@@ -1,5 +1,6 @@
+import { parseText } from '../../platform/values.js'
 import { PlantsError } from '../../platform/errors.js'
-import { type GlobalFlags, parseText } from '../flags.js'
+import { type GlobalFlags } from '../flags.js'
 import type { Io } from '../../platform/io.js'
 import { targetOf } from '../../platform/link-target.js'
 import { visible } from '../../platform/escape.js'

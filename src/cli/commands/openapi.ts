@@ -1,5 +1,5 @@
+import { parseBasePath } from '../../platform/values.js'
 import type { OpenApiFlags } from './service-spec.js'
-import { parseBasePath } from '../flags.js'
 import type { Io } from '../../platform/io.js'
 import { writeAnswer } from '../../output/output.js'
 

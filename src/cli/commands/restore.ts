@@ -1,5 +1,5 @@
+import { parseText } from '../../platform/values.js'
 import type { RestoreFlags } from './copies-spec.js'
-import { parseText } from '../flags.js'
 import type { Io } from '../../platform/io.js'
 import { visible } from '../../platform/escape.js'
 import { writeResult } from '../../output/output.js'

@@ -1,7 +1,7 @@
+import { parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
 import { statSync } from 'node:fs'
 import type { ServeFlags } from './service-spec.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import { parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../flags.js'
 import type { Io, Output } from '../../platform/io.js'
 import { toJson } from '../../plant/json.js'
 import { visible } from '../../platform/escape.js'

@@ -1,6 +1,7 @@
+import { parseLife } from '../../platform/values.js'
 import type { TokenFlags } from './service-spec.js'
 import { PlantsError } from '../../platform/errors.js'
-import { type GlobalFlags, parseId, parseLife } from '../flags.js'
+import { type GlobalFlags, parseId } from '../flags.js'
 import type { Io } from '../../platform/io.js'
 import { toJson } from '../../plant/json.js'
 import { visible } from '../../platform/escape.js'

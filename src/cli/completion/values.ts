@@ -1,6 +1,6 @@
-import type { Values } from '../flags.js'
+import { shorten } from '../../platform/escape.js'
+import { type Values } from '../../platform/values.js'
 import { visible } from '../../platform/escape.js'
-import { shorten } from '../../plant/plant.js'
 import type { SavedSettings, SavedStore } from '../../config/file.js'
 import { shownValue } from '../../config/origin.js'
 import { namedStores, savedKind } from '../../config/store-name.js'

@@ -1,4 +1,4 @@
-import { longestTimer } from '../../platform/wait.js'
+import { longestTimer } from '../../platform/clock.js'
 
 /** What one loop waits for, and any number of callbacks tell. */
 export class Change {

@@ -1,7 +1,7 @@
 import type { PlantsError } from '../../platform/errors.js'
 import type { NewPlant, Plant } from '../../plant/plant.js'
 import { type Access, type CreateManyOptions, Outcome, type RemoteAddress } from '../store.js'
-import { isTimeout } from '../../platform/wait.js'
+import { isTimeout } from '../../platform/clock.js'
 import { judge, type Verdict } from './answer.js'
 import { type Answer, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'

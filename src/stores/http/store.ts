@@ -8,7 +8,7 @@ import { unanswered, unreached } from './failure.js'
 import { findKeys, honoursKeys, type Remote } from './keys.js'
 import { newKey, requestToCreate } from './request.js'
 import type { Access, Batch, BulkStore, CreateManyOptions, CreateOptions, OpenOptions, RemoteAddress } from '../store.js'
-import { isTimeout, secondsOf, wait, within } from '../../platform/wait.js'
+import { isTimeout, secondsOf, wait, within } from '../../platform/clock.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements BulkStore {

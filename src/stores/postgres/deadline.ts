@@ -1,5 +1,5 @@
-import type { Clock } from '../store.js'
-import { longestTimer } from '../../platform/wait.js'
+import { type Clock } from '../../platform/clock.js'
+import { longestTimer } from '../../platform/clock.js'
 import type { Connection } from './connection.js'
 
 /**

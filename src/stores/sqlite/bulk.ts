@@ -1,5 +1,6 @@
+import { type Clock } from '../../platform/clock.js'
 import type { PlantRows } from '../../plant/rows.js'
-import { type Batch, type Clock, type CreateManyOptions, Outcome } from '../store.js'
+import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
 import { ChangesetWriter } from './changeset.js'
 import type { Ways } from './ways.js'
 

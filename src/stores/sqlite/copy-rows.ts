@@ -1,4 +1,4 @@
-import type { Database } from '../../platform/sqlite-driver.js'
+import type { Database } from '../../platform/sqlite.js'
 import { tables } from './schema.js'
 
 /**

@@ -1,16 +1,7 @@
 import { accessSync, constants, lstatSync, statfsSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
-
-export function isSqliteError(error: unknown): error is Error {
-  return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'
-}
-
-/** Whether SQLite wants another process to finish first, so that the same call can be made again. */
-export function isBusy(error: unknown): boolean {
-  const code = resultCode(error)
-  return code !== undefined && busyCodes.has(code & 0xff)
-}
+import { primaryCode } from '../../platform/sqlite.js'
 
 /** Whether a COMMIT that failed like this may still be found on the disk: its bytes were written, but not known to be safe. */
 export function leavesCommitOpen(error: unknown): boolean {
@@ -68,9 +59,6 @@ interface Explanation {
 }
 
 const elsewhere = 'Choose another file with --store PATH'
-
-/** BUSY, LOCKED, PROTOCOL: https://sqlite.org/rescode.html */
-const busyCodes = new Set([5, 6, 15])
 
 /** By SQLite's primary result code, and by the code of a system call. */
 const explanations: Record<string, (path: string, message: string) => Explanation> = {
@@ -206,28 +194,4 @@ function exists(path: string): boolean {
 
 function isFolder(path: string): boolean {
   return exists(path) && statSync(path).isDirectory()
-}
-
-/** SQLite's result code without its extension, see https://sqlite.org/rescode.html; undefined for any other error. */
-export function primaryCode(error: unknown): number | undefined {
-  const code = resultCode(error)
-  return code === undefined ? undefined : code & 0xff
-}
-
-/** SQLite's result code, extended where it is known, of what either driver throws. */
-function resultCode(error: unknown): number | undefined {
-  if (!isSqliteError(error)) return undefined
-  return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : codesByText[error.message]
-}
-
-/** The packaged driver's `all` and `iterate` throw SQLite's text alone (`sqlite3_errstr`). */
-const codesByText: Record<string, number> = {
-  'database is locked': 5,
-  'database table is locked': 6,
-  'attempt to write a readonly database': 8,
-  'disk I/O error': 10,
-  'database disk image is malformed': 11,
-  'unable to open database file': 14,
-  'locking protocol': 15,
-  'file is not a database': 26,
 }

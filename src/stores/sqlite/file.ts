@@ -12,11 +12,10 @@ import {
   statSync,
 } from 'node:fs'
 import { basename, dirname, join, relative, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { makeFolder, syncFolder } from '../../platform/folder.js'
 import type { FileAddress, OpenOptions } from '../store.js'
-import { connect, type Database } from '../../platform/sqlite-driver.js'
+import { connect, type Database, uriOf } from '../../platform/sqlite.js'
 import { explainFailure, isFull, isWritable, notOurs } from './failure.js'
 
 /**
@@ -163,13 +162,6 @@ export function stampOf(path: string): string {
 export function checkStamp(path: string, stamp: string | undefined, cause?: unknown): void {
   if (stamp === undefined || stamp === stampOf(path)) return
   throw new PlantsError('unavailable', `${path} was changed while it was read`, { hint: 'Try again', retryable: true, cause })
-}
-
-/** The `file:` URI of a path, with a query as https://sqlite.org/uri.html has them. */
-export function uriOf(path: string, query: string): string {
-  const uri = pathToFileURL(path)
-  uri.search = query
-  return uri.href
 }
 
 function checkKind(path: string): void {

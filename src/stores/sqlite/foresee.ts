@@ -1,12 +1,13 @@
+import { retryWhileBusy } from '../../platform/sqlite.js'
 import { existsSync } from 'node:fs'
 import type { NewPlant } from '../../plant/plant.js'
 import { refuseUnlessSame } from './store.js'
 import type { CreateOptions, FileAddress, Foresight, OpenOptions } from '../store.js'
-import type { Database } from '../../platform/sqlite-driver.js'
+import type { Database } from '../../platform/sqlite.js'
 import { explainFailure, unwritableStore } from './failure.js'
 import { checkStamp, openToPeek, realPathOf, reportOwner, stampOf } from './file.js'
 import { inspect } from './inspect.js'
-import { lockedError, whenFree } from './lock.js'
+import { lockedError } from './lock.js'
 import { toPlant } from './row.js'
 
 /**
@@ -27,7 +28,7 @@ async function peek<Answer>(path: string, look: (db: Database) => Answer, option
     const stamp = existsSync(`${path}-wal`) ? undefined : stampOf(path)
     const db = openToPeek(path)
     try {
-      const answer = await whenFree(
+      const answer = await retryWhileBusy(
         () => look(db),
         options,
         () => lockedError(path, options.timeout),

@@ -1,9 +1,10 @@
+import { retryWhileBusy } from '../../platform/sqlite.js'
 import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { FileAddress, FileReport, OpenOptions } from '../store.js'
 import { allows, explainFailure, isWritable } from './failure.js'
 import { openToPeek, realPathOf, statIfThere } from './file.js'
-import { lockedError, whenFree } from './lock.js'
+import { lockedError } from './lock.js'
 import { identify } from './schema.js'
 
 /** Looks at a store and at its place, and changes nothing. Throws what opening it to read throws. */
@@ -32,7 +33,7 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
 export async function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
   const db = openToPeek(path)
   try {
-    return await whenFree(
+    return await retryWhileBusy(
       () => identify(db, path),
       options,
       () => lockedError(path, options.timeout),

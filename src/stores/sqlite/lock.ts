@@ -1,42 +1,6 @@
 import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { PlantsError, systemCode } from '../../platform/errors.js'
-import type { Clock } from '../store.js'
-import { wait } from '../../platform/wait.js'
-import { isBusy } from './failure.js'
-
-/**
- * Waits a moment, longer after each try and never the same for two processes. Throws the reason of the signal, when that aborts first.
- *
- * @param longest milliseconds at most: who has much to write lets those go first who have little
- */
-export function pause(tries: number, { random, signal }: Clock, longest = 10): Promise<void> {
-  return wait(1 + random() * Math.min(2 ** tries, longest), [signal])
-}
-
-/** milliseconds that others may take, and what tells them */
-export interface Waiting {
-  timeout: number
-  clock: Clock
-}
-
-/**
- * Calls again while SQLite is busy, until the time is over.
- *
- * @param tooLate the error to throw then
- */
-export async function whenFree<T>(call: () => T, { timeout, clock }: Waiting, tooLate: () => PlantsError): Promise<T> {
-  const start = clock.now()
-  for (let tries = 0; ; tries += 1) {
-    try {
-      return call()
-    } catch (error) {
-      if (!isBusy(error)) throw error
-    }
-    if (clock.now() - start >= timeout) throw tooLate()
-    await pause(tries, clock)
-  }
-}
 
 /** The error for a call that had no turn within its time. */
 export function lockedError(path: string, timeout: number): PlantsError {

@@ -1,9 +1,10 @@
+import { type Waiting, retryWhileBusy } from '../../platform/sqlite.js'
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { FileAddress, OpenOptions, Restored, RestoreOptions } from '../store.js'
 import { copyStore, hear, unchanged } from './copy.js'
 import { copyRows, holdsAnything } from './copy-rows.js'
-import type { Database } from '../../platform/sqlite-driver.js'
+import type { Database } from '../../platform/sqlite.js'
 import { DamagedStoreError, explainFailure, leavesCommitOpen } from './failure.js'
 import {
   checkStamp,
@@ -19,7 +20,7 @@ import {
   secure,
   stampOf,
 } from './file.js'
-import { lockedError, type Waiting, whenFree } from './lock.js'
+import { lockedError } from './lock.js'
 import { checkBackup, prepareStore } from './schema.js'
 import { countPlants, examine, withSnapshot } from './snapshot.js'
 
@@ -141,7 +142,7 @@ function isUnknown(error: unknown): boolean {
 }
 
 function inTurn<T>(call: () => T, path: string, waiting: Waiting): Promise<T> {
-  return whenFree(call, waiting, () => lockedError(path, waiting.timeout))
+  return retryWhileBusy(call, waiting, () => lockedError(path, waiting.timeout))
 }
 
 /** A backup is what one has for a store that is damaged, and there is nothing in that to put the rows into. */

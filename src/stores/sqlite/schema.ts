@@ -1,4 +1,4 @@
-import type { Database } from '../../platform/sqlite-driver.js'
+import type { Database } from '../../platform/sqlite.js'
 import { notOurs } from './failure.js'
 import { syncFolders } from './file.js'
 

@@ -1,8 +1,9 @@
+import { retryWhileBusy } from '../../platform/sqlite.js'
 import type { OpenOptions } from '../store.js'
-import type { Database } from '../../platform/sqlite-driver.js'
+import type { Database } from '../../platform/sqlite.js'
 import { damagedStore, notOurs } from './failure.js'
 import { checkStamp, fileHasContent, isFrozen, openToRead, secure, stampOf } from './file.js'
-import { lockedError, whenFree } from './lock.js'
+import { lockedError } from './lock.js'
 import { identify } from './schema.js'
 
 /** A store as it is at one moment, whatever others write to it meanwhile. */
@@ -26,7 +27,7 @@ export async function withSnapshot<T>(path: string, options: OpenOptions, action
     return identify(db, path)
   }
   try {
-    const isStore = await whenFree(begin, options, () => lockedError(path, options.timeout))
+    const isStore = await retryWhileBusy(begin, options, () => lockedError(path, options.timeout))
     return isStore ? await action({ path, db, check: () => checkStamp(path, stamp) }) : undefined
   } finally {
     if (db.isTransaction) db.exec('ROLLBACK')

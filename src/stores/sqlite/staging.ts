@@ -1,7 +1,7 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { NewPlant } from '../../plant/plant.js'
 import { type Batch, type BulkStore, type CreateManyOptions, idTaken, Outcome } from '../store.js'
-import { connect } from '../../platform/sqlite-driver.js'
+import { connect } from '../../platform/sqlite.js'
 import { toPlant } from './row.js'
 import { Statements, type Ways } from './ways.js'
 

@@ -1,6 +1,7 @@
+import { retryWhileBusy } from '../../platform/sqlite.js'
 import { type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import type { BulkInsert } from './bulk.js'
-import type { Database, Statement } from '../../platform/sqlite-driver.js'
+import type { Database, Statement } from '../../platform/sqlite.js'
 import { BadRowError, explainFailure } from './failure.js'
 import {
   checkStamp,
@@ -15,7 +16,7 @@ import {
   secure,
   stampOf,
 } from './file.js'
-import { lockedError, whenFree } from './lock.js'
+import { lockedError } from './lock.js'
 import { toPlant } from './row.js'
 import { identify, prepareStore } from './schema.js'
 import type { Staging } from './staging.js'
@@ -247,7 +248,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
 
   async #read<T>(read: () => T): Promise<T> {
     try {
-      const result = await whenFree(read, this.#options, () => lockedError(this.#path, this.#options.timeout))
+      const result = await retryWhileBusy(read, this.#options, () => lockedError(this.#path, this.#options.timeout))
       checkStamp(this.#path, this.#stamp)
       return result
     } catch (error) {

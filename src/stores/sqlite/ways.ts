@@ -1,4 +1,4 @@
-import type { Database, Statement } from '../../platform/sqlite-driver.js'
+import type { Database, Statement } from '../../platform/sqlite.js'
 
 /** The ways into a store's file, for what reads and writes it. */
 export interface Ways {

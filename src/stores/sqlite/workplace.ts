@@ -1,10 +1,9 @@
+import { isBusy, uriOf } from '../../platform/sqlite.js'
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../../platform/errors.js'
 import { prefixFor, removeFolder } from '../../platform/folder.js'
-import { connect, type Database } from '../../platform/sqlite-driver.js'
-import { isBusy } from './failure.js'
-import { uriOf } from './file.js'
+import { connect, type Database } from '../../platform/sqlite.js'
 
 /**
  * Runs an action with a folder beside a file, for its owner alone, in which can be made what takes the place of the file. The folder is

@@ -1,9 +1,10 @@
+import { isBusy, isSqliteError, pause } from '../../platform/sqlite.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions } from '../store.js'
-import type { Database, Statement } from '../../platform/sqlite-driver.js'
-import { explainFailure, isBusy, isSqliteError, leavesCommitOpen, notOurs } from './failure.js'
+import type { Database, Statement } from '../../platform/sqlite.js'
+import { explainFailure, leavesCommitOpen, notOurs } from './failure.js'
 import { identityOf } from './file.js'
-import { lockedError, pause } from './lock.js'
+import { lockedError } from './lock.js'
 import { identify, schemaVersion } from './schema.js'
 
 interface Job<T = unknown> {

@@ -1,5 +1,6 @@
+import { shorten } from '../../platform/escape.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import { type Field, shorten } from '../../plant/plant.js'
+import { type Field } from '../../plant/plant.js'
 import type { FieldRules } from './intake.js'
 
 /** What the columns of a table hold. */

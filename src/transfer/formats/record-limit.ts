@@ -1,4 +1,4 @@
-import { bodyLimit } from '../../cli/input.js'
+import { bodyLimit } from '../../platform/text-files.js'
 import { RecordError } from './record-error.js'
 
 /** A record may have this many bytes: as many as the body of a request. */

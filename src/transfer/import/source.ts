@@ -1,8 +1,8 @@
+import { unreadable } from '../../platform/text-files.js'
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { type PlantsError, systemCode } from '../../platform/errors.js'
-import { unreadable } from '../../cli/input.js'
 import type { Io } from '../../platform/io.js'
 import { isPacked, unpacked } from './unpack.js'
 

@@ -1,4 +1,4 @@
-import { shorten } from '../../plant/plant.js'
+import { shorten } from '../../platform/escape.js'
 import type { Batch } from '../../stores/store.js'
 import { Outcome } from '../../stores/store.js'
 

@@ -1,3 +1,13 @@
+/** What it takes to wait; `Io` is one. */
+export interface Clock {
+  /** aborts when the program is told to stop */
+  readonly signal: AbortSignal
+  /** milliseconds, never going back */
+  now(): number
+  /** from 0 up to 1 */
+  random(): number
+}
+
 /**
  * Waits.
  *

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
+import { type Clock, wait } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
 
 /** A connection. Integers are read as bigint, and SQLite itself never waits for a lock. */
@@ -88,4 +89,81 @@ function loadPackage(): Driver {
 function foldersAbove(path: string): string[] {
   const folder = dirname(path)
   return folder === path ? [] : [folder, ...foldersAbove(folder)]
+}
+
+/** The `file:` URI of a path, with a query as https://sqlite.org/uri.html has them. */
+export function uriOf(path: string, query: string): string {
+  const uri = pathToFileURL(path)
+  uri.search = query
+  return uri.href
+}
+
+export function isSqliteError(error: unknown): error is Error {
+  return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'
+}
+
+/** Whether SQLite wants another process to finish first, so that the same call can be made again. */
+export function isBusy(error: unknown): boolean {
+  const code = resultCode(error)
+  return code !== undefined && busyCodes.has(code & 0xff)
+}
+
+/** BUSY, LOCKED, PROTOCOL: https://sqlite.org/rescode.html */
+const busyCodes = new Set([5, 6, 15])
+
+/** SQLite's result code without its extension, see https://sqlite.org/rescode.html; undefined for any other error. */
+export function primaryCode(error: unknown): number | undefined {
+  const code = resultCode(error)
+  return code === undefined ? undefined : code & 0xff
+}
+
+/** SQLite's result code, extended where it is known, of what either driver throws. */
+function resultCode(error: unknown): number | undefined {
+  if (!isSqliteError(error)) return undefined
+  return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : codesByText[error.message]
+}
+
+/** The packaged driver's `all` and `iterate` throw SQLite's text alone (`sqlite3_errstr`). */
+const codesByText: Record<string, number> = {
+  'database is locked': 5,
+  'database table is locked': 6,
+  'attempt to write a readonly database': 8,
+  'disk I/O error': 10,
+  'database disk image is malformed': 11,
+  'unable to open database file': 14,
+  'locking protocol': 15,
+  'file is not a database': 26,
+}
+
+/**
+ * Waits a moment, longer after each try and never the same for two processes. Throws the reason of the signal, when that aborts first.
+ *
+ * @param longest milliseconds at most: who has much to write lets those go first who have little
+ */
+export function pause(tries: number, { random, signal }: Clock, longest = 10): Promise<void> {
+  return wait(1 + random() * Math.min(2 ** tries, longest), [signal])
+}
+
+/** milliseconds that others may take, and what tells them */
+export interface Waiting {
+  timeout: number
+  clock: Clock
+}
+
+/**
+ * Calls again while SQLite is busy, until the time is over.
+ *
+ * @param tooLate the error to throw then
+ */
+export async function retryWhileBusy<T>(call: () => T, { timeout, clock }: Waiting, tooLate: () => PlantsError): Promise<T> {
+  const start = clock.now()
+  for (let tries = 0; ; tries += 1) {
+    try {
+      return call()
+    } catch (error) {
+      if (!isBusy(error)) throw error
+    }
+    if (clock.now() - start >= timeout) throw tooLate()
+    await pause(tries, clock)
+  }
 }
