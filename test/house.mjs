@@ -17,7 +17,10 @@ const arrows = unique(imports.map(({ file, target }) => `${dirname(file)} -> ${d
 const rooms = unique(names.map((name) => dirname(name)))
 const importers = new Map(names.map((name) => [name, new Set(imports.filter(({ target }) => target === name).map(({ file }) => file))]))
 const functions = [...files].flatMap(([file, text]) => privateFunctions(file, text))
-const types = groupBy([...files].flatMap(([file, text]) => declaredTypes(text).map((name) => ({ name, file }))), ({ name }) => name)
+const types = groupBy(
+  [...files].flatMap(([file, text]) => declaredTypes(text).map((name) => ({ name, file }))),
+  ({ name }) => name,
+)
 const lines = [...files.values()].map((text) => text.split('\n').length - 1)
 const callers = (pattern) => [...files].filter(([, text]) => pattern.test(text)).length
 
@@ -38,8 +41,8 @@ const report = {
   'files with kind ===': callers(/\bkind [!=]==/),
   'objects spread into themselves': sum([...files.values()].map((text) => [...text.matchAll(/\.\.\.\{ /g)].length)),
 }
-for (const [what, value] of Object.entries(report)) console.log(`${what.padEnd(34)}${String(value).padStart(8)}`)
-for (const [name, uses] of types) if (uses.length > 1) console.log(`  type ${name}: ${uses.map(({ file }) => file).join(', ')}`)
+for (const [what, value] of Object.entries(report)) print(`${what.padEnd(34)}${String(value).padStart(8)}`)
+for (const [name, uses] of types) if (uses.length > 1) print(`  type ${name}: ${uses.map(({ file }) => file).join(', ')}`)
 
 /** Functions and private methods that no other file sees, with their lines and how often they are named besides. */
 function privateFunctions(file, text) {
@@ -67,7 +70,10 @@ function declaredTypes(text) {
 
 /** The rooms from which a walk along the arrows comes back. */
 function cyclic(rooms, arrows) {
-  const next = groupBy(arrows.map((arrow) => arrow.split(' -> ')), ([from]) => from)
+  const next = groupBy(
+    arrows.map((arrow) => arrow.split(' -> ')),
+    ([from]) => from,
+  )
   return rooms.filter((room) => {
     const reached = new Set((next.get(room) ?? []).map(([, to]) => to))
     for (const each of reached) for (const [, to] of next.get(each) ?? []) reached.add(to)
@@ -79,6 +85,10 @@ function groupBy(values, keyOf) {
   const groups = new Map()
   for (const value of values) groups.set(keyOf(value), [...(groups.get(keyOf(value)) ?? []), value])
   return groups
+}
+
+function print(line) {
+  process.stdout.write(`${line}\n`)
 }
 
 function unique(values) {

@@ -1,8 +1,8 @@
-import { shorten } from '../src/platform/escape.js'
 import { expect, test } from 'vitest'
 import { NumberText } from '../src/plant/json.js'
-import { checkNewPlant } from '../src/plant/schema.js'
 import { checkField, type Field, isIdempotencyKey, plantOf, problemsOf } from '../src/plant/plant.js'
+import { checkNewPlant } from '../src/plant/schema.js'
+import { shorten } from '../src/platform/escape.js'
 import { fc } from './helpers/fast-check.js'
 import { rounds } from './helpers/rounds.js'
 

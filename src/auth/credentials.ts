@@ -1,10 +1,30 @@
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { changeSettings } from '../config/change.js'
-import { savedToken } from '../config/file.js'
-import type { Settings } from '../config/preferences.js'
 import type { RemoteAddress } from '../stores/store.js'
 import { checkToken } from './token.js'
+
+/** What finding a token or a password goes by: what is known of a store, and what is saved. */
+export interface CredentialContext {
+  /** the name that the store was saved under, where it was called by it */
+  storeName: string | undefined
+  /** whether it is the store of this run, for which PLANTS_TOKEN and PGPASSWORD are */
+  isOfRun: boolean
+  tokenCommand: string | undefined
+  /** milliseconds that a token command may take */
+  timeout: number
+  /** the settings file, and what is saved in it */
+  file: { path: string | undefined; foreignOwner?: number; saved: SavedTokens }
+}
+
+interface SavedTokens {
+  /** by the address that each is for */
+  tokens?: Record<string, { token: string; savedAt: string }>
+}
+
+/** The token that was saved for exactly this address. */
+export function savedToken({ tokens = {} }: SavedTokens, address: string): { token: string; savedAt: string } | undefined {
+  return Object.hasOwn(tokens, address) ? tokens[address] : undefined
+}
 
 /** A token for a store, and where it was found. */
 export interface Credential {
@@ -22,37 +42,37 @@ export interface Credential {
  *
  * @throws {PlantsError} `malformed` for a token that is none, `unauthorized` when the command gave none
  */
-export async function findToken(store: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
-  const found = await search(store, settings, io)
+export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
+  const found = await search(store, context, io)
   if (found) io.secrets.add(found.token)
   return found
 }
 
 /** Where `findToken` would find the token. No command is started for that. Throws `malformed` for a token that is none. */
-export function foreseeToken(store: RemoteAddress, settings: Settings, io: Io): Credential['source'] | undefined {
-  const known = searchHere(store, settings, io)
+export function foreseeToken(store: RemoteAddress, context: CredentialContext, io: Io): Credential['source'] | undefined {
+  const known = searchHere(store, context, io)
   if (known?.token !== undefined) io.secrets.add(known.token)
   return known?.source
 }
 
-async function search(store: RemoteAddress, settings: Settings, io: Io): Promise<Credential | undefined> {
-  const known = searchHere(store, settings, io)
+async function search(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
+  const known = searchHere(store, context, io)
   if (known?.source !== 'command') return known
   const { runTokenCommand } = await import('./token-command.js')
-  return { ...(await runTokenCommand(known.command, settings, io)), source: 'command' }
+  return { ...(await runTokenCommand(known.command, store, context, io)), source: 'command' }
 }
 
 /** The token, or the command that has to be asked for it. */
-function searchHere({ name }: RemoteAddress, settings: Settings, io: Io): Known | undefined {
-  const given = settings.isOfRun ? tokenVariable(io) : undefined
+function searchHere({ name }: RemoteAddress, context: CredentialContext, io: Io): Known | undefined {
+  const given = context.isOfRun ? tokenVariable(io) : undefined
   if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
-  if (settings.tokenCommand !== undefined) return { command: checkedCommand(settings.tokenCommand, settings), source: 'command' }
-  const saved = savedToken(settings.file.saved, name)
+  if (context.tokenCommand !== undefined) return { command: checkedCommand(context.tokenCommand, context), source: 'command' }
+  const saved = savedToken(context.file.saved, name)
   return saved && { token: checkToken(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
 }
 
 /** Under sudo, the settings of another user are read; a command from them would run as root. */
-function checkedCommand(command: string, { storeName, file: { path, foreignOwner } }: Settings): string {
+function checkedCommand(command: string, { storeName, file: { path, foreignOwner } }: CredentialContext): string {
   if (foreignOwner === undefined) return command
   const message = `The token command of ${storeName} is not run: the settings in ${path} belong to another user (uid ${foreignOwner})`
   throw new PlantsError('unauthorized', message, { hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN' })
@@ -69,25 +89,4 @@ export function tokenVariable({ env }: Io): string | undefined {
 export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError {
   const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
-}
-
-/**
- * @param address what it is for, and is kept under
- * @returns when it was saved
- */
-export async function saveToken(address: string, token: string, settings: Settings, io: Io): Promise<string> {
-  const savedAt = new Date(io.time()).toISOString()
-  const change = { [address]: { token, savedAt } }
-  await changeSettings(io, settings, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
-  return savedAt
-}
-
-/** @returns false when there was none */
-export async function removeToken(address: string, settings: Settings, io: Io): Promise<boolean> {
-  if (savedToken(settings.file.saved, address) === undefined) return false
-  await changeSettings(io, settings, ({ tokens = {}, ...saved }) => {
-    const { [address]: _, ...others } = tokens
-    return { ...saved, tokens: others }
-  })
-  return true
 }

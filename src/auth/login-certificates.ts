@@ -1,9 +1,8 @@
-import { readTextFile } from '../platform/text-files.js'
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { Settings } from '../config/preferences.js'
+import { readTextFile } from '../platform/text-files.js'
 import type { Login, PostgresAddress } from '../stores/store.js'
 
 type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
@@ -14,7 +13,11 @@ type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
  * @see https://www.postgresql.org/docs/current/libpq-ssl.html
  * @throws {PlantsError} `malformed` for files that cannot be used, for a key that others could read, and where `verify-ca` has none to trust
  */
-export async function readLoginCertificates(address: PostgresAddress, { caCert }: Pick<Settings, 'caCert'>, io: Io): Promise<Certificates> {
+export async function readLoginCertificates(
+  address: PostgresAddress,
+  { caCert }: { caCert: { path: string; source: string } | undefined },
+  io: Io,
+): Promise<Certificates> {
   const { hosts, name, sslmode, sslrootcert } = address
   if (sslmode === 'disable' || hosts.every(({ host }) => host.startsWith('/'))) return { ca: undefined, cert: undefined, key: undefined }
   const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
@@ -25,7 +28,8 @@ export async function readLoginCertificates(address: PostgresAddress, { caCert }
     throw new PlantsError('malformed', message, { hint })
   }
   const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
-  const ca = root === undefined || root === 'system' ? undefined : (await import('../platform/certificates.js')).readCertificates(root, source)
+  const ca =
+    root === undefined || root === 'system' ? undefined : (await import('../platform/certificates.js')).readCertificates(root, source)
   return { ca, ...(await ownCertificate(address, io)) }
 }
 

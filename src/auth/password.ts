@@ -1,9 +1,7 @@
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { warn } from '../output/output.js'
-import { savedToken } from '../config/file.js'
-import type { Settings } from '../config/preferences.js'
 import type { PostgresAddress, PostgresHost } from '../stores/store.js'
+import { type CredentialContext, savedToken } from './credentials.js'
 import { readPasswordFile } from './password-file.js'
 
 /** The password for a database, and where it was found. */
@@ -16,12 +14,18 @@ export interface Password {
   of(host: PostgresHost): string | undefined
 }
 
+/** What finding a password goes by. */
+export interface PasswordContext extends CredentialContext {
+  /** prints a warning for a person */
+  warn(text: string): Promise<void>
+}
+
 /**
  * Finds the password for a database, in libpq's order with the saved one in between: the address, PGPASSWORD if it is the store of this
  * run, the one that was saved for exactly this login, the password file.
  */
-export async function findPassword(address: PostgresAddress, settings: Settings, io: Io): Promise<Password | undefined> {
-  const found = search(address, settings, io) ?? (await searchFile(address, settings, io))
+export async function findPassword(address: PostgresAddress, context: PasswordContext, io: Io): Promise<Password | undefined> {
+  const found = search(address, context, io) ?? (await searchFile(address, context, io))
   for (const host of found ? address.hosts : []) hidePassword(found?.of(host), address, io)
   return found
 }
@@ -31,20 +35,20 @@ export function hidePassword(password: string | undefined, { name }: PostgresAdd
   if (password && !name.includes(password)) secrets.add(password)
 }
 
-function search(address: PostgresAddress, settings: Settings, io: Io): Password | undefined {
+function search(address: PostgresAddress, context: PasswordContext, io: Io): Password | undefined {
   const { password } = address
   if (password !== undefined) return { source: 'address', place: 'the address', of: () => password }
-  const given = settings.isOfRun ? io.env['PGPASSWORD'] : undefined
+  const given = context.isOfRun ? io.env['PGPASSWORD'] : undefined
   if (given) return { source: 'variable', place: 'PGPASSWORD', of: () => given }
-  const saved = savedToken(settings.file.saved, address.login)
-  return saved && { source: 'file', place: settings.file.path ?? '', savedAt: saved.savedAt, of: () => saved.token }
+  const saved = savedToken(context.file.saved, address.login)
+  return saved && { source: 'file', place: context.file.path ?? '', savedAt: saved.savedAt, of: () => saved.token }
 }
 
-async function searchFile(address: PostgresAddress, settings: Settings, io: Io): Promise<Password | undefined> {
+async function searchFile(address: PostgresAddress, context: PasswordContext, io: Io): Promise<Password | undefined> {
   const file = await readPasswordFile(io, async (message) => {
     if (warned.has(io)) return // of the store before
     warned.add(io)
-    await warn(io, message, settings)
+    await context.warn(message)
   })
   if (file === undefined || !address.hosts.some((host) => file.find(address, host))) return undefined
   return { source: 'password-file', place: file.path, of: (host) => file.find(address, host) }

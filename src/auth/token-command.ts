@@ -1,8 +1,8 @@
 import { execa, parseCommandString } from 'execa'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { Settings } from '../config/preferences.js'
 import { shownAddress } from '../stores/registry.js'
+import type { CredentialContext } from './credentials.js'
 import { failureOf } from './token.js'
 
 /**
@@ -12,18 +12,22 @@ import { failureOf } from './token.js'
  *
  * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
  */
-export async function runTokenCommand(command: string, settings: Settings, io: Io): Promise<PrintedToken> {
+export async function runTokenCommand(
+  command: string,
+  { name: address }: { name: string },
+  { storeName = address, timeout }: CredentialContext,
+  io: Io,
+): Promise<PrintedToken> {
   const [program = '', ...args] = parseCommandString(command)
-  const address = settings.store.name
   const fail = (why: string, hint: string, cause?: unknown) =>
-    new PlantsError('unauthorized', `The token command of ${settings.storeName ?? settings.store.name} (${program}) ${why}`, {
+    new PlantsError('unauthorized', `The token command of ${storeName} (${program}) ${why}`, {
       hint,
       cause,
     })
   const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
   if (waiting.includes(address)) throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
   const env = { ...environmentFor(io), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
-  const text = await output([program, ...args], { env, signal: io.signal, timeout: settings.opening.timeout }, fail)
+  const text = await output([program, ...args], { env, signal: io.signal, timeout }, fail)
   const { token, expires } = read(text, fail)
   if (expires !== undefined && expires.getTime() <= io.time()) {
     throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')

@@ -1,15 +1,15 @@
-import { parseText } from '../platform/values.js'
-import { accessTo } from '../auth/access.js'
-import { PlantsError, shellWord } from '../platform/errors.js'
-import { type GlobalFlags } from './flags.js'
-import type { Io, Output } from '../platform/io.js'
-import { warn, warnMeanwhile } from '../output/output.js'
 import { readSettings, type SettingsFile, savedStore } from '../config/file.js'
-import { failureOf, findOrigin, type Origin, parsed, presetOrigin } from '../config/origin.js'
-import type { Preferences, Settings } from '../config/preferences.js'
+import { failureOf, findOrigin, type Origin, parsed, presetOrigin, shownValue } from '../config/origin.js'
 import { isStoreName, namedStore, resolveStore } from '../config/store-name.js'
-import { settingNames, settingsTable } from '../config/table.js'
+import { presetOf, settingNames, settingsTable } from '../config/table.js'
+import { warn, warnMeanwhile } from '../output/output.js'
+import { PlantsError, shellWord } from '../platform/errors.js'
+import type { Io, Output } from '../platform/io.js'
+import { parseText } from '../platform/values.js'
 import type { Access, Login, RemoteAddress } from '../stores/store.js'
+import type { GlobalFlags } from './flags.js'
+import type { Preferences, Settings } from './settings.js'
+import { accessTo } from './store-access.js'
 
 /** How a command looks at the settings that is not just a user of them. */
 interface Looking {
@@ -74,7 +74,7 @@ export async function resolveSettings(
         await warn(io, warnings[what], settings)
       },
       login: async (address) => {
-        login ??= import('../auth/login.js').then(({ loginTo }) => loginTo(address, settings, io)) // a warning is given once
+        login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings, io)) // a warning is given once
         return login
       },
       allowAsyncCommit: parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false,
@@ -119,15 +119,19 @@ function isOfRun({ source }: Origin): boolean {
 
 function preferencesFrom(origins: Origin[], flags: GlobalFlags, file: SettingsFile, io: Io): Preferences {
   const output = parsed('output', origins, settingsTable.output.parse)
+  const errors = output ?? 'text'
+  const colors = (stream: Output) => mayColor(stream, flags, io)
   return {
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
-    errors: output ?? 'text',
+    errors,
     timeout: parsed('timeout', origins, settingsTable.timeout.parse) ?? 0,
     patience: parsed('timeout', origins.filter(isOfRun), settingsTable.timeout.parse) ?? usualPatience,
     isVerbose: flags.verbose === true,
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
-    colors: (stream) => mayColor(stream, flags, io),
-    ...{ origins, file },
+    colors,
+    warn: (text) => warn(io, text, { errors, colors }),
+    origins,
+    file,
   }
 }
 
@@ -135,7 +139,14 @@ async function tell(preferences: Preferences, io: Io): Promise<void> {
   for (const { what, command } of preferences.file.complaints) await warn(io, `${what}. Mend it with: ${command}`, preferences)
   if (!preferences.isVerbose) return
   const { traceSettings } = await import('../output/trace.js')
-  traceSettings(preferences, io)
+  const settings = preferences.origins.map(({ name, value, source, place }) => ({
+    name,
+    value: shownValue(value),
+    fallback: presetOf(name),
+    source,
+    place,
+  }))
+  traceSettings(preferences.file.path, settings, preferences, io)
   await new Promise(setImmediate) // in which a log is written, so that it comes before the answer
 }
 

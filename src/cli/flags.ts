@@ -1,6 +1,6 @@
-import { parseCount, refusedValue } from '../platform/values.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRule } from '../plant/plant.js'
+import { parseCount, refusedValue } from '../platform/values.js'
 import type { ListQuery } from '../stores/store.js'
 
 /** The flags that every command takes, as commander gives them. */
@@ -35,4 +35,3 @@ export function parseId(name: string, text: string): bigint {
   if (id === undefined) throw refusedValue(name, idRule, text, '1')
   return id
 }
-

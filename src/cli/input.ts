@@ -34,4 +34,3 @@ function nothing(source: string): PlantsError {
   if (source !== 'stdin') return new PlantsError('malformed', `${source} is empty`, { hint: example })
   return new PlantsError('malformed', 'Nothing on stdin', { hint: 'Give the plant with flags: plants create --id 1 --name Fern' })
 }
-

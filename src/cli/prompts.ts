@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { PassThrough } from 'node:stream'
 import { confirm, input, password } from '@inquirer/prompts'
-import { PlantsError } from '../platform/errors.js'
-import type { Io } from '../platform/io.js'
 import { parseInt64 } from '../plant/json.js'
-import { visible } from '../platform/escape.js'
 import { checkField } from '../plant/plant.js'
+import { PlantsError } from '../platform/errors.js'
+import { visible } from '../platform/escape.js'
+import type { Io } from '../platform/io.js'
 
 type Verdict = string | undefined
 

@@ -1,12 +1,12 @@
+import { writeAnswer, writeError } from '../output/output.js'
+import { PlantsError, systemCode } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import { shownAddress } from '../stores/registry.js'
 import { pathTo } from './commands/index.js'
 import { helpPage, widthFor } from './help/page.js'
+import { topicOf } from './help/topics.js'
 import { outputFlag } from './output-flag.js'
 import { writeVersion } from './version.js'
-import { PlantsError, systemCode } from '../platform/errors.js'
-import { topicOf } from './help/topics.js'
-import type { Io } from '../platform/io.js'
-import { writeAnswer, writeError } from '../output/output.js'
-import { shownAddress } from '../stores/registry.js'
 
 /**
  * Runs the command line: does what the arguments ask for, and tells how it ended.

@@ -1,6 +1,6 @@
-import { type Values } from '../platform/values.js'
-import type { GlobalFlags } from './flags.js'
 import type { Io } from '../platform/io.js'
+import type { Values } from '../platform/values.js'
+import type { GlobalFlags } from './flags.js'
 
 /** A command as data: the command line, the help and the completion of shells go by it, and none of them needs what it does. */
 export interface CommandSpec {

@@ -1,6 +1,6 @@
-import { shorten } from '../platform/escape.js'
 import type { Command, CommanderError } from 'commander'
 import { PlantsError, shellWord } from '../platform/errors.js'
+import { shorten } from '../platform/escape.js'
 
 /**
  * Refuses `--name --tag x`, which commander would take for a plant named "--tag".

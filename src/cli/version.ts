@@ -1,9 +1,9 @@
-import { parseOutput } from '../platform/values.js'
 import { version } from '../../package.json'
+import { writeAnswer } from '../output/output.js'
+import { toJson } from '../plant/json.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { toJson } from '../plant/json.js'
-import { writeAnswer } from '../output/output.js'
+import { parseOutput } from '../platform/values.js'
 import { describeSqlite } from '../stores/registry.js'
 import { outputFlag } from './output-flag.js'
 

@@ -51,3 +51,24 @@ function unlessTooDeep<Result>(write: () => Result): Result {
     })
   }
 }
+
+/**
+ * @param address what it is for, and is kept under
+ * @returns when it was saved
+ */
+export async function saveToken(address: string, token: string, patience: { patience: number }, io: Io): Promise<string> {
+  const savedAt = new Date(io.time()).toISOString()
+  const change = { [address]: { token, savedAt } }
+  await changeSettings(io, patience, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
+  return savedAt
+}
+
+/** @returns false when there was none */
+export async function removeToken(address: string, patience: { patience: number }, io: Io): Promise<boolean> {
+  const { before, after } = await changeSettings(io, patience, (saved) => {
+    if (!Object.hasOwn(saved.tokens ?? {}, address)) return saved
+    const { [address]: _, ...others } = saved.tokens ?? {}
+    return { ...saved, tokens: others }
+  })
+  return after !== before
+}

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { parseJson } from '../plant/json.js'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { parseJson } from '../plant/json.js'
 import { type Scope, type SettingName, settingOf, settingsIn } from './table.js'
 
 /** What is saved for a user. Stores stand under their names, tokens under the address that they are for. */
@@ -23,13 +23,8 @@ export function savedStore({ stores = {} }: SavedSettings, name: string): SavedS
   return Object.hasOwn(stores, name) ? stores[name] : undefined
 }
 
-/** The token that was saved for exactly this address. */
-export function savedToken({ tokens = {} }: SavedSettings, address: string): SavedToken | undefined {
-  return Object.hasOwn(tokens, address) ? tokens[address] : undefined
-}
-
 /** `savedAt` is in ISO 8601. */
-interface SavedToken {
+export interface SavedToken {
   token: string
   savedAt: string
 }

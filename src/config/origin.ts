@@ -1,5 +1,4 @@
 import { PlantsError } from '../platform/errors.js'
-import type { GlobalFlags } from '../cli/flags.js'
 import type { Io } from '../platform/io.js'
 import { shownAddress } from '../stores/registry.js'
 import { type SettingsFile, savedStore } from './file.js'
@@ -20,7 +19,8 @@ export interface Origin {
 export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
 
 interface Sources {
-  flags: GlobalFlags
+  /** as commander gives them */
+  flags: object
   io: Io
   file: SettingsFile
   storeName?: string | undefined

@@ -1,5 +1,5 @@
-import { shorten } from '../platform/escape.js'
 import { PlantsError } from '../platform/errors.js'
+import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { parseAddress } from '../stores/registry.js'
 import type { Address, Place } from '../stores/store.js'
@@ -50,19 +50,6 @@ export function isStoreName(word: string): boolean {
 export function savedKind(address: string): Address['kind'] {
   if (/^postgres(ql)?:/i.test(address)) return 'postgres'
   return /^(https?|unix):/i.test(address) ? 'remote' : 'file'
-}
-
-/**
- * Whether a text is written as what a token or a password is kept for: the address of a service, or who logs in to a database. Only
- * then it may be shown where a token could stand in its place.
- */
-export function isLoginAddress(text: string): boolean {
-  return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownValue(text) === text
-}
-
-/** What a token or a password for a store is kept under: the address of a service, and of a database who logs in and where. */
-export function loginAddress(address: Address): string {
-  return address.kind === 'postgres' ? address.login : address.name
 }
 
 /** The saved stores. What a hand has written under another kind of word is no store: nothing could call it. */

@@ -1,5 +1,5 @@
-import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
 import { PlantsError } from '../platform/errors.js'
+import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
 import { type Address, kindNames } from '../stores/store.js'
 
 /** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */

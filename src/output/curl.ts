@@ -1,5 +1,5 @@
-import { shellWord } from '../platform/errors.js'
 import { escapeUnsafe } from '../plant/json.js'
+import { shellWord } from '../platform/errors.js'
 import type { RemoteAddress, WireRequest } from '../stores/store.js'
 
 /** How curl gets to a service. */

@@ -1,11 +1,10 @@
-import { PlantsError, systemCode } from '../platform/errors.js'
-import type { Io } from '../platform/io.js'
 import { toJson } from '../plant/json.js'
-import { redact, withoutSecrets } from '../platform/redact.js'
-import { visible } from '../platform/escape.js'
 import type { NewPlant } from '../plant/plant.js'
-import type { Preferences, Settings } from '../config/preferences.js'
-import { idTaken } from '../stores/store.js'
+import { PlantsError, systemCode } from '../platform/errors.js'
+import { visible } from '../platform/escape.js'
+import type { Io, Output } from '../platform/io.js'
+import { redact, withoutSecrets } from '../platform/redact.js'
+import { idTaken } from '../stores/conflict.js'
 
 /** How texts look on a stream; without colours every style gives the text back as it was. */
 export interface Style {
@@ -36,23 +35,33 @@ export async function writeAnswer(io: Io, text: string, hint: string): Promise<v
 }
 
 /** Writes what a command has done: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
-export function writeResult(io: Io, { output }: Pick<Preferences, 'output'>, fields: object, sentence: string): Promise<void> {
+export function writeResult(io: Io, { output }: Pick<OutputStyle, 'output'>, fields: object, sentence: string): Promise<void> {
   return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, 'It is done')
 }
 
-type Manner = Pick<Preferences, 'errors' | 'colors'>
+/** How answers and errors look. */
+export interface OutputStyle {
+  /** of answers: sentences for people, JSON for programs */
+  output: 'text' | 'json'
+  /** of errors and warnings: JSON only when it was asked for */
+  errors: 'text' | 'json'
+  /** whether to colour what goes to this stream */
+  colors(stream: Output): boolean
+}
+
+type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'>
 
 /** Tells a person something that is no error. */
-export async function warn(io: Io, text: string, manner: Manner): Promise<void> {
-  await writeAside(io, await warningOf(io, text, manner))
+export async function warn(io: Io, text: string, style: ErrorStyle): Promise<void> {
+  await writeAside(io, await warningOf(io, text, style))
 }
 
 /** Warns of something that takes longer; that goes on whoever reads the warning, and can be interrupted all the while. */
-export async function warnMeanwhile(io: Io, text: string, manner: Manner): Promise<void> {
-  void io.stderr.log(await warningOf(io, text, manner))
+export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Promise<void> {
+  void io.stderr.log(await warningOf(io, text, style))
 }
 
-async function warningOf(io: Io, text: string, { errors, colors }: Manner): Promise<string> {
+async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle): Promise<string> {
   const style = await styleFor(colors(io.stderr))
   return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(visible(text))}\n`, io)
 }
@@ -66,7 +75,7 @@ export interface Refusal {
 }
 
 /** Tells which records were refused. */
-export async function writeRefusals(io: Io, refusals: readonly Refusal[], { errors, colors }: Manner): Promise<void> {
+export async function writeRefusals(io: Io, refusals: readonly Refusal[], { errors, colors }: ErrorStyle): Promise<void> {
   const style = await styleFor(colors(io.stderr))
   const sentence = ({ file, line, message }: Refusal) => `${style.bad('plants:')} ${visible(`${file}:${line}: ${message}`)}\n`
   const lines = refusals.map((refusal) => (errors === 'json' ? jsonLine(refusal, io) : redact(sentence(refusal), io)))
@@ -74,11 +83,11 @@ export async function writeRefusals(io: Io, refusals: readonly Refusal[], { erro
 }
 
 /** Tells what failed and what to do next; one line of JSON when that was asked for. Throws the reason of a signal that comes meanwhile. */
-export async function writeError(io: Io, error: PlantsError, manner: Manner): Promise<void> {
-  await writeAside(io, await errorText(io, error, manner))
+export async function writeError(io: Io, error: PlantsError, style: ErrorStyle): Promise<void> {
+  await writeAside(io, await errorText(io, error, style))
 }
 
-async function errorText(io: Io, error: PlantsError, { errors, colors }: Manner): Promise<string> {
+async function errorText(io: Io, error: PlantsError, { errors, colors }: ErrorStyle): Promise<string> {
   const { message, hint } = error
   if (errors === 'json') {
     const { retryable, status, requestId } = error
@@ -100,14 +109,14 @@ function statusOf({ status, message }: PlantsError): string {
 }
 
 /** The error for an id that no plant has, in a store that may not even be there. */
-export function notFound(id: bigint, { store, storeFlag }: Settings, isStore: boolean): PlantsError {
+export function notFound(id: bigint, { store, storeFlag }: { store: { name: string }; storeFlag: string }, isStore: boolean): PlantsError {
   const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
   const hint = isStore ? `See what is there with: plants list${storeFlag}` : 'plants create makes it'
   return new PlantsError('notFound', `No plant has the id ${id} ${place}`, { hint })
 }
 
 /** Says where to look, of an id that is taken: a store says no more than that. What a store says of a key stays as it is, and any other error. */
-export function withLook(error: unknown, id: bigint, { storeFlag }: Settings): unknown {
+export function withLook(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
   const isIdTaken = error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined
   if (!isIdTaken) return error
   const { kind, message } = idTaken(id)

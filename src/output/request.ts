@@ -1,6 +1,6 @@
 import { escapeUnsafe } from '../plant/json.js'
-import type { WireRequest } from '../stores/store.js'
 import { visible } from '../platform/escape.js'
+import type { WireRequest } from '../stores/store.js'
 
 /** What is told of a request besides what it holds. */
 interface Way {

@@ -1,7 +1,7 @@
 import stringWidth from 'string-width'
+import type { NewPlant } from '../plant/plant.js'
 import type { Output } from '../platform/io.js'
 import { readable, type Style } from './output.js'
-import type { NewPlant } from '../plant/plant.js'
 import { wrap } from './wrap.js'
 
 /**

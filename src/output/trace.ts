@@ -1,65 +1,71 @@
-import type { Io } from '../platform/io.js'
-import { jsonLine } from './output.js'
-import { shownValue } from '../config/origin.js'
-import type { Preferences } from '../config/preferences.js'
-import { presetOf } from '../config/table.js'
-import type { Observer } from '../stores/store.js'
-import { redact } from '../platform/redact.js'
 import { visible } from '../platform/escape.js'
+import type { Io } from '../platform/io.js'
+import { redact } from '../platform/redact.js'
+import type { Observer } from '../stores/store.js'
+import { jsonLine, type OutputStyle } from './output.js'
 
-type Manner = Pick<Preferences, 'errors'>
+type ErrorStyle = Pick<OutputStyle, 'errors'>
 
-/** Tells what a run goes by, and where each value came from. */
-export function traceSettings({ file: { path }, origins, errors }: Preferences, io: Io): void {
-  const manner = { errors }
-  say(io, manner, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
-  for (const { name, value: given, source, place } of origins) {
-    const value = shownValue(given)
-    say(io, manner, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? presetOf(name)} (${place})`])
+/** A value that a setting has, and where it came from. */
+interface TracedSetting {
+  name: string
+  /** as it may be shown; undefined where the setting has none */
+  value: string | undefined
+  /** what holds without a value, in words */
+  fallback: string
+  source: string
+  place: string
+}
+
+/** Prints the settings of a run, and where each value came from. */
+export function traceSettings(path: string | undefined, settings: TracedSetting[], style: ErrorStyle, io: Io): void {
+  say(io, style, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
+  for (const { name, value, fallback, source, place } of settings) {
+    say(io, style, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? fallback} (${place})`])
   }
 }
 
 /** Tells where the token came from. */
-export function traceToken(place: string, manner: Manner, io: Io): void {
-  say(io, manner, { verbose: 'token', place }, [`* token from ${place}`])
+export function traceToken(place: string, style: ErrorStyle, io: Io): void {
+  say(io, style, { verbose: 'token', place }, [`* token from ${place}`])
 }
 
 /** Tells where the password came from. */
-export function tracePassword(place: string, manner: Manner, io: Io): void {
-  say(io, manner, { verbose: 'password', place }, [`* password from ${place}`])
+export function tracePassword(place: string, style: ErrorStyle, io: Io): void {
+  say(io, style, { verbose: 'password', place }, [`* password from ${place}`])
 }
 
 /** Tells which proxy is asked; its password stays out of it. */
-export function traceProxy(proxy: string, manner: Manner, io: Io): void {
+export function traceProxy(proxy: string, style: ErrorStyle, io: Io): void {
   const { host } = new URL(proxy)
-  say(io, manner, { verbose: 'proxy', host }, [`* proxy ${host}`])
+  say(io, style, { verbose: 'proxy', host }, [`* proxy ${host}`])
 }
 
 /** Tells each request and each answer, in curl's signs: `>` went out, `<` came in. Tokens are left out. */
-export function observerOf(manner: Manner, io: Io): Observer {
+export function observerOf(style: ErrorStyle, io: Io): Observer {
   return {
     connected: (steps) => {
       const names = { name: 'name', connect: 'connect', tls: 'TLS', tunnel: 'tunnel' } as const
       const times = Object.entries(steps).map(([step, time]) => `${names[step as keyof typeof names]} ${ms(time)}`) // a Steps has these keys
-      say(io, manner, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
+      say(io, style, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
     },
     sent: ({ method, url, headers, length }) => {
       const shown = Object.fromEntries(
         Object.entries(headers).map(([name, value]) => [name, name === 'authorization' ? 'Bearer ***' : value]),
       )
       const lines = [`> ${method} ${url}`, ...headerLines('>', shown), `> ${length} bytes`]
-      say(io, manner, { verbose: 'request', method, address: url, headers: shown, bytes: length }, lines)
+      say(io, style, { verbose: 'request', method, address: url, headers: shown, bytes: length }, lines)
     },
     answered: ({ status, headers }, firstByte) => {
       const lines = [`< ${status}`, ...headerLines('<', headers), `* first byte ${ms(firstByte)}`]
-      say(io, manner, { verbose: 'answer', status, headers, ...rounded({ firstByte }) }, lines)
+      say(io, style, { verbose: 'answer', status, headers, ...rounded({ firstByte }) }, lines)
     },
     ended: (length, whole) => {
-      say(io, manner, { verbose: 'end', bytes: length, ...rounded({ whole }) }, [`< ${length} bytes`, `* whole answer ${ms(whole)}`])
+      say(io, style, { verbose: 'end', bytes: length, ...rounded({ whole }) }, [`< ${length} bytes`, `* whole answer ${ms(whole)}`])
     },
     failed: (cause) => {
       const reason = cause instanceof Error ? cause.message : String(cause)
-      say(io, manner, { verbose: 'failure', reason }, [`* failed: ${reason}`])
+      say(io, style, { verbose: 'failure', reason }, [`* failed: ${reason}`])
     },
   }
 }
@@ -69,7 +75,7 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 }
 
 /** Nothing waits for whoever reads it, and signals keep their meaning meanwhile. */
-function say(io: Io, { errors }: Manner, fields: object, lines: string[]): void {
+function say(io: Io, { errors }: ErrorStyle, fields: object, lines: string[]): void {
   const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${visible(line)}\n`).join(''), io)
   void io.stderr.log(text)
 }

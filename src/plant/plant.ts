@@ -72,6 +72,16 @@ export function plantOf({ name, tag }: Plant): Plant {
   return tag === undefined ? { name } : { name, tag }
 }
 
+/** Whether two plants are the same: in all fields, id included. */
+export function equalPlants(one: NewPlant, other: NewPlant): boolean {
+  return one.id === other.id && equalFields(one, other)
+}
+
+/** Whether two plants are the same in all fields but the id. */
+export function equalFields(one: Plant, other: Plant): boolean {
+  return one.name === other.name && one.tag === other.tag
+}
+
 /** Whether a text can be an Idempotency-Key: 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)

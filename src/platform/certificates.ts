@@ -1,6 +1,6 @@
-import { readTextFile } from './text-files.js'
 import { X509Certificate } from 'node:crypto'
 import { PlantsError, systemCode } from './errors.js'
+import { readTextFile } from './text-files.js'
 
 /**
  * Reads PEM certificates.

@@ -3,9 +3,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
+import { Signals } from './signals.js'
 import { type Input, ProcessInput } from './stdinput.js'
 import { type Output, ProcessOutput } from './stdoutput.js'
-import { Signals } from './signals.js'
 
 export type { Input, Output }
 

@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { PlantsError, systemCode } from './errors.js'
-import { readFrom } from './stdinput.js'
 import type { Io } from './io.js'
+import { readFrom } from './stdinput.js'
 
 /** A request's body, a file and stdin may hold this many bytes. */
 export const bodyLimit = 1_048_576
@@ -69,7 +69,11 @@ const reasons: Record<string, string> = {
   EINVAL: 'it cannot be read',
 }
 
-async function collect(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, source: string, hint: string | undefined): Promise<Uint8Array> {
+async function collect(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  source: string,
+  hint: string | undefined,
+): Promise<Uint8Array> {
   const counted = upTo(bodyLimit, () => tooLarge(source, hint))
   const parts: Uint8Array[] = []
   for await (const chunk of chunks) parts.push(counted(chunk))

@@ -76,7 +76,12 @@ export function parseText(flag: string, text: string): string {
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
   if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path))
-    throw refusedValue(flag, 'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes', text, '/v1')
+    throw refusedValue(
+      flag,
+      'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes',
+      text,
+      '/v1',
+    )
   return path
 }
 

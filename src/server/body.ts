@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { isJsonType, parseJson, severalValues } from '../plant/json.js'
-import { checkNewPlant } from '../plant/schema.js'
 import { isIdempotencyKey, type NewPlant } from '../plant/plant.js'
+import { checkNewPlant } from '../plant/schema.js'
 import { busy, type Refused, refused } from './refusal.js'
 
 /** Refuses a body that is not said to be JSON, or that is packed. */

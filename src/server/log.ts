@@ -1,6 +1,6 @@
 import { type Logger, pino } from 'pino'
-import type { Output } from '../platform/io.js'
 import { visible } from '../platform/escape.js'
+import type { Output } from '../platform/io.js'
 
 /** What an exchange was about; never a token, never a body. */
 export interface Exchange {

@@ -1,5 +1,5 @@
-import { PlantsError } from '../platform/errors.js'
 import { toWireJson } from '../plant/json.js'
+import { PlantsError } from '../platform/errors.js'
 
 /** What the service answers when it does not create a plant: the specification's Error, the status, and what else HTTP wants. */
 export interface Refusal {

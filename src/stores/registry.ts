@@ -1,8 +1,9 @@
 import { join } from 'node:path'
+import type { NewPlant } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import { urlOf } from '../platform/network.js'
-import type { NewPlant } from '../plant/plant.js'
 import { shownAddress } from './shown-address.js'
+import type { StagedStore } from './staging.js'
 import {
   type Access,
   type Address,
@@ -187,9 +188,12 @@ export async function describeSqlite(): Promise<{ version: string; driver: strin
 
 /** Opens a store to read it or to remove from it; undefined when there is none yet, and none is made. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
-  const own = readable(address)
-  if (own.kind === 'file') return (await import('./sqlite/store.js')).SqliteStore.openExisting(own, options)
-  return (await import('./postgres/store.js')).PostgresStore.openExisting(own, options)
+  return openExistingOwn(readable(address), options)
+}
+
+async function openExistingOwn(address: OwnAddress, options: OpenOptions): Promise<OwnStore | undefined> {
+  if (address.kind === 'file') return (await import('./sqlite/store.js')).SqliteStore.openExisting(address, options)
+  return (await import('./postgres/store.js')).PostgresStore.openExisting(address, options)
 }
 
 /**
@@ -207,14 +211,10 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
   return { store: await RemoteStore.open(address, options), checkpoints: undefined }
 }
 
-async function openStaging(address: Address, options: OpenOptions, staging: 'check' | 'atomic'): Promise<ManyStore> {
-  if (address.kind === 'postgres') return (await import('./postgres/staging.js')).stage(address, options, staging)
-  const { SqliteStore } = await import('./sqlite/store.js')
-  const file = address.kind === 'file' ? address : undefined
-  const store = file && (staging === 'atomic' ? await SqliteStore.open(file, options) : await SqliteStore.openExisting(file, options))
-  if (!store) return { store: (await import('./sqlite/staging.js')).Staging.alone(), checkpoints: undefined }
-  const staged = await store.stage()
-  return { store: staged, checkpoints: undefined, ...(staging === 'atomic' && { commit: () => staged.commit() }) }
+async function openStaging(address: Address, options: OpenOptions, kind: 'check' | 'atomic'): Promise<ManyStore> {
+  const { stage } = await import('./staging.js')
+  if (address.kind === 'remote') return stage(undefined, kind)
+  return stage(kind === 'atomic' ? await openOwn(address, options) : await openExistingOwn(address, options), kind)
 }
 
 /** Opens a store to put a service in front of it, or to manage who may use that. */
@@ -266,7 +266,9 @@ function fileOf(address: Address, instead: string): FileAddress {
   throw new PlantsError('malformed', `${own.name} is a database, which has backups of its own`, { hint: instead })
 }
 
-async function openOwn(address: OwnAddress, options: OpenOptions): Promise<ReadableStore & ServedStore & CheckpointStore> {
+type OwnStore = ReadableStore & ServedStore & CheckpointStore & StagedStore
+
+async function openOwn(address: OwnAddress, options: OpenOptions): Promise<OwnStore> {
   if (address.kind === 'file') return (await import('./sqlite/store.js')).SqliteStore.open(address, options)
   return (await import('./postgres/store.js')).PostgresStore.open(address, options)
 }

@@ -1,3 +1,5 @@
+import type { Address } from './store.js'
+
 /**
  * An address as it may be shown: `***` stands for what is a password or a token, or may be one. That holds for what is not quite an
  * address as well, such as libpq's `host=… password=…`, a URL of another kind, or one with a typing error; a plain path stays as it is.
@@ -55,4 +57,17 @@ function shownOther(text: string, hide: (secret: string) => void): string {
     return '?***'
   })
   return `${head}${info === '' ? '' : '***'}${at}${shownRest}`
+}
+
+/**
+ * Whether a text is written as what a token or a password is kept for: the address of a service, or who logs in to a database. Only
+ * then it may be shown where a token could stand in its place.
+ */
+export function isLoginAddress(text: string): boolean {
+  return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownAddress(text) === text
+}
+
+/** What a token or a password for a store is kept under: the address of a service, and of a database who logs in and where. */
+export function loginAddress(address: Address): string {
+  return address.kind === 'postgres' ? address.login : address.name
 }

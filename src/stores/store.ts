@@ -1,7 +1,8 @@
-import type { Clock } from '../platform/clock.js'
-import { PlantsError } from '../platform/errors.js'
 import type { NewPlant, Plant } from '../plant/plant.js'
 import type { PlantRows } from '../plant/rows.js'
+import type { Clock } from '../platform/clock.js'
+import type { PlantsError } from '../platform/errors.js'
+import type { ExistsPolicy } from './conflict.js'
 
 /** Where plants live. A plant that `create` has answered is on disk. */
 export interface PlantStore {
@@ -90,25 +91,9 @@ export interface Batch {
   refusals: Map<number, Pick<PlantsError, 'error' | 'message'>>
 }
 
-/** How the creation of a row went. */
-export const Outcome = {
-  pending: 0,
-  created: 1,
-  /** a plant with its id is there, and that counts as done */
-  skipped: 2,
-  /** another plant has its id */
-  taken: 3,
-  /** for the reason in the batch's `refusals` */
-  refused: 4,
-  /** it was sent, and whether it was stored cannot be found out; what happened is in the batch's `refusals` */
-  unknown: 5,
-} as const
-
-export const existsPolicies = ['error', 'skip', 'same'] as const
-
 export interface CreateManyOptions {
   /** what a row counts as whose id is taken: refused, done, or done only when name and tag are equal */
-  ifExists: (typeof existsPolicies)[number]
+  ifExists: ExistsPolicy
   /** nothing more is begun after a row was refused; rows are then taken in their order */
   stopsAtRefusal: boolean
   /** what is written together with the plants of a commit, by a store that has commits; `outcomes` holds them already when it is asked for */
@@ -427,23 +412,4 @@ export interface Token {
   createdAt: Date
   expiresAt: Date | undefined
   revokedAt: Date | undefined
-}
-
-/** What every store says of an id that it has given away. */
-export function idTaken(id: bigint): PlantsError {
-  return new PlantsError('conflict', idTakenText(id))
-}
-
-export function idTakenText(id: bigint): string {
-  return `Another plant has the id ${id}`
-}
-
-/**
- * What every store says of a key that it knows with a different plant.
- *
- * @param id the plant that the key has made
- */
-export function keyTaken(id: bigint): PlantsError {
-  const hint = `It made the plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
-  return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
 }

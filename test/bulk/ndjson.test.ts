@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
+import { parseJson } from '../../src/plant/json.js'
+import type { NewPlant } from '../../src/plant/plant.js'
+import { checkNewPlant } from '../../src/plant/schema.js'
 import { Intake } from '../../src/transfer/formats/intake.js'
 import { Ndjson } from '../../src/transfer/formats/ndjson.js'
 import { Portion } from '../../src/transfer/formats/portion.js'
-import { parseJson } from '../../src/plant/json.js'
-import { checkNewPlant } from '../../src/plant/schema.js'
-import type { NewPlant } from '../../src/plant/plant.js'
 import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
+import type { PlantsError } from '../../src/platform/errors.js'
 import type { FormatName } from '../../src/transfer/formats/format-names.js'
 import { headSize, recognise } from '../../src/transfer/formats/recognise.js'
-import type { PlantsError } from '../../src/platform/errors.js'
 import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'
 

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { plants } from '../../src/cli/commands/index.js'
-import type { CommandSpec } from '../../src/cli/spec.js'
 import { topics } from '../../src/cli/help/topics.js'
+import type { CommandSpec } from '../../src/cli/spec.js'
 import { runPlants, type World } from '../helpers/run.js'
 import { User } from '../helpers/user.js'
 

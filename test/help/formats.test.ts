@@ -1,7 +1,7 @@
-import { parseDuration, parseSize } from '../../src/platform/values.js'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { parseDuration, parseSize } from '../../src/platform/values.js'
 import { runPlants } from '../helpers/run.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 

@@ -1,6 +1,6 @@
+import type { NewPlant } from '../../src/plant/plant.js'
 import type { Format, FormatState } from '../../src/transfer/formats/format.js'
 import { Portion } from '../../src/transfer/formats/portion.js'
-import type { NewPlant } from '../../src/plant/plant.js'
 
 /** What an input holds: its plants and its problems, in its order. */
 export interface Read {

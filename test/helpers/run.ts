@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
-import type { Input, Io, Output } from '../../src/platform/io.js'
 import { run } from '../../src/cli/run.js'
+import type { Input, Io, Output } from '../../src/platform/io.js'
 import { checkSecrets } from './secrets.js'
 
 export interface World {

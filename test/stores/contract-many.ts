@@ -1,14 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
 import { PlantRows } from '../../src/plant/rows.js'
-import {
-  type Batch,
-  type CheckpointStore,
-  type CreateManyOptions,
-  Outcome,
-  type ReadableStore,
-  type SnapshotQuery,
-} from '../../src/stores/store.js'
+import { Outcome } from '../../src/stores/conflict.js'
+import type { Batch, CheckpointStore, CreateManyOptions, ReadableStore, SnapshotQuery } from '../../src/stores/store.js'
 
 type Store = CheckpointStore & ReadableStore
 

@@ -1,12 +1,12 @@
-import { parseText } from '../../platform/values.js'
+import { writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
-import { type GlobalFlags } from '../flags.js'
+import { visible } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { targetOf } from '../../platform/link-target.js'
-import { visible } from '../../platform/escape.js'
-import { writeResult } from '../../output/output.js'
-import { resolveSettings } from '../context.js'
+import { parseText } from '../../platform/values.js'
 import { backUpStore } from '../../stores/registry.js'
+import { resolveSettings } from '../context.js'
+import type { GlobalFlags } from '../flags.js'
 
 export async function backup(text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

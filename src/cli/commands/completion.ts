@@ -1,10 +1,10 @@
+import { readable, writeAnswer } from '../../output/output.js'
+import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
 import { bash } from '../completion/bash.js'
 import { fish } from '../completion/fish.js'
 import { zsh } from '../completion/zsh.js'
-import { PlantsError } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
-import { readable, writeAnswer } from '../../output/output.js'
 
 const scripts = new Map([
   ['bash', bash],

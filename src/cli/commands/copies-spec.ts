@@ -1,8 +1,9 @@
+import { existsPolicies } from '../../stores/conflict.js'
+import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format-names.js'
 import type { GlobalFlags } from '../flags.js'
-import { defaultConcurrency, existsPolicies } from '../../stores/store.js'
-import { queryFlags } from './plants-spec.js'
 import { type CommandSpec, command, type Flag, type FlagValues } from '../spec.js'
+import { queryFlags } from './plants-spec.js'
 
 const importFlags = [
   {

@@ -1,16 +1,16 @@
-import { shorten } from '../../platform/escape.js'
-import type { CreateFlags } from './plants-spec.js'
-import { PlantsError } from '../../platform/errors.js'
-import { example, onePlant, readDocument } from '../input.js'
-import type { Io } from '../../platform/io.js'
-import { parseInt64, toJson } from '../../plant/json.js'
-import type { Checked } from '../../plant/schema.js'
 import { describePlant, styleFor, warn, withLook, writeAnswer } from '../../output/output.js'
-import { acceptNewPlant, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
-import type { Settings } from '../../config/preferences.js'
-import { resolveSettings } from '../context.js'
+import { parseInt64, toJson } from '../../plant/json.js'
+import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import type { Checked } from '../../plant/schema.js'
+import { PlantsError } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
+import { idTaken } from '../../stores/conflict.js'
 import { openExistingStore, openStore } from '../../stores/registry.js'
-import { idTaken } from '../../stores/store.js'
+import { resolveSettings } from '../context.js'
+import { example, onePlant, readDocument } from '../input.js'
+import type { Settings } from '../settings.js'
+import type { CreateFlags } from './plants-spec.js'
 
 export async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
@@ -30,7 +30,7 @@ export async function create(flags: CreateFlags, io: Io): Promise<void> {
       throw withLook(error, plant.id, settings)
     })
     io.phases.set('creation', io.now())
-    if (answer.name !== plant.name || answer.tag !== plant.tag) await warn(io, differs(answer, plant), settings)
+    if (!equalFields(answer, plant)) await warn(io, differs(answer, plant), settings)
     const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
     await writeAnswer(
       io,

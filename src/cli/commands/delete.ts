@@ -1,13 +1,13 @@
-import type { DeleteFlags } from './plants-spec.js'
-import { PlantsError } from '../../platform/errors.js'
-import { parseId } from '../flags.js'
-import type { Io } from '../../platform/io.js'
-import { toJson } from '../../plant/json.js'
 import { describePlant, notFound, styleFor, writeAnswer } from '../../output/output.js'
+import { toJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
-import type { Settings } from '../../config/preferences.js'
-import { resolveSettings } from '../context.js'
+import { PlantsError } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
+import { resolveSettings } from '../context.js'
+import { parseId } from '../flags.js'
+import type { Settings } from '../settings.js'
+import type { DeleteFlags } from './plants-spec.js'
 
 export async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

@@ -1,11 +1,11 @@
-import type { Finding } from './doctor-checks.js'
+import { jsonLine, type Style, styleFor, writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { GlobalFlags } from '../flags.js'
+import { visible } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
-import { visible } from '../../platform/escape.js'
-import { jsonLine, type Style, styleFor, writeAnswer } from '../../output/output.js'
 import { mayColor, outputFormat } from '../context.js'
+import type { GlobalFlags } from '../flags.js'
+import type { Finding } from './doctor-checks.js'
 
 export async function doctor(flags: GlobalFlags, io: Io): Promise<void> {
   const { examine } = await import('./doctor-checks.js')

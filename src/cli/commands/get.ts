@@ -1,11 +1,11 @@
-import { type GlobalFlags, parseId } from '../flags.js'
-import type { Io } from '../../platform/io.js'
-import { toJson } from '../../plant/json.js'
 import { notFound, readable, styleFor, writeAnswer } from '../../output/output.js'
+import { toJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
-import type { Settings } from '../../config/preferences.js'
-import { resolveSettings } from '../context.js'
+import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
+import { resolveSettings } from '../context.js'
+import { type GlobalFlags, parseId } from '../flags.js'
+import type { Settings } from '../settings.js'
 
 export async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

@@ -1,15 +1,16 @@
+import { warn } from '../../output/output.js'
+import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
 import { parseChoice, parseCount, parseText } from '../../platform/values.js'
+import { existsPolicies } from '../../stores/conflict.js'
+import { kindNames } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format-names.js'
 import type { ImportOrder } from '../../transfer/import/order.js'
-import type { ImportFlags } from './copies-spec.js'
-import { PlantsError } from '../../platform/errors.js'
-import { parseId } from '../flags.js'
-import type { Io } from '../../platform/io.js'
-import { warn } from '../../output/output.js'
-import type { Settings } from '../../config/preferences.js'
 import { resolveSettings } from '../context.js'
-import { existsPolicies, kindNames } from '../../stores/store.js'
+import { parseId } from '../flags.js'
+import type { Settings } from '../settings.js'
+import type { ImportFlags } from './copies-spec.js'
 
 export async function importPlants(files: string[], flags: ImportFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
@@ -17,7 +18,7 @@ export async function importPlants(files: string[], flags: ImportFlags, io: Io):
   const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
   const { kind } = settings.store
   if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNames[kind]}`, settings)
-  const { runImport } = await import('../../transfer/import/run-import.js')
+  const { runImport } = await import('../import-run.js')
   await runImport(order, settings, io)
 }
 

@@ -1,11 +1,11 @@
-import { topics } from '../help/topics.js'
 import { presetOf, settingNames, settingOf } from '../../config/table.js'
+import { topics } from '../help/topics.js'
+import type { CommandSpec, Flag } from '../spec.js'
 import { completion } from './completion-spec.js'
 import { backup, exportPlants, importPlants, restore } from './copies-spec.js'
 import { create, deletePlant, get, list } from './plants-spec.js'
 import { openapi, serve, tokens } from './service-spec.js'
 import { auth, config, doctor, stores } from './settings-spec.js'
-import type { CommandSpec, Flag } from '../spec.js'
 
 /** Every command takes these. */
 const globalFlags: Flag[] = [

@@ -1,12 +1,12 @@
-import type { ListFlags } from './plants-spec.js'
-import { parseQuery } from '../flags.js'
-import type { Io } from '../../platform/io.js'
-import { toJson } from '../../plant/json.js'
 import { styleFor, warn, writeAnswer } from '../../output/output.js'
+import { toJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
-import type { Settings } from '../../config/preferences.js'
-import { resolveSettings } from '../context.js'
+import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
+import { resolveSettings } from '../context.js'
+import { parseQuery } from '../flags.js'
+import type { Settings } from '../settings.js'
+import type { ListFlags } from './plants-spec.js'
 
 export async function list(flags: ListFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

@@ -1,7 +1,7 @@
+import { writeAnswer } from '../../output/output.js'
+import type { Io } from '../../platform/io.js'
 import { parseBasePath } from '../../platform/values.js'
 import type { OpenApiFlags } from './service-spec.js'
-import type { Io } from '../../platform/io.js'
-import { writeAnswer } from '../../output/output.js'
 
 export async function printOpenApi({ basePath }: OpenApiFlags, io: Io): Promise<void> {
   const { openApi } = await import('../../server/openapi.js')

@@ -1,10 +1,10 @@
-import { parseText } from '../../platform/values.js'
-import type { RestoreFlags } from './copies-spec.js'
-import type { Io } from '../../platform/io.js'
-import { visible } from '../../platform/escape.js'
 import { writeResult } from '../../output/output.js'
-import { resolveSettings } from '../context.js'
+import { visible } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
+import { parseText } from '../../platform/values.js'
 import { restoreStore } from '../../stores/registry.js'
+import { resolveSettings } from '../context.js'
+import type { RestoreFlags } from './copies-spec.js'
 
 export async function restore(text: string, flags: RestoreFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)

@@ -1,15 +1,15 @@
-import { parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
 import { statSync } from 'node:fs'
-import type { ServeFlags } from './service-spec.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
-import type { Io, Output } from '../../platform/io.js'
 import { toJson } from '../../plant/json.js'
+import { PlantsError, shellWord } from '../../platform/errors.js'
 import { visible } from '../../platform/escape.js'
+import type { Io, Output } from '../../platform/io.js'
+import { parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
 import { defaultPort, logLevels, loopback } from '../../server/defaults.js'
 import type { ServiceOptions } from '../../server/service.js'
-import type { Settings } from '../../config/preferences.js'
-import { resolveSettings } from '../context.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
+import { resolveSettings } from '../context.js'
+import type { Settings } from '../settings.js'
+import type { ServeFlags } from './service-spec.js'
 
 export async function serve(flags: ServeFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
@@ -39,7 +39,7 @@ async function flush(log: Output): Promise<void> {
 }
 
 async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
-  const { callersOf } = await import('../../server/callers.js')
+  const { callersOf } = await import('../serve-tokens.js')
   // Told to stop, the service still answers what it has received, so its store goes on.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const opening = { ...settings.opening, clock, batchLimit: parseCount('--batch-limit', flags.batchLimit) }
@@ -107,7 +107,7 @@ async function tlsOf({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOp
   if (tlsCert === undefined || tlsKey === undefined) {
     throw new PlantsError('malformed', 'TLS needs a certificate and its key', { hint: 'Give both --tls-cert PATH and --tls-key PATH' })
   }
-  const { readTls } = await import('../../server/tls.js')
+  const { readTls } = await import('../serve-tls.js')
   return readTls(io.resolvePath(parseText('--tls-cert', tlsCert)), io.resolvePath(parseText('--tls-key', tlsKey)))
 }
 

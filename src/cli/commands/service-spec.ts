@@ -1,5 +1,5 @@
-import type { GlobalFlags } from '../flags.js'
 import { defaultPort, logLevels, loopback } from '../../server/defaults.js'
+import type { GlobalFlags } from '../flags.js'
 import { type CommandSpec, command, type Flag, type FlagValues } from '../spec.js'
 
 const serveFlags = [

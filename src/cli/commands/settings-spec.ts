@@ -1,5 +1,5 @@
-import type { GlobalFlags } from '../flags.js'
 import { settingsIn } from '../../config/table.js'
+import type { GlobalFlags } from '../flags.js'
 import { type CommandSpec, command, type Flag, type FlagValues } from '../spec.js'
 
 const setting = {
@@ -30,8 +30,7 @@ export const stores: CommandSpec = {
         { term: '<address>', meaning: 'a path, http(s)://…, unix:PATH or postgres://…', values: 'file' },
       ],
       flags: [{ term: '--token-command <command>', meaning: 'take its token from what this command prints; no shell reads it' }],
-      run: async ({ args: [name = '', address = ''], flags }, io) =>
-        (await import('./stores.js')).add(name, address, flags(), io),
+      run: async ({ args: [name = '', address = ''], flags }, io) => (await import('./stores.js')).add(name, address, flags(), io),
     },
     command({
       name: 'init',

@@ -1,8 +1,8 @@
+import { readSettings, type SavedSettings } from '../../config/file.js'
+import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
-import { writeAnswer } from '../../output/output.js'
-import { readSettings, type SavedSettings } from '../../config/file.js'
 import { complete } from './complete.js'
 
 /**

@@ -1,6 +1,6 @@
-import type { CommandSpec, Flag, Term } from '../spec.js'
-import { topics } from '../help/topics.js'
 import type { SavedSettings } from '../../config/file.js'
+import { topics } from '../help/topics.js'
+import type { CommandSpec, Flag, Term } from '../spec.js'
 import { type Candidate, nothing, type Offer, offer } from './offer.js'
 import { flagCalled, flagsAt, mayRepeat, namesOf, type Reading, readWords, takesValue } from './read-words.js'
 import { type Circumstances, offerValues } from './values.js'

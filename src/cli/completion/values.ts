@@ -1,10 +1,9 @@
-import { shorten } from '../../platform/escape.js'
-import { type Values } from '../../platform/values.js'
-import { visible } from '../../platform/escape.js'
 import type { SavedSettings, SavedStore } from '../../config/file.js'
 import { shownValue } from '../../config/origin.js'
 import { namedStores, savedKind } from '../../config/store-name.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../../config/table.js'
+import { shorten, visible } from '../../platform/escape.js'
+import type { Values } from '../../platform/values.js'
 import { type Candidate, nothing, type Offer, offer } from './offer.js'
 
 /** What the values of an argument or a flag depend on. */

@@ -1,6 +1,6 @@
-import { columnFor, paragraph, rowsOf, section } from './layout.js'
 import type { Io } from '../../platform/io.js'
 import type { CommandSpec, Flag, Term } from '../spec.js'
+import { columnFor, paragraph, rowsOf, section } from './layout.js'
 
 export const helpFlag: Flag = { term: '-h, --help', meaning: 'show this help' }
 export const helpCommand: Term = { term: 'help [command]', meaning: 'show the help of a command' }

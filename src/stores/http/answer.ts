@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { PlantsError } from '../../platform/errors.js'
 import { isJsonType } from '../../plant/json.js'
 import { type Plant, plantOf } from '../../plant/plant.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { Answer } from './exchange.js'
 
 /** What an answer to a create settles. */

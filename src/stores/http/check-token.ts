@@ -1,6 +1,6 @@
+import { within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Access, OpenOptions, RemoteAddress, TokenVerdict } from '../store.js'
-import { within } from '../../platform/clock.js'
 import { judge } from './answer.js'
 import { Connection, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'

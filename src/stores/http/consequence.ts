@@ -1,7 +1,8 @@
-import type { PlantsError } from '../../platform/errors.js'
-import type { NewPlant, Plant } from '../../plant/plant.js'
-import { type Access, type CreateManyOptions, Outcome, type RemoteAddress } from '../store.js'
+import { equalFields, type NewPlant, type Plant } from '../../plant/plant.js'
 import { isTimeout } from '../../platform/clock.js'
+import type { PlantsError } from '../../platform/errors.js'
+import { Outcome } from '../conflict.js'
+import type { Access, CreateManyOptions, RemoteAddress } from '../store.js'
 import { judge, type Verdict } from './answer.js'
 import { type Answer, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'
@@ -54,8 +55,7 @@ function ofVerdict(verdict: Verdict, status: number, plant: NewPlant, ifExists: 
 }
 
 function ofPlant(answer: Plant, plant: NewPlant): Settled {
-  const isSame = answer.name === plant.name && answer.tag === plant.tag
-  return { kind: 'settled', outcome: Outcome.created, why: undefined, other: isSame ? undefined : answer }
+  return { kind: 'settled', outcome: Outcome.created, why: undefined, other: equalFields(answer, plant) ? undefined : answer }
 }
 
 /** The service knows the key of a row, if it knows any, so it speaks of another plant. */

@@ -1,5 +1,6 @@
 import type { NewPlant } from '../../plant/plant.js'
-import { type Batch, Outcome } from '../store.js'
+import { Outcome } from '../conflict.js'
+import type { Batch } from '../store.js'
 
 /** A row on its way into a service, from the first time that it is sent until it is settled. */
 export interface Errand {

@@ -1,6 +1,6 @@
+import { isTimeout } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { Access, RemoteAddress } from '../store.js'
-import { isTimeout } from '../../platform/clock.js'
 
 /**
  * Says which step failed on the way to a service, before anything was sent.

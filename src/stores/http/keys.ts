@@ -1,6 +1,6 @@
+import { secondsOf, wait, within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Access, OpenOptions, RemoteAddress } from '../store.js'
-import { secondsOf, wait, within } from '../../platform/clock.js'
 import { judge } from './answer.js'
 import { type Answer, type Connection, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'

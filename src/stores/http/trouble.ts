@@ -1,5 +1,5 @@
-import type { PlantsError } from '../../platform/errors.js'
 import { secondsOf } from '../../platform/clock.js'
+import type { PlantsError } from '../../platform/errors.js'
 import type { Bulk } from './bulk.js'
 import type { Setback } from './consequence.js'
 import type { Errand } from './errands.js'

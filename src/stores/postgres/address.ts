@@ -1,5 +1,5 @@
-import { shorten } from '../../platform/escape.js'
 import { PlantsError } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
 import { type Place, type PostgresAddress, sessionAttributes, sslModes } from '../store.js'
 import { hostsOf, hostsText } from './hosts.js'
 import { parseRequireAuth } from './login-methods.js'

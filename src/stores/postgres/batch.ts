@@ -1,8 +1,11 @@
+import { equalPlants, type NewPlant } from '../../plant/plant.js'
 import type { PlantsError } from '../../platform/errors.js'
-import { idTaken, keyTaken, type OpenOptions } from '../store.js'
+import { idTaken, keyTaken } from '../conflict.js'
+import type { OpenOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import type { Account } from './dial.js'
 import { isRefusal } from './failure.js'
+import { toPlant } from './row.js'
 import { checkServer } from './server-state.js'
 import { barrierStatement, type Entry, findStatement, insertStatement, newAttempt } from './statements.js'
 
@@ -72,14 +75,18 @@ export function verdictsOn(creations: Creation[], rows: Rows): Map<Creation, 'cr
       const { plant, key, attempts } = creation
       const first = key === undefined ? undefined : byKey.get(key)
       const other = byId.get(String(plant.id))
-      if (first) return [[creation, isPlant(first, creation) ? 'created' : keyTaken(BigInt(first[1] ?? 0))]]
+      if (first)
+        return [
+          [
+            creation,
+            equalPlants(toPlant([first[1] ?? null, first[4] ?? null, first[5] ?? null]), plant)
+              ? 'created'
+              : keyTaken(BigInt(first[1] ?? 0)),
+          ],
+        ]
       if (!other) return []
       const isOurs = key === undefined && attempts.some((attempt) => String(attempt) === other[2])
       return [[creation, isOurs ? 'created' : idTaken(plant.id)]]
     }),
   )
-}
-
-function isPlant([, id, , , name, tag]: Rows[number], { plant }: Creation): boolean {
-  return id === String(plant.id) && name === plant.name && tag === (plant.tag ?? null)
 }

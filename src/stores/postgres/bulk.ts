@@ -1,5 +1,6 @@
 import type { PlantsError } from '../../platform/errors.js'
-import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
+import { Outcome } from '../conflict.js'
+import type { Batch, CreateManyOptions } from '../store.js'
 import { explainDatabase, lostCommit, mayPass } from './failure.js'
 import { pause } from './retry.js'
 import { Transaction, type Work } from './transaction.js'

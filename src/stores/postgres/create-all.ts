@@ -7,16 +7,15 @@ import { toPlant } from './row.js'
 import { barrierStatement, durabilityCheck, getManyStatement, insertStatement, newAttempt } from './statements.js'
 import type { Use } from './use.js'
 
-/** Looks at a plant whose id is taken, and at what has it; throws when that must not be. */
-export type Judge = (plant: NewPlant, old: NewPlant) => void
+type OnConflict = (plant: NewPlant, existing: NewPlant) => void
 
 /**
  * Creates plants in one transaction, all of them or none.
  *
  * @param pages gives them in the order of their ids, each time anew
- * @throws {PlantsError} what `judge` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
+ * @throws {PlantsError} what `onConflict` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
  */
-export async function createAll(use: Use, pages: () => Iterable<NewPlant[]>, judge: Judge): Promise<void> {
+export async function createAll(use: Use, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
   const { clock, timeout, allowAsyncCommit } = use.options
   const attempt = newAttempt()
   const turn = { deadline: clock.now() + timeout, signal: clock.signal }
@@ -28,7 +27,7 @@ export async function createAll(use: Use, pages: () => Iterable<NewPlant[]>, jud
       await asking.ask('BEGIN')
       for (const page of pages()) {
         clock.signal.throwIfAborted()
-        await createPage(asking, page, { address: use.account.address, attempt, judge })
+        await createPage(asking, page, { address: use.account.address, attempt, onConflict })
       }
       const mark = isSent ? `${barrierStatement()};` : ''
       isSent = true
@@ -49,11 +48,11 @@ export async function createAll(use: Use, pages: () => Iterable<NewPlant[]>, jud
 interface PageOptions {
   address: PostgresAddress
   attempt: bigint
-  judge: Judge
+  onConflict: OnConflict
 }
 
 /** Creates those that are not there, and has the others judged, but for those of a try before this one. */
-async function createPage(asking: Asking, page: NewPlant[], { address, attempt, judge }: PageOptions): Promise<void> {
+async function createPage(asking: Asking, page: NewPlant[], { address, attempt, onConflict }: PageOptions): Promise<void> {
   let left = page
   for (let inVain = 0; left.length > 0; ) {
     const entries = left.map((plant) => ({ plant, key: undefined }))
@@ -65,7 +64,7 @@ async function createPage(asking: Asking, page: NewPlant[], { address, attempt, 
     for (const plant of others) {
       const row = there.get(String(plant.id))
       const old = row && row[3] !== String(attempt) ? toPlant(row) : undefined
-      if (old) judge(plant, old)
+      if (old) onConflict(plant, old)
     }
     const gone = others.filter(({ id }) => !there.has(String(id))) // which were deleted a moment ago
     inVain += Number(gone.length === left.length)

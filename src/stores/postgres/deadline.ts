@@ -1,5 +1,4 @@
-import { type Clock } from '../../platform/clock.js'
-import { longestTimer } from '../../platform/clock.js'
+import { type Clock, longestTimer } from '../../platform/clock.js'
 import type { Connection } from './connection.js'
 
 /**

@@ -1,6 +1,6 @@
+import { isTimeout } from '../../platform/clock.js'
 import { type Kind, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Login, PostgresAddress } from '../store.js'
-import { isTimeout } from '../../platform/clock.js'
 import { isOfServer } from './connection.js'
 import type { Account } from './dial.js'
 import { identifier } from './literal.js'

@@ -1,5 +1,5 @@
-import { PlantsError } from '../../platform/errors.js'
 import type { NewPlant } from '../../plant/plant.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions, Foresight, OpenOptions, PostgresAddress } from '../store.js'
 import { usingOnce } from './asking.js'
 import { type Creation, verdictsOn } from './batch.js'

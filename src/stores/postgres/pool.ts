@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
+import { longestTimer, timeIsOver, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions } from '../store.js'
-import { longestTimer, timeIsOver, wait } from '../../platform/clock.js'
 import { connect } from './connect.js'
 import type { Connection } from './connection.js'
 import { endAt } from './deadline.js'

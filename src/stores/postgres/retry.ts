@@ -1,5 +1,4 @@
-import { type Clock } from '../../platform/clock.js'
-import { wait } from '../../platform/clock.js'
+import { type Clock, wait } from '../../platform/clock.js'
 import type { Account } from './dial.js'
 import { explainDatabase, mayPass } from './failure.js'
 import type { Turn } from './pool.js'

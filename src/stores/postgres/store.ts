@@ -1,18 +1,4 @@
 import type { NewPlant, Plant } from '../../plant/plant.js'
-import type { Connection, Rows } from './connection.js'
-import type { Judge } from './create-all.js'
-import type { Account } from './dial.js'
-import { explainDatabase, isRefusal } from './failure.js'
-import { literal } from './literal.js'
-import { Pool, type Turn } from './pool.js'
-import { untilDone } from './retry.js'
-import { toPlant } from './row.js'
-import { identify, migrate } from './schema.js'
-import { checkWritable } from './server-state.js'
-import { deleteStatement, getManyStatement, getStatement, imports, keepStatement, pageStatement } from './statements.js'
-import { PostgresTokens } from './tokens.js'
-import type { Use } from './use.js'
-import { Writer } from './writer.js'
 import type {
   Batch,
   Block,
@@ -28,6 +14,19 @@ import type {
   SnapshotQuery,
   TokenStore,
 } from '../store.js'
+import type { Connection, Rows } from './connection.js'
+import type { Account } from './dial.js'
+import { explainDatabase, isRefusal } from './failure.js'
+import { literal } from './literal.js'
+import { Pool, type Turn } from './pool.js'
+import { untilDone } from './retry.js'
+import { toPlant } from './row.js'
+import { identify, migrate } from './schema.js'
+import { checkWritable } from './server-state.js'
+import { deleteStatement, getManyStatement, getStatement, imports, keepStatement, pageStatement } from './statements.js'
+import { PostgresTokens } from './tokens.js'
+import type { Use } from './use.js'
+import { Writer } from './writer.js'
 
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
 export class PostgresStore implements ReadableStore, CheckpointStore, ServedStore {
@@ -112,9 +111,9 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
   }
 
   /** Creates plants all at once, as `createAll` of postgres/create-all.ts has it. */
-  async createAll(pages: () => Iterable<NewPlant[]>, judge: Judge): Promise<void> {
+  async createAll(pages: () => Iterable<NewPlant[]>, onConflict: (plant: NewPlant, existing: NewPlant) => void): Promise<void> {
     const { createAll } = await import('./create-all.js')
-    await createAll(this.#use, pages, judge)
+    await createAll(this.#use, pages, onConflict)
   }
 
   async findCheckpoint(id: string): Promise<string | undefined> {

@@ -1,5 +1,6 @@
-import type { NewPlant } from '../../plant/plant.js'
-import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
+import { equalFields, type NewPlant } from '../../plant/plant.js'
+import { Outcome, resolveConflict } from '../conflict.js'
+import type { Batch, CreateManyOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import { copyData } from './copy-rows.js'
 import { divisionByZero, isRefusal, LeftOutError, mostInVain, sqlState } from './failure.js'
@@ -199,8 +200,7 @@ function foundIn([, name, tag, attempt]: Rows[number], attempts: bigint[]): Foun
 function outcomeOf(plant: Found['plant'], old: Found | undefined, policy: CreateManyOptions['ifExists']): number {
   if (!old) return Outcome.pending
   if (old.isOurs) return Outcome.created
-  const isSame = plant !== undefined && plant.name === old.plant?.name && plant.tag === old.plant.tag
-  return policy === 'skip' || (policy === 'same' && isSame) ? Outcome.skipped : Outcome.taken
+  return resolveConflict(policy, () => plant !== undefined && old.plant !== undefined && equalFields(plant, old.plant))
 }
 
 /** An id is taken; and what is said of a transaction that was given up, when the driver has not told why. */

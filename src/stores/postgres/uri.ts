@@ -1,5 +1,5 @@
-import { shorten } from '../../platform/escape.js'
 import type { PlantsError } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
 import type { Place } from '../store.js'
 
 /** What stands in an address; what does not is undefined. */

@@ -1,7 +1,9 @@
-import { type Clock } from '../../platform/clock.js'
-import type { PlantRows } from '../../plant/rows.js'
-import { type Batch, type CreateManyOptions, Outcome } from '../store.js'
+import { equalPlants } from '../../plant/plant.js'
+import type { Clock } from '../../platform/clock.js'
+import { Outcome, resolveConflict } from '../conflict.js'
+import type { Batch, CreateManyOptions } from '../store.js'
 import { ChangesetWriter } from './changeset.js'
+import { toPlant } from './row.js'
 import type { Ways } from './ways.js'
 
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtRefusal'>
@@ -45,17 +47,19 @@ export class BulkInsert {
 
   /** Creates a range of rows one by one. True when one was refused that ends it. */
   #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtRefusal }: Policy): boolean {
-    const find = this.#ways.prepare(`SELECT ${ifExists === 'same' ? 'name, tag' : '1'} FROM plants WHERE id = ?`)
+    const find = this.#ways.prepare('SELECT id, name, tag FROM plants WHERE id = ?')
     const insert = this.#ways.prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?)')
     for (let rank = from; rank < to; rank += 1) {
       const row = rowAt(order, rank)
       if (outcomes[row] !== Outcome.pending) continue
-      const old = find.get(rows.idAt(row)) as Row | undefined // the columns of a STRICT table
-      if (old === undefined) {
+      const existing = find.get(rows.idAt(row))
+      if (existing === undefined) {
         const { id, name, tag } = rows.at(row)
         insert.run(id, name, tag ?? null)
+        outcomes[row] = Outcome.created
+      } else {
+        outcomes[row] = resolveConflict(ifExists, () => equalPlants(toPlant(existing), rows.at(row)))
       }
-      outcomes[row] = old === undefined ? Outcome.created : isDone(old, rows, row, ifExists) ? Outcome.skipped : Outcome.taken
       if (stopsAtRefusal && outcomes[row] === Outcome.taken) return true
     }
     return false
@@ -64,17 +68,6 @@ export class BulkInsert {
   #changes(): bigint {
     return BigInt(this.#ways.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
   }
-}
-
-interface Row {
-  name: string
-  tag: string | null
-}
-
-function isDone(old: Row, rows: PlantRows, row: number, ifExists: Policy['ifExists']): boolean {
-  if (ifExists !== 'same') return ifExists === 'skip'
-  const { name, tag } = rows.at(row)
-  return old.name === name && old.tag === (tag ?? null)
 }
 
 type Range = Record<'from' | 'to', number>

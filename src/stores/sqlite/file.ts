@@ -14,8 +14,8 @@ import {
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { makeFolder, syncFolder } from '../../platform/folder.js'
-import type { FileAddress, OpenOptions } from '../store.js'
 import { connect, type Database, uriOf } from '../../platform/sqlite.js'
+import type { FileAddress, OpenOptions } from '../store.js'
 import { explainFailure, isFull, isWritable, notOurs } from './failure.js'
 
 /**

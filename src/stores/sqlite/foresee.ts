@@ -1,9 +1,9 @@
-import { retryWhileBusy } from '../../platform/sqlite.js'
 import { existsSync } from 'node:fs'
 import type { NewPlant } from '../../plant/plant.js'
-import { refuseUnlessSame } from './store.js'
-import type { CreateOptions, FileAddress, Foresight, OpenOptions } from '../store.js'
 import type { Database } from '../../platform/sqlite.js'
+import { retryWhileBusy } from '../../platform/sqlite.js'
+import { refuseUnlessRepeated } from '../conflict.js'
+import type { CreateOptions, FileAddress, Foresight, OpenOptions } from '../store.js'
 import { explainFailure, unwritableStore } from './failure.js'
 import { checkStamp, openToPeek, realPathOf, reportOwner, stampOf } from './file.js'
 import { inspect } from './inspect.js'
@@ -49,6 +49,6 @@ function wouldCreate(db: Database, plant: NewPlant, { idempotencyKey }: CreateOp
     db.prepare(`SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(value)
   const first = idempotencyKey === undefined ? undefined : find('idempotency_key', idempotencyKey)
   if (!first && !find('id', plant.id)) return true
-  refuseUnlessSame(plant, first && toPlant(first))
+  refuseUnlessRepeated(plant, first && toPlant(first))
   return false
 }

@@ -1,6 +1,6 @@
-import { retryWhileBusy } from '../../platform/sqlite.js'
 import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { retryWhileBusy } from '../../platform/sqlite.js'
 import type { FileAddress, FileReport, OpenOptions } from '../store.js'
 import { allows, explainFailure, isWritable } from './failure.js'
 import { openToPeek, realPathOf, statIfThere } from './file.js'

@@ -1,10 +1,10 @@
-import { type Waiting, retryWhileBusy } from '../../platform/sqlite.js'
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { PlantsError, shellWord } from '../../platform/errors.js'
+import type { Database } from '../../platform/sqlite.js'
+import { retryWhileBusy, type Waiting } from '../../platform/sqlite.js'
 import type { FileAddress, OpenOptions, Restored, RestoreOptions } from '../store.js'
 import { copyStore, hear, unchanged } from './copy.js'
 import { copyRows, holdsAnything } from './copy-rows.js'
-import type { Database } from '../../platform/sqlite.js'
 import { DamagedStoreError, explainFailure, leavesCommitOpen } from './failure.js'
 import {
   checkStamp,

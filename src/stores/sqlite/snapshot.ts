@@ -1,6 +1,6 @@
+import type { Database } from '../../platform/sqlite.js'
 import { retryWhileBusy } from '../../platform/sqlite.js'
 import type { OpenOptions } from '../store.js'
-import type { Database } from '../../platform/sqlite.js'
 import { damagedStore, notOurs } from './failure.js'
 import { checkStamp, fileHasContent, isFrozen, openToRead, secure, stampOf } from './file.js'
 import { lockedError } from './lock.js'

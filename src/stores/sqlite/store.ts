@@ -1,7 +1,22 @@
-import { retryWhileBusy } from '../../platform/sqlite.js'
-import { type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
-import type { BulkInsert } from './bulk.js'
+import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import type { Database, Statement } from '../../platform/sqlite.js'
+import { retryWhileBusy } from '../../platform/sqlite.js'
+import { Outcome, refuseUnlessRepeated } from '../conflict.js'
+import type {
+  Batch,
+  Block,
+  Checkpoint,
+  CheckpointStore,
+  CreateManyOptions,
+  CreateOptions,
+  FileAddress,
+  ListQuery,
+  OpenOptions,
+  ReadableStore,
+  SnapshotQuery,
+  TokenStore,
+} from '../store.js'
+import type { BulkInsert } from './bulk.js'
 import { BadRowError, explainFailure } from './failure.js'
 import {
   checkStamp,
@@ -19,27 +34,9 @@ import {
 import { lockedError } from './lock.js'
 import { toPlant } from './row.js'
 import { identify, prepareStore } from './schema.js'
-import type { Staging } from './staging.js'
 import { SqliteTokens } from './tokens.js'
 import { Statements, type Ways } from './ways.js'
 import { Writer } from './writer.js'
-import {
-  type Batch,
-  type Block,
-  type Checkpoint,
-  type CheckpointStore,
-  type CreateManyOptions,
-  type CreateOptions,
-  type FileAddress,
-  idTaken,
-  keyTaken,
-  type ListQuery,
-  type OpenOptions,
-  Outcome,
-  type ReadableStore,
-  type SnapshotQuery,
-  type TokenStore,
-} from '../store.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
 export class SqliteStore implements ReadableStore, CheckpointStore {
@@ -132,7 +129,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
     return this.#writer.write(() => {
       const plant = this.#find('SELECT id, name, tag FROM plants WHERE id = ?', id)
-      if (!plant || (only && !isSame(plant, only))) return undefined
+      if (!plant || (only && !equalPlants(plant, only))) return undefined
       this.#prepare('DELETE FROM plants WHERE id = ?').run(id)
       return plant
     })
@@ -156,10 +153,24 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     }
   }
 
-  /** What takes plants in beside this store; closing it closes the store. */
-  async stage(): Promise<Staging> {
-    const { Staging } = await import('./staging.js')
-    return Staging.beside(this.#ways, () => this.close())
+  getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
+    return this.#read(() => {
+      const found = ids.flatMap((id) => this.#find('SELECT id, name, tag FROM plants WHERE id = ?', id) ?? [])
+      return new Map(found.map((plant) => [plant.id, plant]))
+    })
+  }
+
+  createAll(pages: () => Iterable<NewPlant[]>, onConflict: (plant: NewPlant, existing: NewPlant) => void): Promise<void> {
+    return this.#writer.write(() => {
+      for (const page of pages()) {
+        for (const plant of page) {
+          const existing = this.#find('SELECT id, name, tag FROM plants WHERE id = ?', plant.id)
+          if (existing) onConflict(plant, existing)
+        }
+      }
+      const insert = this.#prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+      for (const page of pages()) for (const { id, name, tag } of page) insert.run(id, name, tag ?? null)
+    })
   }
 
   /** Room in memory and in the log, so that pages that many rows go to are written once. */
@@ -207,7 +218,10 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     const { id, name, tag } = plant
     const insert = this.#prepare('INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING')
     if (BigInt(insert.run(id, name, tag ?? null, key ?? null).changes) === 1n) return
-    refuseUnlessSame(plant, key === undefined ? undefined : this.#find('SELECT id, name, tag FROM plants WHERE idempotency_key = ?', key))
+    refuseUnlessRepeated(
+      plant,
+      key === undefined ? undefined : this.#find('SELECT id, name, tag FROM plants WHERE idempotency_key = ?', key),
+    )
   }
 
   #find(sql: string, value: bigint | string): NewPlant | undefined {
@@ -268,21 +282,6 @@ async function explained<T>(path: string, action: () => Promise<T>): Promise<T> 
   } catch (error) {
     throw explainFailure(error, path)
   }
-}
-
-/**
- * Refuses a plant whose id is taken, unless its key has made this very plant.
- *
- * @param first what the key has made
- * @throws {PlantsError} `conflict`
- */
-export function refuseUnlessSame(plant: NewPlant, first: NewPlant | undefined): void {
-  if (first === undefined) throw idTaken(plant.id)
-  if (!isSame(first, plant)) throw keyTaken(first.id)
-}
-
-function isSame(one: NewPlant, other: NewPlant): boolean {
-  return one.id === other.id && one.name === other.name && one.tag === other.tag
 }
 
 /** Where a batch that was begun before goes on: its rows were taken in its order. */

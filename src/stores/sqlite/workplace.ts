@@ -1,9 +1,8 @@
-import { isBusy, uriOf } from '../../platform/sqlite.js'
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../../platform/errors.js'
 import { prefixFor, removeFolder } from '../../platform/folder.js'
-import { connect, type Database } from '../../platform/sqlite.js'
+import { connect, type Database, isBusy, uriOf } from '../../platform/sqlite.js'
 
 /**
  * Runs an action with a folder beside a file, for its owner alone, in which can be made what takes the place of the file. The folder is

@@ -1,6 +1,6 @@
-import { shorten } from '../../platform/escape.js'
+import type { Field } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import { type Field } from '../../plant/plant.js'
+import { shorten } from '../../platform/escape.js'
 import type { FieldRules } from './intake.js'
 
 /** What the columns of a table hold. */

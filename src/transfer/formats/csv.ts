@@ -1,5 +1,5 @@
-import { PlantsError } from '../../platform/errors.js'
 import { parseInt64 } from '../../plant/json.js'
+import { PlantsError } from '../../platform/errors.js'
 import { isCellQuoted, readCells } from './csv-cells.js'
 import { type Columns, carriageReturns, readHeader } from './csv-header.js'
 import { CsvRows, type NoRow, type Row } from './csv-rows.js'

@@ -1,4 +1,4 @@
-import { type Clock } from '../../platform/clock.js'
+import type { Clock } from '../../platform/clock.js'
 
 interface Circumstances {
   /** whether the import may stop because of what is refused, which is known when a portion is done */

@@ -1,4 +1,4 @@
-import { idTakenText, Outcome } from '../../stores/store.js'
+import { idTakenText, Outcome } from '../../stores/conflict.js'
 import type { Place, Portion, Problem } from '../formats/portion.js'
 
 /** A record that was refused, or whose fate is not known. */

@@ -11,9 +11,9 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
+import { toJson } from '../../plant/json.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { toJson } from '../../plant/json.js'
 import { targetOf } from '../../platform/link-target.js'
 import type { Refused } from './refused.js'
 

@@ -1,9 +1,9 @@
-import { unreadable } from '../../platform/text-files.js'
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { type PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
+import { unreadable } from '../../platform/text-files.js'
 import { isPacked, unpacked } from './unpack.js'
 
 /** An input: a file, or stdin. */

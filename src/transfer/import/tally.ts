@@ -1,6 +1,6 @@
 import { shorten } from '../../platform/escape.js'
+import { Outcome } from '../../stores/conflict.js'
 import type { Batch } from '../../stores/store.js'
-import { Outcome } from '../../stores/store.js'
 
 /** What has come of an import so far. */
 export interface Tally {

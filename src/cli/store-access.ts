@@ -1,12 +1,12 @@
 import { version } from '../../package.json'
-import { type Credential, findToken, foreseeToken, noToken } from './credentials.js'
-import { PlantsError, systemCode } from '../platform/errors.js'
+import { type Credential, findToken, foreseeToken, noToken } from '../auth/credentials.js'
+import { exposureOf, refuseOpen } from '../auth/exposure.js'
+import { readLoginCertificates } from '../auth/login-certificates.js'
+import { findPassword, hidePassword, howToGive, type Password } from '../auth/password.js'
+import { warn, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
-import { isLoopback } from '../platform/network.js'
-import { warnMeanwhile } from '../output/output.js'
-import type { Settings } from '../config/preferences.js'
-import { strangerAt } from '../platform/socket-owner.js'
-import type { Access, RemoteAddress } from '../stores/store.js'
+import type { Access, Address, Login, PostgresAddress, RemoteAddress } from '../stores/store.js'
+import type { Preferences, Settings } from './settings.js'
 
 /**
  * What it takes to reach a remote store.
@@ -87,30 +87,35 @@ function placeOf({ source }: Pick<Credential, 'source'>, { storeName, file }: Se
   return { variable: 'PLANTS_TOKEN', command: `the token command of ${storeName}`, file: file.path ?? '' }[source]
 }
 
-/** Throws `malformed` where the token would be seen on its way, or go to another user of this machine. */
-export function refuseOpen(address: RemoteAddress, { storeName, allowHttp }: Settings, io: Io): void {
-  if (allowHttp) return
-  const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
-  if (isOpenToAll(address)) {
-    const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
-    throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
+/**
+ * What it takes to log in to a database.
+ *
+ * @param given a password that is not kept anywhere yet
+ * @throws {PlantsError} `malformed` for certificates that cannot be used
+ */
+export async function loginTo(address: PostgresAddress, settings: Settings, io: Io, given?: string): Promise<Login> {
+  if (given !== undefined) hidePassword(given, address, io)
+  const found = given === undefined ? await findPassword(address, settings, io) : undefined
+  if (settings.isVerbose) {
+    const { tracePassword } = await import('../output/trace.js')
+    tracePassword(given === undefined ? (found?.place ?? 'nowhere') : 'this login', settings, io)
   }
-  const stranger = address.socketPath === undefined ? undefined : strangerBefore(address.socketPath, io)
-  if (stranger === undefined) return
-  const hint = `Keep the socket in a folder that only its service may write. Or, where you trust all users of this machine, add --allow-http${always}`
-  throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${stranger}`, { hint })
-}
-
-function strangerBefore(path: string, { trusts }: Io): string | undefined {
-  try {
-    return strangerAt(path, { trusts, writers: 0o022 })
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return undefined // nothing is there, or it may not be seen: to connect fails then, and says why
+  return {
+    password: (host) => given ?? found?.of(host),
+    trusts: io.trusts,
+    passwordHint: hintOf(found, settings),
+    ...(await readLoginCertificates(address, settings, io)),
   }
 }
 
-/** Whether a token would go over a network for all to read. */
-export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
-  return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
+function hintOf(found: Password | undefined, { storeFlag }: Settings): string {
+  if (found === undefined) return `If it takes a password: ${howToGive(storeFlag)}`
+  if (found.source === 'file') return `The password was saved. Save another with: plants auth login${storeFlag}`
+  return `The password came from ${found.place}: give another one there`
+}
+
+/** Says so of a store that somebody has just saved or chosen. */
+export async function warnOfExposure(address: Address, settings: Preferences, io: Io): Promise<void> {
+  const exposure = address.kind === 'postgres' ? exposureOf(address) : undefined
+  if (exposure !== undefined) await warn(io, exposure, settings)
 }

@@ -1,7 +1,7 @@
+import type { SettingsFile } from '../config/file.js'
+import type { Origin } from '../config/origin.js'
 import type { Output } from '../platform/io.js'
 import type { Address, OpenOptions } from '../stores/store.js'
-import type { SettingsFile } from './file.js'
-import type { Origin } from './origin.js'
 
 /** What a run goes by, whatever store it uses. */
 export interface Preferences {
@@ -19,6 +19,8 @@ export interface Preferences {
   mayAsk(): boolean
   /** whether to colour what goes to this stream */
   colors(stream: Output): boolean
+  /** prints a warning for a person */
+  warn(text: string): Promise<void>
   /** every setting, and where its value came from */
   origins: Origin[]
   file: SettingsFile

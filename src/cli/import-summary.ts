@@ -1,12 +1,12 @@
-import { PlantsError, shellWord } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
-import { warn, writeResult } from '../../output/output.js'
-import type { Settings } from '../../config/preferences.js'
-import type { Import } from './import.js'
-import type { ImportOrder } from './order.js'
-import type { Position } from './position.js'
-import { clockOf, grouped } from './progress.js'
-import { refusedIn, settledIn, type Tally } from './tally.js'
+import { warn, writeResult } from '../output/output.js'
+import { PlantsError, shellWord } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import type { Import } from '../transfer/import/import.js'
+import type { ImportOrder } from '../transfer/import/order.js'
+import type { Position } from '../transfer/import/position.js'
+import { clockOf, grouped } from '../transfer/import/progress.js'
+import { refusedIn, settledIn, type Tally } from '../transfer/import/tally.js'
+import type { Settings } from './settings.js'
 
 /** refused plants that are shown to a person */
 export const mostShown = 20

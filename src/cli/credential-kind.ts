@@ -1,13 +1,13 @@
-import { accessTo, refuseOpen } from './access.js'
+import { type Credential, findToken, noToken, tokenVariable } from '../auth/credentials.js'
+import { exposureOf, refuseOpen } from '../auth/exposure.js'
+import { findPassword, hidePassword, noPassword, type Password } from '../auth/password.js'
+import { failureOf } from '../auth/token.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { Settings } from '../config/preferences.js'
 import { checkPassword, checkToken } from '../stores/registry.js'
 import type { PostgresAddress, RemoteAddress, TokenVerdict } from '../stores/store.js'
-import { type Credential, findToken, noToken, tokenVariable } from './credentials.js'
-import { exposureOf, loginTo } from './login.js'
-import { findPassword, hidePassword, noPassword, type Password } from './password.js'
-import { failureOf } from './token.js'
+import type { Settings } from './settings.js'
+import { accessTo, loginTo } from './store-access.js'
 
 /** What a store lets one in with: a service with a token, a database with a password. */
 export interface CredentialKind {

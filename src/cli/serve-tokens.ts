@@ -1,13 +1,13 @@
-import { readTextFile } from '../platform/text-files.js'
-import { parseText } from '../platform/values.js'
 import { accessSync, constants, statSync } from 'node:fs'
 import { checkToken } from '../auth/token.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { Settings } from '../config/preferences.js'
+import { readTextFile } from '../platform/text-files.js'
+import { parseText } from '../platform/values.js'
+import { changingTokens, type FindToken, fixedTokens, isUsable, tokensOfStore } from '../server/guard.js'
+import { digestOf, newToken } from '../server/tokens.js'
 import type { TokenStore } from '../stores/store.js'
-import { changingTokens, type FindToken, fixedTokens, isUsable, tokensOfStore } from './guard.js'
-import { digestOf, newToken } from './tokens.js'
+import type { Settings } from './settings.js'
 
 interface Sources {
   tokenFile: string | undefined

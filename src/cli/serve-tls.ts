@@ -1,7 +1,7 @@
-import { readTextFile } from '../platform/text-files.js'
 import { createSecureContext } from 'node:tls'
 import { PlantsError } from '../platform/errors.js'
-import type { Tls } from './server.js'
+import { readTextFile } from '../platform/text-files.js'
+import type { Tls } from '../server/server.js'
 
 /**
  * Reads a certificate and its key, both PEM.

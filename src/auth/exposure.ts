@@ -1,0 +1,54 @@
+import { PlantsError, systemCode } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import { isLoopback } from '../platform/network.js'
+import { strangerAt } from '../platform/socket-owner.js'
+import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/store.js'
+
+/** What says where a token may go. */
+interface Trust {
+  /** the name that the store was saved under */
+  storeName: string | undefined
+  allowHttp: boolean
+}
+
+/** Throws `malformed` where the token would be seen on its way, or go to another user of this machine. */
+export function refuseOpen(address: RemoteAddress, { storeName, allowHttp }: Trust, io: Io): void {
+  if (allowHttp) return
+  const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
+  if (isOpenToAll(address)) {
+    const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
+    throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
+  }
+  const stranger = address.socketPath === undefined ? undefined : strangerBefore(address.socketPath, io)
+  if (stranger === undefined) return
+  const hint = `Keep the socket in a folder that only its service may write. Or, where you trust all users of this machine, add --allow-http${always}`
+  throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${stranger}`, { hint })
+}
+
+function strangerBefore(path: string, { trusts }: Io): string | undefined {
+  try {
+    return strangerAt(path, { trusts, writers: 0o022 })
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return undefined // nothing is there, or it may not be seen: to connect fails then, and says why
+  }
+}
+
+/** Whether a token would go over a network for all to read. */
+export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
+  return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
+}
+
+/** What ends that a database is not safe from an attacker on the network. */
+export const exposureHint = 'Set sslmode=verify-full in its address'
+
+/** Why a database is not safe from an attacker on the network; nothing for one that is. */
+export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
+  if (sslmode === 'verify-full' || hosts.every(isLocal)) return undefined
+  return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. ${exposureHint}`
+}
+
+/** Whether a database is on this machine, where there is no network in between. */
+export function isLocal({ host }: PostgresHost): boolean {
+  return host.startsWith('/') || isLoopback(host)
+}

@@ -1,0 +1,59 @@
+import { equalPlants, type NewPlant } from '../plant/plant.js'
+import { PlantsError } from '../platform/errors.js'
+
+/** How the creation of a row went. */
+export const Outcome = {
+  pending: 0,
+  created: 1,
+  /** a plant with its id is there, and that counts as done */
+  skipped: 2,
+  /** another plant has its id */
+  taken: 3,
+  /** for the reason in the batch's `refusals` */
+  refused: 4,
+  /** it was sent, and whether it was stored cannot be found out; what happened is in the batch's `refusals` */
+  unknown: 5,
+} as const
+
+/** What the create of a row counts as when its id exists: rejected, done, or done only when the plants are equal. */
+export const existsPolicies = ['error', 'skip', 'same'] as const
+export type ExistsPolicy = (typeof existsPolicies)[number]
+
+/**
+ * The outcome for a row whose id exists.
+ *
+ * @param isEqual whether the plant that exists is the one of the row; called only where the policy depends on it
+ */
+export function resolveConflict(policy: ExistsPolicy, isEqual: () => boolean): typeof Outcome.skipped | typeof Outcome.taken {
+  return policy === 'skip' || (policy === 'same' && isEqual()) ? Outcome.skipped : Outcome.taken
+}
+
+/**
+ * Refuses a plant whose id exists, unless its idempotency key has created this very plant.
+ *
+ * @param created the plant that the key has created
+ * @throws {PlantsError} `conflict`
+ */
+export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefined): void {
+  if (created === undefined) throw idTaken(plant.id)
+  if (!equalPlants(created, plant)) throw keyTaken(created.id)
+}
+
+/** The error for an id that exists. */
+export function idTaken(id: bigint): PlantsError {
+  return new PlantsError('conflict', idTakenText(id))
+}
+
+export function idTakenText(id: bigint): string {
+  return `Another plant has the id ${id}`
+}
+
+/**
+ * What every store says of a key that it knows with a different plant.
+ *
+ * @param id the plant that the key has made
+ */
+export function keyTaken(id: bigint): PlantsError {
+  const hint = `It made the plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
+  return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
+}

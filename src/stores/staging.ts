@@ -1,0 +1,117 @@
+import { equalPlants, type NewPlant } from '../plant/plant.js'
+import { PlantsError } from '../platform/errors.js'
+import { connect, type Database, type Statement } from '../platform/sqlite.js'
+import { type ExistsPolicy, idTaken, Outcome, resolveConflict } from './conflict.js'
+import type { Batch, BulkStore, CreateManyOptions, ManyStore } from './store.js'
+
+/** What an import is held against that creates nothing before its end. */
+export interface StagedStore {
+  /** The plants that exist, by their ids. */
+  getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>>
+  /**
+   * Creates plants in one transaction, all of them or none.
+   *
+   * @param pages gives them in the order of their ids, each time anew
+   * @param onConflict is called for a plant whose id exists; it throws, or the one that exists stays
+   * @throws {PlantsError} what `onConflict` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
+   */
+  createAll(pages: () => Iterable<NewPlant[]>, onConflict: (plant: NewPlant, existing: NewPlant) => void): Promise<void>
+  close(): Promise<void>
+}
+
+/**
+ * Takes in the plants of an import, in a table on the disk of this machine that is gone at the end, and holds them against a store.
+ *
+ * @param store undefined where there is none yet, or one that cannot be read
+ * @param kind creates them all at once at the end, or none ever
+ */
+export function stage(store: StagedStore | undefined, kind: 'check' | 'atomic'): ManyStore {
+  const staging = new Staging(store)
+  if (kind === 'check' || !store) return { store: staging, checkpoints: undefined }
+  return { store: staging, checkpoints: undefined, commit: () => staging.commit(store) }
+}
+
+class Staging implements BulkStore {
+  readonly #db: Database
+  readonly #store: StagedStore | undefined
+  readonly #insert: Statement
+  #policy: ExistsPolicy = 'error'
+
+  constructor(store: StagedStore | undefined) {
+    this.#store = store
+    this.#db = connect(':memory:', { readOnly: false })
+    this.#db.exec('CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT; PRAGMA temp.cache_size=-16384')
+    this.#insert = this.#db.prepare('INSERT INTO staged (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+  }
+
+  async createMany(batch: Batch, { ifExists, stopsAtRefusal, stop, onProgress }: CreateManyOptions): Promise<void> {
+    this.#policy = ifExists
+    for (let from = 0; from < batch.rows.length && !stop.aborted; from += rowsAtOnce) {
+      const plants = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) => batch.rows.at(from + index))
+      const existing = await this.#store?.getMany(plants.map(({ id }) => id))
+      const isStopped = this.#take(plants, existing, batch, from, stopsAtRefusal)
+      onProgress()
+      if (isStopped) return
+      await new Promise(setImmediate)
+    }
+  }
+
+  /** Takes plants in, and notes how each went. True when one was rejected that ends it. */
+  #take(plants: NewPlant[], existing: Map<bigint, NewPlant> | undefined, batch: Batch, from: number, stopsAtRefusal: boolean): boolean {
+    this.#db.exec('BEGIN')
+    try {
+      for (const [index, plant] of plants.entries()) {
+        const outcome = this.#outcomeOf(plant, existing?.get(plant.id), batch, from + index)
+        batch.outcomes[from + index] = outcome
+        if (stopsAtRefusal && outcome === Outcome.taken) return true
+      }
+      return false
+    } finally {
+      this.#db.exec('COMMIT')
+    }
+  }
+
+  #outcomeOf(plant: NewPlant, existing: NewPlant | undefined, batch: Batch, row: number): number {
+    if (existing) return resolveConflict(this.#policy, () => equalPlants(plant, existing))
+    const { id, name, tag } = plant
+    if (BigInt(this.#insert.run(id, name, tag ?? null).changes) === 1n) return Outcome.created
+    const before = () => this.#db.prepare('SELECT 1 FROM staged WHERE id = ? AND name = ? AND tag IS ?').get(id, name, tag ?? null)
+    const outcome = resolveConflict(this.#policy, () => before() !== undefined)
+    if (outcome === Outcome.taken) batch.refusals.set(row, new PlantsError('conflict', `The id ${id} stands in the input before`))
+    return outcome
+  }
+
+  /** Creates all that were taken in. Throws `conflict` for an id that has come to exist meanwhile. */
+  async commit(store: StagedStore): Promise<void> {
+    await store.createAll(
+      () => this.#pages(),
+      (plant, existing) => {
+        if (resolveConflict(this.#policy, () => equalPlants(plant, existing)) === Outcome.skipped) return
+        throw new PlantsError('conflict', `${idTaken(plant.id).message} since a moment ago, so nothing was created`, {
+          hint: 'Run it again',
+        })
+      },
+    )
+  }
+
+  /** What was taken in, in the order of ids. */
+  *#pages(): Iterable<NewPlant[]> {
+    const select = this.#db.prepare('SELECT id, name, tag FROM staged WHERE id > ? OR ? ORDER BY id LIMIT ?')
+    let page: NewPlant[] = []
+    do {
+      const rows = select.all(page.at(-1)?.id ?? 0n, page.length === 0 ? 1 : 0, rowsAtOnce)
+      page = (rows as { id: bigint; name: string; tag: string | null }[]).map(({ id, name, tag }) =>
+        tag === null ? { id, name } : { id, name, tag },
+      ) // of a STRICT table
+      if (page.length > 0) yield page
+    } while (page.length > 0)
+  }
+
+  async close(): Promise<void> {
+    this.#db.close()
+    await this.#store?.close()
+  }
+}
+
+/** about 20 ms, between two looks at whether a signal came */
+const rowsAtOnce = 4000
