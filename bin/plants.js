@@ -1,2 +1,2 @@
 #!/usr/bin/env node
-require('../dist/start.js').start()
+require('../dist/main.js').start()

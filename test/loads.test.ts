@@ -6,7 +6,7 @@ import { ownService, token } from './helpers/remote.js'
 import { temporaryFolder } from './helpers/temporary.js'
 
 const plants = join(import.meta.dirname, '../bin/plants.js')
-const every = ['main', 'rolldown-runtime', 'start']
+const every = ['common', 'main', 'rolldown-runtime']
 const fern = ['create', '--id', '1', '--name', 'Fern']
 let read: (record: string) => Loads
 
@@ -41,13 +41,13 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   const folder = temporaryFolder()
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
-  const chunks = [...every, 'create', 'env-paths', 'remote'].toSorted()
+  const chunks = [...every, 'create', 'credentials', 'env-paths', 'http'].toSorted()
   expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths', 'undici'], drivers: [] })
 })
 
 test('a create with a database loads what speaks to it, and nothing of the others', async () => {
   const { chunks, drivers } = await loadsOf([[...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms']])
-  expect({ chunks, drivers }).toEqual({ chunks: [...every, 'create', 'env-paths', 'postgres'].toSorted(), drivers: [] })
+  expect({ chunks, drivers }).toEqual({ chunks: [...every, 'create', 'credentials', 'env-paths', 'postgres'].toSorted(), drivers: [] })
 })
 
 /** What the last of some runs loads that an empty program does not. A driver is a package, or a module of Node. */

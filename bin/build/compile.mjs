@@ -17,7 +17,7 @@ export async function bundle(folder) {
   const build = await rolldown({ ...config, cwd: root, plugins, logLevel: 'silent' })
   const { output } = await build.write({ ...config.output, dir: folder, format: 'esm' })
   await build.close()
-  writeFileSync(join(folder, entry), "import { start } from './start.js'\nstart()\n")
+  writeFileSync(join(folder, entry), "import { start } from './main.js'\nstart()\n")
   return bundledPackages(output)
 }
 

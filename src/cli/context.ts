@@ -9,7 +9,6 @@ import { parseText } from '../platform/values.js'
 import type { Access, Login, RemoteAddress } from '../stores/store.js'
 import type { GlobalFlags } from './flags.js'
 import type { Preferences, Settings } from './settings.js'
-import { accessTo } from './store-access.js'
 
 /** How a command looks at the settings that is not just a user of them. */
 interface Looking {
@@ -56,7 +55,7 @@ export async function resolveSettings(
       timeout: preferences.timeout,
       clock: io,
       access: async (address: RemoteAddress) => {
-        access ??= accessTo(address, settings, io) // a token command runs once
+        access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings, io)) // a token command runs once
         return access
       },
       onAway: (failure) => {

@@ -1,7 +1,6 @@
 import { version } from '../../package.json'
 import { type Credential, findToken, foreseeToken, noToken } from '../auth/credentials.js'
 import { exposureOf, refuseOpen } from '../auth/exposure.js'
-import { readLoginCertificates } from '../auth/login-certificates.js'
 import { findPassword, hidePassword, howToGive, type Password } from '../auth/password.js'
 import { warn, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
@@ -100,6 +99,7 @@ export async function loginTo(address: PostgresAddress, settings: Settings, io: 
     const { tracePassword } = await import('../output/trace.js')
     tracePassword(given === undefined ? (found?.place ?? 'nowhere') : 'this login', settings, io)
   }
+  const { readLoginCertificates } = await import('../auth/login-certificates.js')
   return {
     password: (host) => given ?? found?.of(host),
     trusts: io.trusts,

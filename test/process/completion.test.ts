@@ -176,5 +176,5 @@ test.skipIf(process.env['PLANTS_BIN'])('nothing is loaded for a Tab but what it 
   const args = ['--require', spy, bin, '__complete', '--', '--store', '']
   const { stderr } = await execa(process.execPath, args, { extendEnv: false, env: { PLANTS_CONFIG_DIR: folder } })
   const loaded = [...stderr.matchAll(/\/dist\/([a-z-]+?)(-[\w-]{8})?\.js$/gm)].map((match) => match[1])
-  expect(loaded.toSorted()).toEqual(['answer', 'main', 'rolldown-runtime', 'start'])
+  expect(loaded.toSorted()).toEqual(['common', 'main', 'rolldown-runtime'])
 })

@@ -75,18 +75,14 @@ export function verdictsOn(creations: Creation[], rows: Rows): Map<Creation, 'cr
       const { plant, key, attempts } = creation
       const first = key === undefined ? undefined : byKey.get(key)
       const other = byId.get(String(plant.id))
-      if (first)
-        return [
-          [
-            creation,
-            equalPlants(toPlant([first[1] ?? null, first[4] ?? null, first[5] ?? null]), plant)
-              ? 'created'
-              : keyTaken(BigInt(first[1] ?? 0)),
-          ],
-        ]
+      if (first) return [[creation, equalPlants(plantIn(first), plant) ? 'created' : keyTaken(plantIn(first).id)]]
       if (!other) return []
       const isOurs = key === undefined && attempts.some((attempt) => String(attempt) === other[2])
       return [[creation, isOurs ? 'created' : idTaken(plant.id)]]
     }),
   )
+}
+
+function plantIn([, id = null, , , name = null, tag = null]: Rows[number]): NewPlant {
+  return toPlant([id, name, tag])
 }
