@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { NumberText } from '../src/plant/json.js'
-import { checkField, type Field, isIdempotencyKey, plantOf, problemsOf } from '../src/plant/plant.js'
-import { checkNewPlant } from '../src/plant/schema.js'
+import { acceptNewPlant, checkField, type FieldName, isIdempotencyKey, plantOf, problemsOf } from '../src/plant/plant.js'
+import { checkNewPlant, parseWithSchema } from '../src/plant/schema.js'
 import { shorten } from '../src/platform/escape.js'
 import { fc } from './helpers/fast-check.js'
 import { rounds } from './helpers/rounds.js'
@@ -49,14 +49,14 @@ test.each([
   expect(problemsOf(value)).toEqual('problems' in checked ? checked.problems : [])
 })
 
-const rightFields: [field: Field, value: unknown][] = [
+const rightFields: [field: FieldName, value: unknown][] = [
   ['id', -(2n ** 63n)],
   ['id', 2n ** 63n - 1n],
   ['name', ''],
   ['name', '\u{1f331}\uffff\u0001'],
   ['tag', 'shade'],
 ]
-const wrongFields: [field: Field, value: unknown, problem: string][] = [
+const wrongFields: [field: FieldName, value: unknown, problem: string][] = [
   ['id', undefined, `${wrongId} is missing`],
   ['id', true, `${wrongId} was true`],
   ['id', [], `${wrongId} was an array`],
@@ -168,3 +168,20 @@ function isText(value: unknown): boolean {
     Array.from(value, (character) => character.codePointAt(0) ?? 0).every((code) => code > 0 && (code < 0xd800 || code > 0xdfff))
   )
 }
+
+test('the fast path and the schema accept the same values, and reject the others in the same words', () => {
+  const text = fc.oneof(
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')),
+  )
+  const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n)), text)
+  const value = fc.record({ id, name: text, tag: text, other: fc.boolean() }, { requiredKeys: [] })
+  const same = (given: object) => {
+    const accepted = acceptNewPlant(given)
+    const checked = checkNewPlant(given)
+    expect(accepted?.plant).toEqual(parseWithSchema(given))
+    expect('problems' in checked ? checked.problems : []).toEqual(problemsOf(given))
+    return undefined
+  }
+  fc.assert(fc.property(value, same), { numRuns: rounds(500) })
+})

@@ -1,5 +1,5 @@
+import { type NewPlant, textFields } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
-import type { NewPlant } from '../plant/plant.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import { visible } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
@@ -124,9 +124,11 @@ export function withLook(error: unknown, id: bigint, { storeFlag }: { storeFlag:
 }
 
 /** A plant in a sentence: `Fern (id 1, tag shade)`. */
-export function describePlant({ id, name, tag }: NewPlant, style: Style): string {
-  const details = tag === undefined ? `id ${id}` : `id ${id}, tag ${readable(tag)}`
-  return `${style.strong(readable(name))} ${style.faint(`(${details})`)}`
+export function describePlant(plant: NewPlant, style: Style): string {
+  const others = textFields.flatMap(({ name }) =>
+    name === 'name' || plant[name] === undefined ? [] : `, ${name} ${readable(plant[name])}`,
+  )
+  return `${style.strong(readable(plant.name))} ${style.faint(`(id ${plant.id}${others.join('')})`)}`
 }
 
 /** A text for people, in quotes where its ends would not be seen. */

@@ -1,5 +1,5 @@
 import stringWidth from 'string-width'
-import type { NewPlant } from '../plant/plant.js'
+import { type NewPlant, plantFields, textFields } from '../plant/fields.js'
 import type { Output } from '../platform/io.js'
 import { readable, type Style } from './output.js'
 import { wrap } from './wrap.js'
@@ -11,15 +11,11 @@ import { wrap } from './wrap.js'
  * @param columns width of the terminal; undefined when there is none, and only what is longer than `widestCell` is cut
  */
 export function plantTable(columns: number | undefined, style: Style): (page: NewPlant[]) => string {
-  let widths: Widths | undefined
+  let widths: number[] | undefined
   return (page) => {
-    const rows = page.map(({ id, name, tag }) => ({
-      id: String(id),
-      name: readable(begin(name, columns)),
-      tag: tag === undefined ? '' : readable(begin(tag, columns)),
-    }))
+    const rows = page.map((plant) => [String(plant.id), ...textFields.map(({ name }) => cellOf(plant[name], columns))])
     const isFirst = widths === undefined
-    const fitted = share(widen(widths ?? headerWidths, rows), columns)
+    const fitted = share(widen(widths ?? titles.map((title) => title.length), rows), columns)
     widths = fitted
     const header = isFirst ? [style.faint(line(titles, fitted))] : []
     return [...header, ...rows.map((row) => line(row, fitted))].map((text) => `${text}\n`).join('')
@@ -50,15 +46,7 @@ export function textTable(titles: string[], style: Style, { isTerminal, columns 
   }
 }
 
-interface Row {
-  id: string
-  name: string
-  tag: string
-}
-type Widths = Record<keyof Row, number>
-
-const titles: Row = { id: 'ID', name: 'NAME', tag: 'TAG' }
-const headerWidths: Widths = { id: 2, name: 4, tag: 3 }
+const titles = plantFields.map(({ name }) => name.toUpperCase())
 const gap = '  '
 
 /** columns of a name, a tag or a cell where no terminal says how many: each row of a page is padded to the widest */
@@ -70,24 +58,31 @@ function begin(text: string, columns = widestCell): string {
   return text.length <= end ? text : `${text.slice(0, end).toWellFormed()}…`
 }
 
-function widen(widths: Widths, rows: Row[]): Widths {
-  const widest = (column: keyof Row) => rows.reduce((width, row) => Math.max(width, widthOf(row[column])), widths[column])
-  return { id: widest('id'), name: widest('name'), tag: widest('tag') }
+function cellOf(text: string | undefined, columns: number | undefined): string {
+  return text === undefined ? '' : readable(begin(text, columns))
 }
 
-/** Shares what the id leaves of a line: the narrower of name and tag keeps its width, the wider one is cut. */
-function share(widths: Widths, columns: number | undefined): Widths {
-  if (columns === undefined) return { ...widths, name: Math.min(widths.name, widestCell), tag: Math.min(widths.tag, widestCell) }
-  const room = Math.max(columns - widths.id - 2 * gap.length, 2 * headerWidths.name)
-  if (widths.name + widths.tag <= room) return widths
-  const half = Math.floor(room / 2)
-  const tag = Math.max(Math.min(widths.tag, half), room - widths.name)
-  return { ...widths, tag, name: room - tag }
+function widen(widths: number[], rows: string[][]): number[] {
+  return widths.map((width, column) => rows.reduce((widest, row) => Math.max(widest, widthOf(row[column] ?? '')), width))
 }
 
-function line({ id, name, tag }: Row, widths: Widths): string {
-  const cells = [id.padStart(widths.id), pad(cutTo(widths.name, name), widths.name), cutTo(widths.tag, tag)]
-  return cells.join(gap).trimEnd()
+/** Shares what the id leaves of a line among the texts: the narrow ones keep their width, the others are cut to the same one. */
+function share([id = 0, ...texts]: number[], columns: number | undefined): number[] {
+  if (columns === undefined) return [id, ...texts.map((width) => Math.min(width, widestCell))]
+  let room = Math.max(columns - id - texts.length * gap.length, 4 * texts.length)
+  const fitted = new Map<number, number>()
+  const narrowFirst = [...texts.entries()].toSorted(([, a], [, b]) => a - b)
+  for (const [index, [column, width]] of narrowFirst.entries()) {
+    const most = Math.min(width, Math.floor(room / (texts.length - index)))
+    fitted.set(column, most)
+    room -= most
+  }
+  return [id, ...texts.map((width, column) => fitted.get(column) ?? width)]
+}
+
+function line([id = '', ...texts]: string[], [idWidth = 0, ...widths]: number[]): string {
+  const cells = texts.map((text, column) => pad(cutTo(widths[column] ?? 0, text), widths[column] ?? 0))
+  return [id.padStart(idWidth), ...cells].join(gap).trimEnd()
 }
 
 function pad(text: string, width: number): string {

@@ -1,4 +1,4 @@
-import { idRule } from '../plant/plant.js'
+import { plantFields } from '../plant/fields.js'
 
 /**
  * The description of the interface, OpenAPI 3.1: the specification's operation, and what the contract adds to it.
@@ -11,10 +11,14 @@ export function openApi(basePath: string): string {
 }
 
 const text = { type: 'string', pattern: '^[^\\u0000]*$' }
-const fields = {
-  name: { ...text, description: 'The name of the plant' },
-  tag: { ...text, description: 'Tag that specifies the type of the plant' },
-}
+const properties = Object.fromEntries(
+  plantFields.map(({ name, type, description }) => [
+    name,
+    type === 'int64' ? { type: 'integer', format: 'int64', description } : { ...text, description },
+  ]),
+)
+const { id: _, ...propertiesOfPlant } = properties
+const required = plantFields.filter(({ isRequired }) => isRequired).map(({ name }) => name)
 
 const description = {
   openapi: '3.1.0',
@@ -90,19 +94,8 @@ const description = {
       },
     },
     schemas: {
-      Plant: { type: 'object', required: ['name'], properties: fields },
-      NewPlant: {
-        type: 'object',
-        required: ['id', 'name'],
-        properties: {
-          id: {
-            type: 'integer',
-            format: 'int64',
-            description: `Identification number of the plant: ${idRule}, kept exact`,
-          },
-          ...fields,
-        },
-      },
+      Plant: { type: 'object', required: required.filter((name) => name !== 'id'), properties: propertiesOfPlant },
+      NewPlant: { type: 'object', required, properties },
       Error: {
         type: 'object',
         required: ['error', 'message'],

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { textFields } from '../../plant/fields.js'
 import { isJsonType } from '../../plant/json.js'
 import { type Plant, plantOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
@@ -40,8 +41,11 @@ export function judge(answer: Answer, name: string, tokenHint: string): Verdict 
 
 function judgePlant(answer: Answer, name: string): Verdict {
   const value = readJson(answer)
-  if (isObject(value) && typeof value['name'] === 'string' && ['string', 'undefined'].includes(typeof value['tag'])) {
-    return { plant: plantOf(value as { name: string; tag?: string }) } // as was just looked at
+  if (
+    isObject(value) &&
+    textFields.every(({ name: field, isRequired }) => typeof value[field] === 'string' || (!isRequired && value[field] === undefined))
+  ) {
+    return { plant: plantOf(value as unknown as Plant) } // as was just checked
   }
   const why = value === undefined ? describe(answer) : '200 with JSON that is no Plant'
   return { error: new PlantsError('unusable', `${name} answered ${why}`, { status: 200, requestId: requestIdOf(answer) }) }

@@ -1,4 +1,4 @@
-import type { Field } from '../../plant/plant.js'
+import type { FieldName } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { FieldRules } from './intake.js'
@@ -43,7 +43,7 @@ export function carriageReturns(): PlantsError {
   return new PlantsError('malformed', 'The header holds a carriage return, as if lines ended with that alone', { hint })
 }
 
-function columnOf(field: Field, names: readonly string[], { map, idFrom }: FieldRules): number {
+function columnOf(field: FieldName, names: readonly string[], { map, idFrom }: FieldRules): number {
   const wanted = map[field]
   const index = names.indexOf(wanted ?? field)
   const isOptional = wanted === undefined && (field === 'tag' || (field === 'id' && idFrom !== undefined))
@@ -52,7 +52,7 @@ function columnOf(field: Field, names: readonly string[], { map, idFrom }: Field
   throw new PlantsError('malformed', `The header has no column ${what}, only ${list(names)}`, { hint: hintFor(field, names) })
 }
 
-function hintFor(field: Field, names: readonly string[]): string {
+function hintFor(field: FieldName, names: readonly string[]): string {
   const alike = names.find((name) => name.trim().toLowerCase() === field)
   const hint = `Say which column holds it: --map ${alike === undefined ? `${field}=COLUMN` : shellWord(`${field}=${alike}`)}`
   return field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint
