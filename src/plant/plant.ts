@@ -71,6 +71,11 @@ export function plantOf(plant: Plant): Plant {
   return copy
 }
 
+/** The length of all texts of a plant, in UTF-16 code units. */
+export function textLength(plant: Plant): number {
+  return textFields.reduce((sum, { name }) => sum + (plant[name]?.length ?? 0), 0)
+}
+
 /** Whether two plants are the same: in all fields, id included. */
 export function equalPlants(one: NewPlant, other: NewPlant): boolean {
   return one.id === other.id && equalFields(one, other)

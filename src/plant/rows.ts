@@ -1,4 +1,11 @@
-import type { NewPlant } from './plant.js'
+import { type NewPlant, textFields } from './fields.js'
+import type { Plant } from './plant.js'
+
+/** A column of texts, as ranges of bytes; `noText` where a plant has none. */
+export interface TextColumn {
+  start: Uint32Array
+  end: Uint32Array
+}
 
 /**
  * Many NewPlants in columns, with no object for each: what an import reads and a store takes. Ids are int64 in two halves. Texts
@@ -10,11 +17,8 @@ export class PlantRows {
   length = 0
   idHigh: Int32Array
   idLow: Uint32Array
-  nameStart: Uint32Array
-  nameEnd: Uint32Array
-  /** `noTag` where a plant has none */
-  tagStart: Uint32Array
-  tagEnd: Uint32Array
+  /** one for each of `textFields` */
+  readonly texts: readonly TextColumn[]
   readonly #text: Buffer
   #decoded = Buffer.alloc(0)
   #decodedLength = 0
@@ -25,10 +29,7 @@ export class PlantRows {
     this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     this.idHigh = new Int32Array(capacity)
     this.idLow = new Uint32Array(capacity)
-    this.nameStart = new Uint32Array(capacity)
-    this.nameEnd = new Uint32Array(capacity)
-    this.tagStart = new Uint32Array(capacity)
-    this.tagEnd = new Uint32Array(capacity)
+    this.texts = textFields.map(() => ({ start: new Uint32Array(capacity), end: new Uint32Array(capacity) }))
   }
 
   static of(plants: Iterable<NewPlant>): PlantRows {
@@ -38,15 +39,15 @@ export class PlantRows {
   }
 
   /** Adds a plant that has been checked. */
-  add({ id, name, tag }: NewPlant): void {
+  add(plant: NewPlant): void {
     const row = this.next()
-    const [high, low] = [id >> 32n, id & 0xffffffffn]
-    this.idHigh[row] = Number(high)
-    this.idLow[row] = Number(low)
-    this.nameStart[row] = this.#keep(name)
-    this.nameEnd[row] = this.bytes.length + this.#decodedLength
-    this.tagStart[row] = tag === undefined ? noTag : this.#keep(tag)
-    this.tagEnd[row] = tag === undefined ? noTag : this.bytes.length + this.#decodedLength
+    this.idHigh[row] = Number(plant.id >> 32n)
+    this.idLow[row] = Number(plant.id & 0xffffffffn)
+    for (const [index, column] of this.texts.entries()) {
+      const text = plant[textFields[index]?.name ?? 'name']
+      column.start[row] = text === undefined ? noText : this.#keep(text)
+      column.end[row] = text === undefined ? noText : this.bytes.length + this.#decodedLength
+    }
   }
 
   /** Makes room for one more, whose columns are then to be set. */
@@ -57,9 +58,19 @@ export class PlantRows {
   }
 
   at(row: number): NewPlant {
-    const name = this.textAt(this.nameStart[row] ?? 0, this.nameEnd[row] ?? 0)
-    const tagStart = this.tagStart[row] ?? noTag
-    return { id: this.idAt(row), name, ...(tagStart === noTag ? {} : { tag: this.textAt(tagStart, this.tagEnd[row] ?? 0) }) }
+    const plant: Partial<Plant> = {}
+    for (const [index, { start, end }] of this.texts.entries()) {
+      const from = start[row] ?? noText
+      if (from !== noText) plant[textFields[index]?.name ?? 'name'] = this.textAt(from, end[row] ?? 0)
+    }
+    return { id: this.idAt(row), name: '', ...plant }
+  }
+
+  /** bytes of all texts of a row, in UTF-8 */
+  sizeAt(row: number): number {
+    let size = 0
+    for (const { start, end } of this.texts) size += (end[row] ?? 0) - (start[row] ?? 0)
+    return size
   }
 
   idAt(row: number): bigint {
@@ -137,14 +148,14 @@ export class PlantRows {
     const capacity = 2 * this.idLow.length
     this.idHigh = enlarge(this.idHigh, new Int32Array(capacity))
     this.idLow = enlarge(this.idLow, new Uint32Array(capacity))
-    this.nameStart = enlarge(this.nameStart, new Uint32Array(capacity))
-    this.nameEnd = enlarge(this.nameEnd, new Uint32Array(capacity))
-    this.tagStart = enlarge(this.tagStart, new Uint32Array(capacity))
-    this.tagEnd = enlarge(this.tagEnd, new Uint32Array(capacity))
+    for (const column of this.texts) {
+      column.start = enlarge(column.start, new Uint32Array(capacity))
+      column.end = enlarge(column.end, new Uint32Array(capacity))
+    }
   }
 }
 
-export const noTag = 0xffffffff
+export const noText = 0xffffffff
 
 const backslash = 0x5c
 const letterU = 0x75

@@ -83,6 +83,6 @@ export function verdictsOn(creations: Creation[], rows: Rows): Map<Creation, 'cr
   )
 }
 
-function plantIn([, id = null, , , name = null, tag = null]: Rows[number]): NewPlant {
-  return toPlant([id, name, tag])
+function plantIn([, id = null, , , ...texts]: Rows[number]): NewPlant {
+  return toPlant([id, ...texts])
 }

@@ -23,15 +23,15 @@ export async function createRows(use: Use, batch: Batch, options: CreateManyOpti
 const bytesAtOnce = 4_194_304
 const rowsAtOnce = 65_536
 
-function nextRows({ rows: { length, nameStart, nameEnd, tagStart, tagEnd }, order, outcomes }: Batch, from: number) {
+function nextRows({ rows: plants, order, outcomes }: Batch, from: number) {
   const rows: number[] = []
   let bytes = 0
   let rank = from
-  for (; rank < length && rows.length < rowsAtOnce && bytes < bytesAtOnce; rank += 1) {
+  for (; rank < plants.length && rows.length < rowsAtOnce && bytes < bytesAtOnce; rank += 1) {
     const row = order?.[rank] ?? rank
     if (outcomes[row] !== Outcome.pending) continue
     rows.push(row)
-    bytes += (nameEnd[row] ?? 0) - (nameStart[row] ?? 0) + (tagEnd[row] ?? 0) - (tagStart[row] ?? 0)
+    bytes += plants.sizeAt(row)
   }
   return { rows, next: rank }
 }

@@ -1,7 +1,8 @@
-import { noTag, type PlantRows } from '../../plant/rows.js'
+import { textFields } from '../../plant/fields.js'
+import { noText, type PlantRows } from '../../plant/rows.js'
 
 /**
- * Writes rows as the statement COPY takes them in its binary format, with the columns id, attempt, name and tag
+ * Writes rows as the statement COPY takes them in its binary format, with the columns id, attempt, and the texts
  * (https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4), in pieces: the server takes in the first while the next is written.
  */
 export function* copyData(rows: PlantRows, which: number[], attempt: bigint): Generator<Uint8Array> {
@@ -17,23 +18,25 @@ function pieceOf(rows: PlantRows, which: number[], attempt: bigint): Uint8Array 
   const bytes = Buffer.allocUnsafeSlow(sizeOf(rows, which))
   let at = 0
   for (const row of which) {
-    bytes.writeUInt16BE(4, at)
+    bytes.writeUInt16BE(2 + textFields.length, at)
     bytes.writeUInt32BE(8, at + 2)
     bytes.writeInt32BE(rows.idHigh[row] ?? 0, at + 6)
     bytes.writeUInt32BE(rows.idLow[row] ?? 0, at + 10)
     bytes.writeUInt32BE(8, at + 14)
     bytes.writeBigInt64BE(attempt, at + 18)
-    at = writeText(bytes, at + 26, rows, rows.nameStart[row] ?? 0, rows.nameEnd[row] ?? 0)
-    const tagStart = rows.tagStart[row] ?? noTag
-    at = tagStart === noTag ? bytes.writeInt32BE(-1, at) : writeText(bytes, at, rows, tagStart, rows.tagEnd[row] ?? 0)
+    at += 26
+    for (const { start, end } of rows.texts) {
+      const from = start[row] ?? noText
+      at = from === noText ? bytes.writeInt32BE(-1, at) : writeText(bytes, at, rows, from, end[row] ?? 0)
+    }
   }
   return bytes.subarray(0, at)
 }
 
 /** How many bytes rows take, at most. */
-function sizeOf({ nameStart, nameEnd, tagStart, tagEnd }: PlantRows, which: number[]): number {
+function sizeOf(rows: PlantRows, which: number[]): number {
   let size = 0
-  for (const row of which) size += 34 + (nameEnd[row] ?? 0) - (nameStart[row] ?? 0) + (tagEnd[row] ?? 0) - (tagStart[row] ?? 0)
+  for (const row of which) size += 26 + 4 * textFields.length + rows.sizeAt(row)
   return size
 }
 

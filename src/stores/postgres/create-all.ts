@@ -63,7 +63,7 @@ async function createPage(asking: Asking, page: NewPlant[], { address, attempt, 
     const there = new Map(rows.map((row) => [row[0], row]))
     for (const plant of others) {
       const row = there.get(String(plant.id))
-      const old = row && row[3] !== String(attempt) ? toPlant(row) : undefined
+      const old = row && row.at(-1) !== String(attempt) ? toPlant(row) : undefined
       if (old) onConflict(plant, old)
     }
     const gone = others.filter(({ id }) => !there.has(String(id))) // which were deleted a moment ago

@@ -1,9 +1,10 @@
+import { plantColumns, type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
 import { Asking } from './asking.js'
 import { explainDatabase } from './failure.js'
 import { literal } from './literal.js'
-import { plants, where } from './statements.js'
+import { plants, sizeOfTexts, where } from './statements.js'
 import type { Use } from './use.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, in one transaction. The server writes the text. */
@@ -45,8 +46,7 @@ async function readBlock(asking: Asking, query: SnapshotQuery, left: number): Pr
 
 /** The plants of a block are found by their sizes, so that no more texts are read than it has; one that is too large has a block of its own. */
 function blockStatement({ after, tag, record, between }: SnapshotQuery, rows: number): string {
-  const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
-  const sizes = `SELECT id, name, tag, ${size} AS size FROM ${plants} ${where(after, tag)} ORDER BY id LIMIT ${rows}`
+  const sizes = `SELECT ${plantColumns}, ${sizeOfTexts} AS size FROM ${plants} ${where(after, tag)} ORDER BY id LIMIT ${rows}`
   const sums = `SELECT *, sum(size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes FROM (${sizes}) AS sizes`
   return `SELECT max(id), count(*), string_agg(${records[record]}, ${literal(between)} ORDER BY id) FROM (${sums}) AS sums
     WHERE bytes <= ${blockBytes} OR bytes = size`
@@ -54,13 +54,18 @@ function blockStatement({ after, tag, record, between }: SnapshotQuery, rows: nu
 
 /** SQL that writes a row. */
 const records: Record<RecordKind, string> = {
-  json: `'{"id":' || id || ',"name":' || to_json(name)::text || CASE WHEN tag IS NULL THEN '}' ELSE ',"tag":' || to_json(tag)::text || '}' END`,
+  json: `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`,
   csv: cells("','"),
   tsv: cells('chr(9)'),
 }
 
+function jsonMember({ name, isRequired }: TextField): string {
+  const member = `',"${name}":' || to_json(${name})::text`
+  return isRequired ? member : `coalesce(${member}, '')`
+}
+
 function cells(separator: string): string {
-  return `id || ${separator} || ${cell('name', separator)} || ${separator} || coalesce(${cell('tag', separator)}, '')`
+  return ['id', ...textFields.map(({ name }) => `coalesce(${cell(name, separator)}, '')`)].join(` || ${separator} || `)
 }
 
 /** In quotes where RFC 4180 wants them, and where the text is empty. */

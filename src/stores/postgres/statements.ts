@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { NewPlant } from '../../plant/plant.js'
+import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
 import type { Checkpoint, ListQuery } from '../store.js'
 import { idsLiteral, literal, textsLiteral } from './literal.js'
 
@@ -10,6 +10,12 @@ export const plants = `${schemaName}.plants`
 export const tokens = `${schemaName}.tokens`
 export const imports = `${schemaName}.imports`
 export const versions = `${schemaName}.schema_version`
+
+const textNames = textFields.map(({ name }) => name)
+const textColumns = textNames.join(', ')
+
+/** SQL for the bytes of a plant's texts. */
+export const sizeOfTexts = textNames.map((name) => `coalesce(octet_length(${name}), 0)`).join(' + ')
 
 /** A plant on its way into the table, with the key that it has been given. */
 export interface Entry {
@@ -27,12 +33,11 @@ export interface Entry {
 export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCommit: boolean): string {
   const columns = [
     idsLiteral(entries.map(({ plant }) => plant.id)),
-    textsLiteral(entries.map(({ plant }) => plant.name)),
-    textsLiteral(entries.map(({ plant }) => plant.tag)),
+    ...textNames.map((name) => textsLiteral(entries.map(({ plant }) => plant[name]))),
     textsLiteral(entries.map(({ key }) => key)),
   ]
-  return `INSERT INTO ${plants} (id, attempt, name, tag, idempotency_key)
-    SELECT id, ${attempt}, name, tag, key FROM unnest(${columns}) AS new (id, name, tag, key)
+  return `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
+    SELECT id, ${attempt}, ${textColumns}, key FROM unnest(${columns}) AS new (id, ${textColumns}, key)
     ${allowAsyncCommit ? '' : `WHERE ${isDurable}`}
     ON CONFLICT DO NOTHING RETURNING id`
 }
@@ -46,8 +51,8 @@ export function newAttempt(): bigint {
 export function findStatement(entries: Entry[]): string {
   const keys = entries.flatMap(({ key }) => key ?? [])
   const ids = entries.map(({ plant }) => plant.id)
-  return `SELECT 'key', id, attempt, idempotency_key, name, tag FROM ${plants} WHERE idempotency_key = ANY (${textsLiteral(keys)})
-    UNION ALL SELECT 'id', id, attempt, idempotency_key, NULL, NULL FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
+  return `SELECT 'key', id, attempt, idempotency_key, ${textColumns} FROM ${plants} WHERE idempotency_key = ANY (${textsLiteral(keys)})
+    UNION ALL SELECT 'id', id, attempt, idempotency_key, ${noTexts} FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
 }
 
 /**
@@ -60,8 +65,10 @@ export function barrierStatement(): string {
     DELETE FROM ${imports} WHERE id = ${mark}`
 }
 
-/** Begins to copy rows of the columns id, attempt, name and tag. */
-export const copyStatement = `COPY ${plants} (id, attempt, name, tag) FROM STDIN (FORMAT binary)`
+const noTexts = textNames.map(() => 'NULL').join(', ')
+
+/** Begins to copy rows of the columns id, attempt, and the texts. */
+export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
 
 /** Whether a commit is on disk when it is answered: both can be changed while a connection lasts. */
 const isDurable = "pg_catalog.current_setting('synchronous_commit') <> 'off' AND pg_catalog.current_setting('fsync') <> 'off'"
@@ -76,31 +83,31 @@ export function keepStatement({ id, state }: Checkpoint): string {
   return `INSERT INTO ${imports} VALUES (${literal(id)}, ${literal(state)}) ON CONFLICT (id) DO UPDATE SET state = excluded.state`
 }
 
-/** @returns SQL with the columns id, name and tag */
+/** @returns SQL with the columns of a plant */
 export function getStatement(id: bigint): string {
-  return `SELECT id, name, tag FROM ${plants} WHERE id = ${id}`
+  return `SELECT ${plantColumns} FROM ${plants} WHERE id = ${id}`
 }
 
 /**
  * Which plants are there of these ids, and under which mark they were written.
  *
- * @returns SQL with the columns id, name, tag and attempt; the texts are left out where they do not count
+ * @returns SQL with the columns of a plant, and attempt; the texts are left out where they do not count
  */
 export function getManyStatement(ids: bigint[], withTexts = true): string {
-  return `SELECT id, ${withTexts ? 'name, tag' : 'NULL, NULL'}, attempt FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
+  return `SELECT id, ${withTexts ? textColumns : noTexts}, attempt FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
 }
 
 /** One page of a list, in the order of ids, that ends behind so many bytes. */
 export function pageStatement({ after, tag }: ListQuery, rows: number, bytes: number): string {
-  const size = 'sum(octet_length(name) + coalesce(octet_length(tag), 0)) OVER (ORDER BY id)'
-  const page = `SELECT id, name, tag, ${size} AS bytes FROM ${plants} ${where(after, tag)} ORDER BY id LIMIT ${rows}`
-  return `SELECT id, name, tag FROM (SELECT *, lag(bytes, 1, 0::numeric) OVER (ORDER BY id) AS before FROM (${page}) AS page) AS sized
+  const size = `sum(${sizeOfTexts}) OVER (ORDER BY id)`
+  const page = `SELECT ${plantColumns}, ${size} AS bytes FROM ${plants} ${where(after, tag)} ORDER BY id LIMIT ${rows}`
+  return `SELECT ${plantColumns} FROM (SELECT *, lag(bytes, 1, 0::numeric) OVER (ORDER BY id) AS before FROM (${page}) AS page) AS sized
     WHERE before < ${bytes} ORDER BY id`
 }
 
 export function deleteStatement(id: bigint, only: NewPlant | undefined): string {
-  const same = only ? ` AND name = ${literal(only.name)} AND tag IS NOT DISTINCT FROM ${orNull(only.tag)}` : ''
-  return `DELETE FROM ${plants} WHERE id = ${id}${same} RETURNING id, name, tag`
+  const same = only ? textNames.map((name) => ` AND ${name} IS NOT DISTINCT FROM ${orNull(only[name])}`).join('') : ''
+  return `DELETE FROM ${plants} WHERE id = ${id}${same} RETURNING ${plantColumns}`
 }
 
 export function where(after: bigint | undefined, tag: string | undefined): string {

@@ -1,9 +1,10 @@
-import { equalFields, type NewPlant } from '../../plant/plant.js'
+import { equalFields, type Plant } from '../../plant/plant.js'
 import { Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import { copyData } from './copy-rows.js'
 import { divisionByZero, isRefusal, LeftOutError, mostInVain, sqlState } from './failure.js'
+import { toFields } from './row.js'
 import { checkServer } from './server-state.js'
 import {
   barrierStatement,
@@ -188,11 +189,12 @@ interface Found {
   /** it is the very row, stored by a commit whose answer was lost */
   isOurs: boolean
   /** where it counts what it is */
-  plant: Pick<NewPlant, 'name' | 'tag'> | undefined
+  plant: Plant | undefined
 }
 
-function foundIn([, name, tag, attempt]: Rows[number], attempts: bigint[]): Found {
-  const plant = name == null ? undefined : { name, ...(tag == null ? {} : { tag }) }
+function foundIn([, ...columns]: Rows[number], attempts: bigint[]): Found {
+  const attempt = columns.at(-1)
+  const plant = columns[0] == null ? undefined : toFields(columns)
   return { isOurs: attempts.some((each) => String(each) === attempt), plant }
 }
 

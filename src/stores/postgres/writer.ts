@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { type NewPlant, type Plant, plantOf, textLength } from '../../plant/plant.js'
 import { longestTimer } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions, OpenOptions } from '../store.js'
@@ -132,7 +132,7 @@ export class Writer {
         for (const mark of marks) awaited.add(mark)
       } else {
         taken.push(job)
-        characters += job.plant.name.length + (job.plant.tag?.length ?? 0)
+        characters += textLength(job.plant)
         job.signal?.removeEventListener('abort', job.leave)
         for (const mark of marks) this.#busy.add(mark)
       }

@@ -1,4 +1,5 @@
-import { noTag, type PlantRows } from '../../plant/rows.js'
+import { textFields } from '../../plant/fields.js'
+import { noText, type PlantRows } from '../../plant/rows.js'
 
 /**
  * Writes rows as a changeset that inserts them (https://sqlite.org/session/sqlite3changeset_apply.html; the format stands in SQLite's
@@ -22,16 +23,9 @@ export class ChangesetWriter {
 }
 
 /** How many bytes rows take, at most. */
-function sizeOf(
-  { nameStart, nameEnd, tagStart, tagEnd }: PlantRows,
-  order: Uint32Array | undefined,
-  { from, to }: { from: number; to: number },
-): number {
+function sizeOf(rows: PlantRows, order: Uint32Array | undefined, { from, to }: { from: number; to: number }): number {
   let size = header.length
-  for (let rank = from; rank < to; rank += 1) {
-    const row = order ? (order[rank] ?? 0) : rank
-    size += longestRow + (nameEnd[row] ?? 0) - (nameStart[row] ?? 0) + (tagEnd[row] ?? 0) - (tagStart[row] ?? 0)
-  }
+  for (let rank = from; rank < to; rank += 1) size += longestRow + rows.sizeAt(order ? (order[rank] ?? 0) : rank)
   return size
 }
 
@@ -50,11 +44,13 @@ function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number
   bytes[start + 8] = low >>> 16
   bytes[start + 9] = low >>> 8
   bytes[start + 10] = low
-  let at = writeText(bytes, start + 11, rows, rows.nameStart[row] ?? 0, rows.nameEnd[row] ?? 0)
-  const tagStart = rows.tagStart[row] ?? noTag
-  if (tagStart === noTag) bytes[at++] = nothing
-  else at = writeText(bytes, at, rows, tagStart, rows.tagEnd[row] ?? 0)
-  bytes[at] = nothing
+  let at = start + 11
+  for (const column of rows.texts) {
+    const from = column.start[row] ?? noText
+    if (from === noText) bytes[at++] = nothing
+    else at = writeText(bytes, at, rows, from, column.end[row] ?? 0)
+  }
+  bytes[at] = nothing // no idempotency key
   return at + 1
 }
 
@@ -81,8 +77,8 @@ function writeLength(bytes: Uint8Array, start: number, length: number): number {
   return at + 1
 }
 
-/** "T", four columns, which of them are the primary key, and the table's name. */
-const header = Buffer.from('T\x04\x01\0\0\0plants\0', 'latin1')
+/** "T", the number of columns (id, texts, idempotency key), which of them are the primary key, and the table's name. */
+const header = Buffer.from(`T${String.fromCharCode(textFields.length + 2)}\x01${'\0'.repeat(textFields.length + 1)}plants\0`, 'latin1')
 
 const insert = 18
 const integer = 1
@@ -90,4 +86,4 @@ const text = 3
 const nothing = 5
 
 /** bytes of a row besides those of its texts, at most */
-const longestRow = 32
+const longestRow = 20 + 6 * textFields.length

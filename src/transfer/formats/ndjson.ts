@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
+import { textFields } from '../../plant/fields.js'
 import { NotJson, tryJson } from '../../plant/json.js'
-import { noTag, type PlantRows } from '../../plant/rows.js'
+import { noText, type PlantRows } from '../../plant/rows.js'
 import type { Format, FormatState } from './format.js'
 import { readId } from './id-bytes.js'
 import type { Intake } from './intake.js'
@@ -96,35 +97,38 @@ function readUsual(portion: Portion, start: number, line: number): number {
   const { bytes, rows } = portion
   const idStart = behind(bytes, start, idKey)
   const idEnd = idStart === unusual ? unusual : digitsEnd(bytes, idStart)
-  const nameStart = idEnd === unusual ? unusual : behind(bytes, idEnd, nameKey)
-  const nameEnd = nameStart === unusual ? unusual : textEnd(bytes, nameStart)
-  if (nameEnd === unusual) return unusual
-  const tagStart = behind(bytes, quoteAt(nameEnd) + 1, tagKey)
-  const tagEnd = tagStart === unusual ? nameEnd : textEnd(bytes, tagStart)
-  const next = tagEnd === unusual ? unusual : lineEnd(bytes, quoteAt(tagEnd) + 1)
-  if (next === unusual || next - start > longestRecord) return unusual
+  if (idEnd === unusual) return unusual
   const row = rows.next()
-  const isRead = readId(rows, row, idStart, idEnd) && keepName(rows, row, nameStart, nameEnd) && keepTag(rows, row, tagStart, tagEnd)
-  if (isRead) portion.placeLast(start, next, line)
-  else rows.length = row
-  return isRead ? next : unusual
+  let at = readId(rows, row, idStart, idEnd) ? idEnd : unusual
+  for (let field = 0; at !== unusual && field < textKeys.length; field += 1) at = readText(rows, row, field, at)
+  const next = at === unusual ? unusual : lineEnd(bytes, at)
+  if (next === unusual || next - start > longestRecord) {
+    rows.length = row
+    return unusual
+  }
+  portion.placeLast(start, next, line)
+  return next
 }
 
-/** False for an escape that only `tryJson` can judge. */
-function keepName(rows: PlantRows, row: number, start: number, end: number): boolean {
-  const text = end < 0 ? rows.keepString(rows.bytes.subarray(start, quoteAt(end))) : undefined
-  rows.nameStart[row] = text?.start ?? start
-  rows.nameEnd[row] = text?.end ?? end
-  return end >= 0 || text !== undefined
-}
-
-/** The same of a tag, which may not be there. */
-function keepTag(rows: PlantRows, row: number, start: number, end: number): boolean {
-  const isThere = start !== unusual
-  const text = isThere && end < 0 ? rows.keepString(rows.bytes.subarray(start, quoteAt(end))) : undefined
-  rows.tagStart[row] = isThere ? (text?.start ?? start) : noTag
-  rows.tagEnd[row] = isThere ? (text?.end ?? end) : noTag
-  return !isThere || end >= 0 || text !== undefined
+/** Reads the member of a text field, if it stands there, and gives the place after it; `unusual` for what only `tryJson` can judge. */
+function readText(rows: PlantRows, row: number, field: number, at: number): number {
+  const { bytes } = rows
+  const column = rows.texts[field]
+  const { key, isRequired } = textKeys[field] ?? {}
+  if (!column || !key) return unusual
+  const start = behind(bytes, at, key)
+  if (start === unusual) {
+    column.start[row] = noText
+    column.end[row] = noText
+    return isRequired ? unusual : at
+  }
+  const end = textEnd(bytes, start)
+  if (end === unusual) return unusual
+  const text = end < 0 ? rows.keepString(bytes.subarray(start, quoteAt(end))) : { start, end }
+  if (text === undefined) return unusual
+  column.start[row] = text.start
+  column.end[row] = text.end
+  return quoteAt(end) + 1
 }
 
 /** Where a text goes on behind another one; in that, a space stands for one that may be left out. */
@@ -174,4 +178,5 @@ function lineEnd(bytes: Uint8Array, start: number): number {
 
 const unusual = -1
 const [lineFeed, carriageReturn, tab, space, quote, minus, backslash, closingBrace] = [0x0a, 0x0d, 0x09, 0x20, 0x22, 0x2d, 0x5c, 0x7d]
-const [idKey, nameKey, tagKey] = ['{"id": ', ', "name": "', ', "tag": "'].map((text) => Buffer.from(text)) as [Buffer, Buffer, Buffer] // as many as there are texts
+const idKey = Buffer.from('{"id": ')
+const textKeys = textFields.map(({ name, isRequired }) => ({ key: Buffer.from(`, "${name}": "`), isRequired }))
