@@ -1,6 +1,5 @@
-import { curlCommand } from '../output/curl.js'
 import { describePlant, readable, styleFor, warn, withLook, writeAnswer } from '../output/output.js'
-import { requestText } from '../output/request.js'
+import { curlCommand, requestText } from '../output/request.js'
 import { toJson } from '../plant/json.js'
 import type { NewPlant } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'

@@ -1,5 +1,5 @@
 import type { SettingsFile } from '../config/file.js'
-import type { Origin } from '../config/origin.js'
+import type { Origin } from '../config/resolve.js'
 import type { Output } from '../platform/io.js'
 import type { Address, OpenOptions } from '../stores/store.js'
 

@@ -1,8 +1,7 @@
 import stringWidth from 'string-width'
 import { type NewPlant, plantFields, textFields } from '../plant/fields.js'
 import type { Output } from '../platform/io.js'
-import { readable, type Style } from './output.js'
-import { wrap } from './wrap.js'
+import { readable, type Style, wrap } from './output.js'
 
 /**
  * Makes the rows of an aligned table, a page of plants at a time. The first page decides the widths, in columns of a

@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { readPasswordFile } from '../../src/auth/password-file.js'
+import { readPasswordFile } from '../../src/auth/password.js'
 import { ioOf } from '../helpers/run.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 import { User } from '../helpers/user.js'

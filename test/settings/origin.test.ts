@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { shownValue } from '../../src/config/origin.js'
+import { shownValue } from '../../src/config/resolve.js'
 import { parseAddress } from '../../src/stores/registry.js'
 import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'

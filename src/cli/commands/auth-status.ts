@@ -1,6 +1,6 @@
 import { findToken, savedToken } from '../../auth/credentials.js'
 import { findPassword } from '../../auth/password.js'
-import { namedStores } from '../../config/store-name.js'
+import { namedStores } from '../../config/resolve.js'
 import { warn } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'

@@ -1,6 +1,5 @@
 import type { SavedSettings, SavedStore } from '../../config/file.js'
-import { shownValue } from '../../config/origin.js'
-import { namedStores, savedKind } from '../../config/store-name.js'
+import { namedStores, savedKind, shownValue } from '../../config/resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { shorten, visible } from '../../platform/escape.js'
 import type { Values } from '../../platform/values.js'

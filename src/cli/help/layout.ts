@@ -1,4 +1,4 @@
-import { wrap } from '../../output/wrap.js'
+import { wrap } from '../../output/output.js'
 
 /** A word and what it means, side by side. */
 export interface Row {

@@ -1,11 +1,82 @@
+import { readCertificates } from '../platform/certificates.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { nearest } from '../platform/nearest.js'
 import { parseAddress } from '../stores/registry.js'
-import { type SavedSettings, type SavedStore, savedStore } from './file.js'
-import { savedValue } from './saved-value.js'
-import { isStoreName, placesOf, unknownStore } from './store-name.js'
+import { readSettings, type SavedSettings, type SavedStore, savedStore } from './file.js'
+import { isStoreName, placesOf, unknownStore } from './resolve.js'
 import { isFor, misfit, type SettingName, settingNames, settingOf, settingsIn } from './table.js'
+
+/** What was saved, and what is now: the very same object where nothing has changed. */
+interface Change {
+  before: SavedSettings
+  after: SavedSettings
+}
+
+/**
+ * Changes what is saved. Where that changes nothing, nothing is written, and nothing need be writable.
+ *
+ * @param patience milliseconds that others may take who are changing it
+ * @param change gets what is saved at that moment, and gives what is to be; what it throws leaves the file as it is
+ * @throws {PlantsError} `unwritable` when the file cannot be replaced, `malformed` when it is broken, `unavailable` when others took too long
+ */
+export async function changeSettings(
+  io: Io,
+  { patience }: { patience: number },
+  change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
+): Promise<Change> {
+  const outcome = async (): Promise<Change> => {
+    const { saved: before } = await readSettings(io)
+    const after = await change(before)
+    return { before, after: isEqual(before, after) ? before : after }
+  }
+  const planned = await outcome()
+  if (planned.after === planned.before) return planned
+  const { whileLocked } = await import('./replace.js') // with conf, which is loaded only to write
+  return whileLocked(io, patience, async (replace) => {
+    const made = await outcome()
+    if (made.after !== made.before) unlessTooDeep(() => replace(made.after))
+    return made
+  })
+}
+
+function isEqual(before: SavedSettings, after: SavedSettings): boolean {
+  return unlessTooDeep(() => JSON.stringify(before) === JSON.stringify(after))
+}
+
+/** How deep is too deep depends on the version of Node, and on how the JSON is laid out. */
+function unlessTooDeep<Result>(write: () => Result): Result {
+  try {
+    return write()
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw new PlantsError('malformed', 'The settings hold lists or objects in one another, too deep to be written again', {
+      hint: 'Mend the settings file, or move it away',
+      cause: error,
+    })
+  }
+}
+
+/**
+ * @param address what it is for, and is kept under
+ * @returns when it was saved
+ */
+export async function saveToken(address: string, token: string, patience: { patience: number }, io: Io): Promise<string> {
+  const savedAt = new Date(io.time()).toISOString()
+  const change = { [address]: { token, savedAt } }
+  await changeSettings(io, patience, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
+  return savedAt
+}
+
+/** @returns false when there was none */
+export async function removeToken(address: string, patience: { patience: number }, io: Io): Promise<boolean> {
+  const { before, after } = await changeSettings(io, patience, (saved) => {
+    if (!Object.hasOwn(saved.tokens ?? {}, address)) return saved
+    const { [address]: _, ...others } = saved.tokens ?? {}
+    return { ...saved, tokens: others }
+  })
+  return after !== before
+}
 
 /** A setting as people name it: of the user, or of a store. */
 export interface Key {
@@ -100,4 +171,20 @@ function withField<Fields extends object>(fields: Fields, name: string, value: s
   const changed = { ...fields, [name]: value }
   if (value === undefined) Reflect.deleteProperty(changed, name)
   return changed
+}
+
+/**
+ * What is saved of a value: true or false of a switch, the absolute path of a file, else the text as it was given.
+ *
+ * @param source where it was given, for the message of the error
+ * @throws {PlantsError} `malformed` for a value that the setting cannot have
+ */
+export function savedValue(name: SettingName, source: string, text: string, io: Io): string | boolean {
+  const { parse, isSwitch } = settingOf(name)
+  const value = parse(source, text)
+  if (isSwitch) return value === true
+  if (name !== 'ca-cert') return text
+  const path = io.resolvePath(text)
+  readCertificates(path, source.startsWith('-') ? source : undefined)
+  return path
 }
