@@ -1,5 +1,5 @@
 import { readFileSync, type Stats, statSync } from 'node:fs'
-import { PlantsError, PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, PostgresHost } from '../stores/store.js'
 import { type CredentialContext, savedToken } from './credentials.js'

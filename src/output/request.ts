@@ -1,7 +1,7 @@
 import { escapeUnsafe } from '../plant/json.js'
 import { shellWord } from '../platform/errors.js'
 import { visible } from '../platform/escape.js'
-import type { RemoteAddress, WireRequest, WireRequest } from '../stores/store.js'
+import type { RemoteAddress, WireRequest } from '../stores/store.js'
 
 /** What is told of a request besides what it holds. */
 interface Way {
