@@ -15,7 +15,7 @@ import { warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
-import type { Access, Login, RemoteAddress } from '../stores/store.js'
+import type { Access, Login, OpenOptions, RemoteAddress } from '../stores/store.js'
 import type { GlobalFlags } from './flags.js'
 import type { Preferences, Settings } from './settings.js'
 
@@ -49,47 +49,58 @@ export async function resolveSettings(
   )
   const usable = usableOrigins(origins, { isChecking })
   const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
-  let access: Promise<Access> | undefined
-  let login: Promise<Login> | undefined
-  const ownersKnown = new Set<string>()
   const settings: Settings = {
     ...preferences,
-    ...{ store, storeName },
+    store,
+    storeName,
     storeFlag: flagOf(other ?? flags.store),
     isOfRun: other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
     tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
-    opening: {
-      timeout: preferences.timeout,
-      clock: io,
-      access: async (address: RemoteAddress) => {
-        access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings, io)) // a token command runs once
-        return access
-      },
-      onAway: (failure) => {
-        if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings)
-      },
-      onOwner: async (path, uid, what) => {
-        if (ownersKnown.has(path) || io.trusts(uid)) return
-        ownersKnown.add(path)
-        const user = `another user (uid ${uid}), who`
-        const warnings = {
-          store: `The store ${path} belongs to ${user} can read and change all that is in it`,
-          link: `The store ${path} is a link of ${user} can make it lead to another file`,
-          backup: `The backup ${path} belongs to ${user} may have put tokens in it`,
-        }
-        await warn(io, warnings[what], settings)
-      },
-      login: async (address) => {
-        login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings, io)) // a warning is given once
-        return login
-      },
-      allowAsyncCommit: parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false,
-    },
+    opening: storeOptions(
+      () => settings,
+      parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false,
+      preferences.timeout,
+      io,
+    ),
   }
   if (settings.isOfRun && !isChecking) await tell(settings, io)
   return settings
+}
+
+/** What joins a store, which knows no settings, to the credentials and the output of a run. */
+function storeOptions(settings: () => Settings, allowAsyncCommit: boolean, timeout: number, io: Io): OpenOptions {
+  let access: Promise<Access> | undefined
+  let login: Promise<Login> | undefined
+  const knownOwners = new Set<string>()
+  return {
+    timeout,
+    clock: io,
+    allowAsyncCommit,
+    access: (address: RemoteAddress) => {
+      access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io)) // a token command runs once
+      return access
+    },
+    login: (address) => {
+      login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io)) // a warning is printed once
+      return login
+    },
+    onAway: (failure) => {
+      if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings())
+    },
+    onOwner: async (path, uid, what) => {
+      if (knownOwners.has(path) || io.trusts(uid)) return
+      knownOwners.add(path)
+      const user = `another user (uid ${uid}), who`
+      const warnings = {
+        store: `The store ${path} belongs to ${user} can read and change all that is in it`,
+        link: `The store ${path} is a link of ${user} can make it lead to another file`,
+        backup: `The backup ${path} belongs to ${user} may have put tokens in it`,
+      }
+      await warn(io, warnings[what], settings())
+    },
+  }
 }
 
 /** Finds out what a run goes by that uses no store. Throws as `resolveSettings` does. */
