@@ -1,4 +1,5 @@
-import { equalPlants, type NewPlant } from '../plant/plant.js'
+import { type NewPlant, plantColumns, plantFields, textFields } from '../plant/fields.js'
+import { equalPlants } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import { connect, type Database, type Statement } from '../platform/sqlite.js'
 import { type ExistsPolicy, idTaken, Outcome, resolveConflict } from './conflict.js'
@@ -40,8 +41,10 @@ class Staging implements BulkStore {
   constructor(store: StagedStore | undefined) {
     this.#store = store
     this.#db = connect(':memory:', { readOnly: false })
-    this.#db.exec('CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT; PRAGMA temp.cache_size=-16384')
-    this.#insert = this.#db.prepare('INSERT INTO staged (id, name, tag) VALUES (?, ?, ?) ON CONFLICT DO NOTHING')
+    const columns = ['id INTEGER PRIMARY KEY', ...textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)]
+    this.#db.exec(`CREATE TEMP TABLE staged (${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
+    const values = plantFields.map(() => '?').join()
+    this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${values}) ON CONFLICT DO NOTHING`)
   }
 
   async createMany(batch: Batch, { ifExists, stopsAtRefusal, stop, onProgress }: CreateManyOptions): Promise<void> {
@@ -73,11 +76,10 @@ class Staging implements BulkStore {
 
   #outcomeOf(plant: NewPlant, existing: NewPlant | undefined, batch: Batch, row: number): number {
     if (existing) return resolveConflict(this.#policy, () => equalPlants(plant, existing))
-    const { id, name, tag } = plant
-    if (BigInt(this.#insert.run(id, name, tag ?? null).changes) === 1n) return Outcome.created
-    const before = () => this.#db.prepare('SELECT 1 FROM staged WHERE id = ? AND name = ? AND tag IS ?').get(id, name, tag ?? null)
-    const outcome = resolveConflict(this.#policy, () => before() !== undefined)
-    if (outcome === Outcome.taken) batch.refusals.set(row, new PlantsError('conflict', `The id ${id} stands in the input before`))
+    if (BigInt(this.#insert.run(plant.id, ...textFields.map(({ name }) => plant[name] ?? null)).changes) === 1n) return Outcome.created
+    const before = () => this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`).get(plant.id)
+    const outcome = resolveConflict(this.#policy, () => equalPlants(plant, plantIn(before())))
+    if (outcome === Outcome.taken) batch.refusals.set(row, new PlantsError('conflict', `The id ${plant.id} stands in the input before`))
     return outcome
   }
 
@@ -96,13 +98,10 @@ class Staging implements BulkStore {
 
   /** What was taken in, in the order of ids. */
   *#pages(): Iterable<NewPlant[]> {
-    const select = this.#db.prepare('SELECT id, name, tag FROM staged WHERE id > ? OR ? ORDER BY id LIMIT ?')
+    const select = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id > ? OR ? ORDER BY id LIMIT ?`)
     let page: NewPlant[] = []
     do {
-      const rows = select.all(page.at(-1)?.id ?? 0n, page.length === 0 ? 1 : 0, rowsAtOnce)
-      page = (rows as { id: bigint; name: string; tag: string | null }[]).map(({ id, name, tag }) =>
-        tag === null ? { id, name } : { id, name, tag },
-      ) // of a STRICT table
+      page = select.all(page.at(-1)?.id ?? 0n, page.length === 0 ? 1 : 0, rowsAtOnce).map(plantIn)
       if (page.length > 0) yield page
     } while (page.length > 0)
   }
@@ -115,3 +114,10 @@ class Staging implements BulkStore {
 
 /** about 20 ms, between two looks at whether a signal came */
 const rowsAtOnce = 4000
+
+function plantIn(row: unknown): NewPlant {
+  const { id, ...texts } = row as { id: bigint } & Record<string, string | null> // the columns of a STRICT table
+  const plant: NewPlant = { id, name: '' }
+  for (const { name } of textFields) if (typeof texts[name] === 'string') plant[name] = texts[name]
+  return plant
+}
