@@ -134,7 +134,7 @@ export async function describeCreate(
 /** What a create would do in a store of our own, where nothing is written. Throws what it would throw, as far as that can be told. */
 export async function foreseeCreate(address: OwnAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
   if (address.kind === 'file') return (await import('./sqlite/foresee.js')).foresee(address, plant, create, options)
-  return (await import('./postgres/foresee.js')).foresee(address, plant, create, options)
+  return (await import('./postgres/inspect.js')).foresee(address, plant, create, options)
 }
 
 /** Asks a remote store whether it accepts a token; no plant is made. Throws the reason of the clock's signal. */
@@ -169,7 +169,7 @@ export async function inspectDatabase(address: PostgresAddress, options: OpenOpt
 
 /** Makes the store in a database, and grants to a role that is there what a service needs. What is there already stays. */
 export async function initialiseDatabase(address: PostgresAddress, options: OpenOptions, role: string | undefined): Promise<void> {
-  const { initialise } = await import('./postgres/init.js')
+  const { initialise } = await import('./postgres/schema.js')
   await initialise(address, options, role)
 }
 

@@ -5,9 +5,8 @@ import type { OpenOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import type { Account } from './dial.js'
 import { isRefusal } from './failure.js'
-import { toPlant } from './row.js'
 import { checkServer } from './server-state.js'
-import { barrierStatement, type Entry, findStatement, insertStatement, newAttempt } from './statements.js'
+import { barrierStatement, type Entry, findStatement, insertStatement, newAttempt, toPlant } from './sql.js'
 
 /** A plant that is to be created, with somebody who waits for the answer. */
 export interface Creation extends Entry {

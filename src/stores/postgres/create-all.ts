@@ -1,11 +1,9 @@
 import type { NewPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../store.js'
-import { Asking } from './asking.js'
 import { isRefusal, LeftOutError, lostCommit, mostInVain } from './failure.js'
 import { untilDone } from './retry.js'
-import { toPlant } from './row.js'
-import { barrierStatement, durabilityCheck, getManyStatement, insertStatement, newAttempt } from './statements.js'
-import type { Use } from './use.js'
+import { Asking, type Use } from './session.js'
+import { barrierStatement, durabilityCheck, getManyStatement, insertStatement, newAttempt, toPlant } from './sql.js'
 
 type OnConflict = (plant: NewPlant, existing: NewPlant) => void
 

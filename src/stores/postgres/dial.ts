@@ -1,11 +1,13 @@
 import { once } from 'node:events'
+import { lstatSync, readFileSync } from 'node:fs'
 import { connect as connectSocket, isIP, type Socket } from 'node:net'
 import { type ConnectionOptions, connect as connectTls, TLSSocket } from 'node:tls'
 import { systemCode } from '../../platform/errors.js'
 import { isLoopback } from '../../platform/network.js'
+import { strangerAt } from '../../platform/socket-owner.js'
 import type { Login, PostgresAddress, PostgresHost } from '../store.js'
-import { socketPath } from './hosts.js'
-import { checkSocketOwner } from './socket-owner.js'
+import { socketPath } from './address.js'
+import { LoginError } from './login-methods.js'
 
 /** Who logs in, and how. */
 export interface Account {
@@ -128,5 +130,60 @@ function trust(account: Account): ConnectionOptions {
     ...(ca === undefined ? {} : { ca }),
     rejectUnauthorized: isChecked(account),
     ...(isNamed ? {} : { checkServerIdentity: () => undefined }),
+  }
+}
+
+/**
+ * Looks at what a server challenges with (https://www.rfc-editor.org/rfc/rfc5802#section-5.1), before the driver computes what it wants.
+ *
+ * @param nonce what we have sent, with which the server's begins
+ * @throws {LoginError} for one that is none, that would stop the process for seconds, or whose answer would be easy to guess from
+ */
+export function checkScram(challenge: string, nonce: string | undefined): void {
+  const [, serverNonce = '', count] = /^r=([\x21-\x2b\x2d-\x7e]+),s=[A-Za-z0-9+/]+={0,2},i=([1-9]\d{0,9})$/.exec(challenge) ?? []
+  if (count === undefined) throw new LoginError('what answers is no PostgreSQL server')
+  if (Number(count) > maxIterations)
+    throw new LoginError(`it asks for ${count} iterations of SCRAM, and ${maxIterations} are the most here`)
+  if (Number(count) < minIterations)
+    throw new LoginError(`it asks for ${count} iterations of SCRAM, and ${minIterations} are the fewest here`)
+  if (nonce === undefined || !serverNonce.startsWith(nonce) || serverNonce === nonce)
+    throw new LoginError('the challenge of the server does not answer ours')
+}
+
+/** What PostgreSQL asks for when nothing else was set, and what RFC 7677 demands. */
+const minIterations = 4096
+
+/** These take about a second, in which nothing else happens. */
+const maxIterations = 1_000_000
+
+/**
+ * Looks at whom a Unix socket belongs to that was connected to: where others can make the one of a server that is away, they would get the
+ * password and the plants. PostgreSQL's own account is trusted as well, and a group that may write to the folder, as Debian's may.
+ *
+ * @param requirePeer the name or number of the only user that it may belong to, as libpq's parameter `requirepeer`
+ * @param trusts whether a user is this one, or root
+ * @throws {LoginError} and what the system says of a socket that is gone, whoever it was of
+ */
+export function checkSocketOwner(path: string, requirePeer: string | undefined, trusts: (uid: number) => boolean): void {
+  if (process.platform === 'win32') return
+  if (requirePeer !== undefined) {
+    const { uid } = lstatSync(path)
+    const name = nameOf(uid)
+    if (requirePeer === name || requirePeer === String(uid)) return
+    throw new LoginError(`its socket belongs to ${name ?? `the user ${uid}`}, and requirepeer is ${requirePeer}`)
+  }
+  const isPostgres = (uid: number) => ['postgres', '_postgres'].includes(nameOf(uid) ?? '')
+  const stranger = strangerAt(path, { trusts: (uid) => trusts(uid) || isPostgres(uid), writers: 0o002 })
+  if (stranger !== undefined) throw new LoginError(stranger, 'LOGIN_SOCKET')
+}
+
+/** The name of a user of this machine; undefined for one that is kept elsewhere. */
+function nameOf(uid: number): string | undefined {
+  try {
+    const lines = readFileSync('/etc/passwd', 'utf8').split('\n')
+    return lines.map((line) => line.split(':')).find(([, , number]) => number === String(uid))?.[0]
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return undefined
   }
 }

@@ -3,7 +3,7 @@ import { type Kind, PlantsError, shellWord, systemCode } from '../../platform/er
 import type { Login, PostgresAddress } from '../store.js'
 import { isOfServer } from './connection.js'
 import type { Account } from './dial.js'
-import { identifier } from './literal.js'
+import { identifier } from './sql.js'
 
 /** The SQLSTATE of what a server refused (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other failure. */
 export function sqlState(error: unknown): string | undefined {

@@ -1,10 +1,12 @@
+import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { DatabaseReport, OpenOptions, PostgresAddress } from '../store.js'
-import { usingOnce } from './asking.js'
+import type { CreateOptions, DatabaseReport, Foresight, OpenOptions, PostgresAddress } from '../store.js'
+import { type Creation, verdictsOn } from './batch.js'
 import type { Connection } from './connection.js'
-import { inspectSchema } from './ownership.js'
-import { checkServer } from './server-state.js'
-import { plants, schemaName } from './statements.js'
+import { identify, inspectSchema } from './schema.js'
+import { checkServer, mayNotCreate } from './server-state.js'
+import { usingOnce } from './session.js'
+import { findStatement, plants, schemaName } from './sql.js'
 
 /** Looks at a database, and changes nothing. Throws `unavailable` when it cannot be reached, `unauthorized` when it lets nobody in. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions): Promise<DatabaseReport> {
@@ -31,3 +33,20 @@ const publicRights = `SELECT pg_catalog.has_schema_privilege('public', pg_catalo
 const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)::text, pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')::text,
   CASE WHEN pg_catalog.to_regnamespace('${schemaName}') IS NULL THEN NULL
     WHEN pg_catalog.has_schema_privilege('${schemaName}', 'USAGE') THEN pg_catalog.has_table_privilege(pg_catalog.to_regclass('${plants}'), 'INSERT')::text ELSE 'false' END`
+
+/**
+ * Finds out what a create would do, and changes nothing.
+ *
+ * @throws {PlantsError} what it would throw, as far as that can be told
+ */
+export function foresee(address: PostgresAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
+  return usingOnce(address, options, async (connection) => {
+    const { isWritable } = await rightsOver(connection)
+    if (!isWritable) throw mayNotCreate(address)
+    if ((await identify(connection, address)) === 0) return { exists: false, creates: true }
+    const creation: Creation = { plant, key: create.idempotencyKey, attempts: [], answer: undefined }
+    const verdict = verdictsOn([creation], await connection.query(findStatement([creation]))).get(creation)
+    if (verdict instanceof PlantsError) throw verdict
+    return { exists: true, creates: verdict === undefined }
+  })
+}

@@ -4,16 +4,9 @@ import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions } from '../store.js'
 import { connect } from './connect.js'
 import type { Connection } from './connection.js'
-import { endAt } from './deadline.js'
 import type { Account } from './dial.js'
 import { explainDatabase, isRefusal, isStale } from './failure.js'
-
-/** Until when somebody waits for a connection, and what ends it before. */
-export interface Turn {
-  /** as the clock has it; for ever when it is Infinity */
-  deadline: number
-  signal?: AbortSignal | undefined
-}
+import { endAt, type Turn } from './retry.js'
 
 interface Lane {
   connection: Connection

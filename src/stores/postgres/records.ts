@@ -1,11 +1,9 @@
 import { plantColumns, type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
-import { Asking } from './asking.js'
 import { explainDatabase } from './failure.js'
-import { literal } from './literal.js'
-import { plants, sizeOfTexts, where } from './statements.js'
-import type { Use } from './use.js'
+import { Asking, type Use } from './session.js'
+import { literal, plants, sizeOfTexts, where } from './sql.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, in one transaction. The server writes the text. */
 export async function* snapshot(use: Use, query: SnapshotQuery): AsyncGenerator<Block> {

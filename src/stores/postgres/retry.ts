@@ -1,7 +1,7 @@
-import { type Clock, wait } from '../../platform/clock.js'
+import { type Clock, longestTimer, wait } from '../../platform/clock.js'
+import type { Connection } from './connection.js'
 import type { Account } from './dial.js'
 import { explainDatabase, mayPass } from './failure.js'
-import type { Turn } from './pool.js'
 
 /**
  * Does what can be done twice, again for as long as what fails may pass.
@@ -28,4 +28,30 @@ export async function untilDone<T>(
 /** Waits longer from time to time, up to a second, and not as long as others. */
 export function pause(tries: number, clock: Clock, signal?: AbortSignal): Promise<void> {
   return wait(Math.min(1000, 10 * 2 ** Math.min(tries, 10)) * (0.5 + clock.random() / 2), signal ? [signal] : [])
+}
+
+/**
+ * Has a server break off what it does on a connection when the time is over, and gives the connection up when it does not.
+ *
+ * @param deadline as the clock has it; never when it is Infinity
+ * @returns what is called when it is done
+ */
+export function endAt(deadline: number, connection: Connection, clock: Clock): () => void {
+  const left = Math.max(0, deadline - clock.now())
+  if (left > longestTimer) return () => undefined
+  let timer = setTimeout(() => {
+    connection.cancel().catch(() => undefined) // then it is given up
+    timer = setTimeout(() => connection.destroy(), grace)
+  }, left)
+  return () => clearTimeout(timer)
+}
+
+/** milliseconds in which a server that works says that it has broken something off */
+const grace = 1000
+
+/** Until when somebody waits for a connection, and what ends it before. */
+export interface Turn {
+  /** as the clock has it; for ever when it is Infinity */
+  deadline: number
+  signal?: AbortSignal | undefined
 }

@@ -2,8 +2,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions, PostgresAddress } from '../store.js'
 import type { Connection } from './connection.js'
 import type { Account } from './dial.js'
-import { identifier } from './literal.js'
-import { plants } from './statements.js'
+import { identifier, plants } from './sql.js'
 
 /** What a server said of itself when it was connected to. */
 export interface ServerState {

@@ -1,7 +1,6 @@
 import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Rows } from './connection.js'
-import { bytesLiteral } from './literal.js'
-import { orNull, tokens } from './statements.js'
+import { bytesLiteral, orNull, tokens } from './sql.js'
 
 /** The tokens of a store, beside its plants. */
 export class PostgresTokens implements TokenStore {

@@ -4,12 +4,11 @@ import { longestTimer } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions, OpenOptions } from '../store.js'
 import { type Creation, sendBatch } from './batch.js'
-import { endAt } from './deadline.js'
 import type { Account } from './dial.js'
 import { explainDatabase, lostCommit, mayPass } from './failure.js'
 import { leavesOpen, type Pool } from './pool.js'
-import { pause } from './retry.js'
-import type { Use } from './use.js'
+import { endAt, pause } from './retry.js'
+import type { Use } from './session.js'
 
 interface Job extends Creation {
   deadline: number

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
+import { type NewPlant, type Plant, plantColumns, textFields } from '../../plant/fields.js'
 import type { Checkpoint, ListQuery } from '../store.js'
-import { idsLiteral, literal, textsLiteral } from './literal.js'
+import type { Rows } from './connection.js'
 
 /** The schema of the tables of a store. */
 export const schemaName = 'plant_store'
@@ -117,4 +117,50 @@ export function where(after: bigint | undefined, tag: string | undefined): strin
 
 export function orNull(text: string | undefined): string {
   return text === undefined ? 'NULL' : literal(text)
+}
+
+/** A text as a literal of SQL that reads the same whatever the server takes a backslash for. */
+export function literal(text: string): string {
+  if (text.includes('\0')) throw new Error('U+0000 would end the statement')
+  return `E'${text.replace(/['\\]/g, '$&$&')}'`
+}
+
+/** A name of a role or a database, as SQL quotes it. */
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+/** Bytes as a literal of the type bytea. */
+export function bytesLiteral(bytes: Uint8Array): string {
+  return `${literal(`\\x${Buffer.from(bytes).toString('hex')}`)}::bytea`
+}
+
+/** Texts, some of which are not there, as a literal of the type text[]. */
+export function textsLiteral(texts: (string | undefined)[]): string {
+  return `${literal(`{${texts.map(element).join()}}`)}::text[]`
+}
+
+/** Ids as a literal of the type bigint[]. */
+export function idsLiteral(ids: bigint[]): string {
+  return `'{${ids.join()}}'::bigint[]`
+}
+
+/** In quotes, because a bare one may read NULL, be empty or lose its spaces. */
+function element(text: string | undefined): string {
+  return text === undefined ? 'NULL' : `"${text.replace(/["\\]/g, '\\$&')}"`
+}
+
+/** The plant of a row whose columns begin with those of a plant. */
+export function toPlant([id, ...texts]: Rows[number]): NewPlant {
+  return { id: BigInt(id ?? 0), ...toFields(texts) }
+}
+
+/** The fields besides the id, of as many columns. */
+export function toFields(texts: Rows[number]): Plant {
+  const plant: Plant = { name: '' }
+  for (const [index, { name }] of textFields.entries()) {
+    const text = texts[index]
+    if (text != null) plant[name] = text
+  }
+  return plant
 }

@@ -1,9 +1,9 @@
 import type { OpenOptions, PostgresAddress } from '../store.js'
 import type { Connection, Rows } from './connection.js'
-import { endAt } from './deadline.js'
+import type { Account } from './dial.js'
 import { explainDatabase } from './failure.js'
-import { type Lease, Pool, type Turn } from './pool.js'
-import type { Use } from './use.js'
+import { type Lease, Pool } from './pool.js'
+import { endAt, type Turn } from './retry.js'
 
 /** Asks one question after the other on a connection of its own, each of which may take as long as a call may. */
 export class Asking {
@@ -53,4 +53,11 @@ export async function usingOnce<T>(
   } finally {
     await pool.close()
   }
+}
+
+/** What it takes to use a database: which one, connections to it, and how long things may take. */
+export interface Use {
+  account: Account
+  pool: Pool
+  options: OpenOptions
 }
