@@ -1,7 +1,7 @@
 import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { errorBody, type Refusal, refusalOf } from './errors.js'
 import type { Exchange } from './log.js'
-import { errorBody, type Refusal, refusalOf } from './refusal.js'
 
 export interface Witness {
   /** milliseconds, never going back */

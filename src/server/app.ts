@@ -4,9 +4,9 @@ import { toWireJson } from '../plant/json.js'
 import type { PlantStore } from '../stores/store.js'
 import { Answers, type Witness } from './answers.js'
 import { checkLength, checkMediaType, type Load, parseKey, parsePlant, readBody } from './body.js'
+import { busy, Refused, refused, refusedWith } from './errors.js'
 import { type FindToken, Guard } from './guard.js'
 import { openApi } from './openapi.js'
-import { busy, Refused, refused, refusedWith } from './refusal.js'
 
 export interface AppOptions extends Witness {
   store: PlantStore

@@ -1,6 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
 import type { Token, TokenStore } from '../stores/store.js'
-import { busy, type Refused, refused } from './refusal.js'
+import { busy, type Refused, refused } from './errors.js'
 import { digestOf } from './tokens.js'
 
 /** Tells the name of a token, as a log may show it, or that it is not accepted. */

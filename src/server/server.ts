@@ -2,10 +2,9 @@ import { createServer, IncomingMessage, type Server, type ServerResponse } from 
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
 import { refuseAndClose, type Witness } from './answers.js'
+import { headFailure } from './body.js'
 import { Connections } from './connections.js'
-import { headFailure } from './head.js'
-import { answerParserError, answerRaw, lingerThenClose, whenAnswered } from './parser-errors.js'
-import { type Refused, refused, refusedWith } from './refusal.js'
+import { answerParserError, answerRaw, lingerThenClose, type Refused, refused, refusedWith, whenAnswered } from './errors.js'
 
 /** What a connection may cost. Times are in milliseconds, sizes in bytes. */
 export interface Limits {

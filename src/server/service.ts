@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import type { Output } from '../platform/io.js'
 import type { OpenOptions, ServedStore, TokenStore } from '../stores/store.js'
-import { adminHandler, adminLimits } from './admin.js'
+import { adminHandler, adminLimits, Metrics } from './admin.js'
 import type { Witness } from './answers.js'
 import { buildApp } from './app.js'
 import type { Load } from './body.js'
 import type { FindToken } from './guard.js'
 import { isOnlyHere, listen, type Place } from './listen.js'
 import { type Log, openLog } from './log.js'
-import { Metrics } from './metrics.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {

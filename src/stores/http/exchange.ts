@@ -1,9 +1,9 @@
+import { setFlagsFromString } from 'node:v8'
 import type { Dispatcher } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { type Access, defaultConcurrency, type Observer, type RemoteAddress } from '../store.js'
-import { compileParserOnce } from './parser.js'
 import { baseOf, type Request } from './request.js'
 import { type Connect, Sockets, type Tunnel } from './sockets.js'
 
@@ -201,4 +201,14 @@ const nothing = Buffer.alloc(0)
 /** undici fails so when a proxy answers 407, which has sent nothing on. */
 function isOfProxy(cause: unknown): boolean {
   return systemCode(cause) === 'UND_ERR_INVALID_ARG'
+}
+
+/**
+ * Spares a run the second compilation of undici's parser, which is WebAssembly: V8 makes code of it at once, and better code in a
+ * thread that the process waits for at its end. It is 50 ms of a create, and only who parses for minutes gains from it.
+ * For the versions of Node that this was tried with; V8 complains about flags that it does not know.
+ */
+export function compileParserOnce(): void {
+  const major = parseInt(process.versions.node, 10)
+  if (!('bun' in process.versions) && major <= 26) setFlagsFromString('--liftoff-only')
 }

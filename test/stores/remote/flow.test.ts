@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { Flow } from '../../../src/stores/http/flow.js'
+import { Flow } from '../../../src/stores/http/queue.js'
 
 /** A service in a time of its own: how many answers it gives in a millisecond when it has so many requests at once. */
 class Simulation {
