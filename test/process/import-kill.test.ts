@@ -115,9 +115,10 @@ function judgeRejects(folder: string, refused: NonNullable<Scenario['refused']>)
 
 /** Runs the same command until it comes to its end, and kills it after a while each time. */
 async function untilDone(args: string[], folder: string, chooseDelay: () => number) {
-  for (let goneOn = 0; ; ) {
+  for (let [goneOn, kills] = [0, 0]; ; kills += 1) {
     const began = performance.now()
-    const run = start(args, folder, { cwd: folder, timeout: chooseDelay(), killSignal: 'SIGKILL' })
+    // Longer after each kill: where a start alone takes long, it would never come to its end.
+    const run = start(args, folder, { cwd: folder, timeout: chooseDelay() * (1 + kills / 10), killSignal: 'SIGKILL' })
     const { exitCode: code, signal, stdout, stderr } = await run
     const out = String(stdout)
     if (String(stderr).includes('Going on with an import that was stopped')) goneOn += 1
