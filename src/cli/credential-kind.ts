@@ -4,7 +4,7 @@ import { findPassword, hidePassword, noPassword, type Password } from '../auth/p
 import { failureOf } from '../auth/token.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { checkPassword, checkToken } from '../stores/registry.js'
+import { checkPassword, checkToken, takesToken } from '../stores/registry.js'
 import type { PostgresAddress, RemoteAddress, TokenVerdict } from '../stores/store.js'
 import type { Settings } from './settings.js'
 import { accessTo, loginTo } from './store-access.js'
@@ -35,7 +35,7 @@ export interface CredentialKind {
 export type Found = { source: Credential['source'] | Password['source']; savedAt?: string | undefined } & Record<string, unknown>
 
 export function credentialKindOf(store: RemoteAddress | PostgresAddress, settings: Settings, io: Io): CredentialKind {
-  return store.kind === 'remote' ? tokenFor(store, settings, io) : passwordFor(store, settings, io)
+  return takesToken(store) ? tokenFor(store, settings, io) : passwordFor(store, settings, io)
 }
 
 function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialKind {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { warn, writeRefusals } from '../output/output.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { openManyStore } from '../stores/registry.js'
+import { isReadable, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportTools } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
@@ -180,7 +180,7 @@ async function hasPlace({ checkpoints }: ManyStore, journal: Journal): Promise<b
 
 function goOnHint(journal: Journal | undefined, { store }: Settings): string {
   if (journal) return 'To go on, run the same command again'
-  return `What was created stays. To go on, run it again with --if-exists ${store.kind === 'remote' ? 'skip' : 'same'}`
+  return `What was created stays. To go on, run it again with --if-exists ${isReadable(store) ? 'same' : 'skip'}`
 }
 
 /** What was created before a failure stays. */

@@ -1,6 +1,7 @@
 import { warn, writeResult } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { isReadable } from '../stores/registry.js'
 import type { Import } from '../transfer/import/import.js'
 import type { ImportOrder } from '../transfer/import/order.js'
 import type { Position } from '../transfer/import/position.js'
@@ -57,7 +58,7 @@ export class Summary {
       await warn(this.#io, `${describeField(name)} (of ${plants(count)})`, this.#settings)
     const more = fields.length - mostShown
     if (more > 0) await warn(this.#io, `Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`, this.#settings)
-    if (this.#order.staging === 'check' && this.#settings.store.kind === 'remote')
+    if (this.#order.staging === 'check' && !isReadable(this.#settings.store))
       await warn(this.#io, `Only the input was checked: what ${this.#settings.store.name} holds, its service does not tell`, this.#settings)
   }
 

@@ -6,8 +6,8 @@ import { PlantsError } from '../platform/errors.js'
 import { visibleLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
-import { describeCreate, foreseeCreate } from '../stores/registry.js'
-import { kindNames, type OwnAddress, type RemoteAddress, type WireRequest } from '../stores/store.js'
+import { describeCreate, foreseeCreate, kindNoun } from '../stores/registry.js'
+import type { OwnAddress, RemoteAddress, WireRequest } from '../stores/store.js'
 import type { Settings } from './settings.js'
 import { type Foreseen, foreseeAccess } from './store-access.js'
 
@@ -34,7 +34,7 @@ export async function previewCreate(draft: Draft, settings: Settings, io: Io): P
 
 function noCurl({ store, storeFlag }: Settings): PlantsError {
   const hint = `Put it behind HTTP with: plants serve${storeFlag}, and give the address that it prints with --store`
-  return new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}, where curl cannot create a plant`, { hint })
+  return new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, { hint })
 }
 
 async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Draft, settings: Settings, io: Io): Promise<void> {

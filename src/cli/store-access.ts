@@ -4,6 +4,7 @@ import { exposureOf, refuseOpen } from '../auth/exposure.js'
 import { findPassword, hidePassword, howToGive, type Password } from '../auth/password.js'
 import { warn, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
+import { takesPassword } from '../stores/registry.js'
 import type { Access, Address, Login, PostgresAddress, RemoteAddress } from '../stores/store.js'
 import type { Preferences, Settings } from './settings.js'
 
@@ -116,6 +117,6 @@ function hintOf(found: Password | undefined, { storeFlag }: Settings): string {
 
 /** Says so of a store that somebody has just saved or chosen. */
 export async function warnOfExposure(address: Address, settings: Preferences, io: Io): Promise<void> {
-  const exposure = address.kind === 'postgres' ? exposureOf(address) : undefined
+  const exposure = takesPassword(address) ? exposureOf(address) : undefined
   if (exposure !== undefined) await warn(io, exposure, settings)
 }

@@ -131,12 +131,6 @@ export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
-/** The kind of store that an address leads to which was saved. */
-export function savedKind(address: string): Address['kind'] {
-  if (/^postgres(ql)?:/i.test(address)) return 'postgres'
-  return /^(https?|unix):/i.test(address) ? 'remote' : 'file'
-}
-
 /** The saved stores. What a hand has written under another kind of word is no store: nothing could call it. */
 export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini'
-import { isLoginAddress } from '../stores/shown-address.js'
+import { isLoginAddress } from '../stores/address.js'
 import { type Scope, settingOf, settingsIn } from './table.js'
 
 const storeSchema = z.looseObject({ address: z.string(), ...valuesIn('store') })

@@ -1,6 +1,7 @@
 import { PlantsError } from '../platform/errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
-import { type Address, kindNames } from '../stores/store.js'
+import { kindNoun, kindPlural } from '../stores/registry.js'
+import type { Address } from '../stores/store.js'
 
 /** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
 export const settingsTable = {
@@ -82,15 +83,9 @@ export function isFor(name: SettingName, kind: Address['kind']): boolean {
   return (settingOf(name).onlyFor ?? kind) === kind
 }
 
-const audiences: Record<Address['kind'], string> = {
-  file: 'stores in files',
-  postgres: 'stores in PostgreSQL',
-  remote: 'stores behind HTTP',
-}
-
 /** Why a setting is not for a store, in words. */
 export function misfit(name: SettingName, kind: Address['kind'], store: string): string {
-  return `is for ${audiences[settingOf(name).onlyFor ?? kind]}, and ${store} is ${kindNames[kind]}`
+  return `is for ${kindPlural(settingOf(name).onlyFor ?? kind)}, and ${store} is ${kindNoun(kind)}`
 }
 
 /** What holds by default, in words. */

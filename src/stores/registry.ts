@@ -1,37 +1,166 @@
 import { join } from 'node:path'
 import type { NewPlant } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
-import { urlOf } from '../platform/network.js'
-import { shownAddress } from './shown-address.js'
+import { fileAddress, parseFile, parseService, refuse, shownAddress } from './address.js'
 import type { StagedStore } from './staging.js'
-import {
-  type Access,
-  type Address,
-  type BackupOptions,
-  type CheckpointStore,
-  type Copy,
-  type CreateOptions,
-  type DatabaseReport,
-  type FileAddress,
-  type FileReport,
-  type Foresight,
-  longestSocketPath,
-  type ManyStore,
-  type OpenOptions,
-  type OwnAddress,
-  type Place,
-  type PlantStore,
-  type PostgresAddress,
-  type ReadableStore,
-  type RemoteAddress,
-  type Restored,
-  type RestoreOptions,
-  type ServedStore,
-  type TokenVerdict,
-  type WireRequest,
+import type {
+  Access,
+  Address,
+  BackupOptions,
+  CheckpointStore,
+  Copy,
+  CreateOptions,
+  DatabaseReport,
+  FileAddress,
+  FileReport,
+  Foresight,
+  ManyStore,
+  OpenOptions,
+  OwnAddress,
+  Place,
+  PlantStore,
+  PostgresAddress,
+  ReadableStore,
+  RemoteAddress,
+  Restored,
+  RestoreOptions,
+  ServedStore,
+  TokenVerdict,
+  WireRequest,
 } from './store.js'
 
-export { shownAddress } from './shown-address.js'
+export { shownAddress } from './address.js'
+
+/** A store that this program opens itself, and does not ask a service for. */
+type OwnStore = ReadableStore & ServedStore & CheckpointStore & StagedStore
+
+/** What there is to know of a kind of store. Nothing else asks which kind an address is of. */
+interface StoreKind<A extends Address> {
+  /** such as "a file" */
+  noun: string
+  /** such as "stores in files" */
+  plural: string
+  /** how the text of an address begins; undefined for what no other kind takes */
+  scheme: RegExp | undefined
+  /** what lets one in */
+  credential: 'token' | 'password' | undefined
+  /** what a credential is saved under */
+  credentialKey(address: A): string
+  parse(text: string, source: string, place: Place): A | Promise<A>
+  /** Opens a store to create plants in it; it is made when it is not there, but for a service. */
+  open(address: A, options: OpenOptions): Promise<PlantStore>
+  openMany(address: A, options: OpenOptions): Promise<ManyStore>
+  /** of a store that this program opens itself: it can be read, served, and backed up or staged */
+  own?: {
+    open(address: A, options: OpenOptions): Promise<OwnStore>
+    /** undefined when there is none yet, and none is made */
+    openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
+    previewCreate(address: A, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight>
+  }
+}
+
+const sqlite: StoreKind<FileAddress>['own'] = {
+  open: async (address, options) => (await import('./sqlite/store.js')).SqliteStore.open(address, options),
+  openExisting: async (address, options) => (await import('./sqlite/store.js')).SqliteStore.openExisting(address, options),
+  previewCreate: async (address, plant, create, options) => (await import('./sqlite/foresee.js')).foresee(address, plant, create, options),
+}
+
+const postgres: StoreKind<PostgresAddress>['own'] = {
+  open: async (address, options) => (await import('./postgres/store.js')).PostgresStore.open(address, options),
+  openExisting: async (address, options) => (await import('./postgres/store.js')).PostgresStore.openExisting(address, options),
+  previewCreate: async (address, plant, create, options) =>
+    (await import('./postgres/inspect.js')).foresee(address, plant, create, options),
+}
+
+const openService = async (address: RemoteAddress, options: OpenOptions) =>
+  (await import('./http/store.js')).RemoteStore.open(address, options)
+
+const kinds: { [Kind in Address['kind']]: StoreKind<Extract<Address, { kind: Kind }>> } = {
+  remote: {
+    noun: 'a service',
+    plural: 'stores behind HTTP',
+    scheme: /^(https?|unix):/i,
+    credential: 'token',
+    credentialKey: ({ name }) => name,
+    parse: parseService,
+    open: openService,
+    openMany: async (address, options) => ({ store: await openService(address, options), checkpoints: undefined }),
+  },
+  postgres: {
+    noun: 'a database',
+    plural: 'stores in PostgreSQL',
+    scheme: /^postgres(ql)?:/i,
+    credential: 'password',
+    credentialKey: ({ login }) => login,
+    parse: async (text, source, place) => (await import('./postgres/address.js')).parsePostgres(text, source, place),
+    open: postgres.open,
+    openMany: (address, options) => withCheckpoints(postgres.open(address, options)),
+    own: postgres,
+  },
+  file: {
+    noun: 'a file',
+    plural: 'stores in files',
+    scheme: undefined,
+    credential: undefined,
+    credentialKey: ({ name }) => name,
+    parse: parseFile,
+    open: sqlite.open,
+    openMany: (address, options) => withCheckpoints(sqlite.open(address, options)),
+    own: sqlite,
+  },
+}
+
+async function withCheckpoints(opened: Promise<OwnStore>): Promise<ManyStore> {
+  const store = await opened
+  return { store, checkpoints: store }
+}
+
+type Kind = Address['kind']
+
+function kindOf(address: Address): StoreKind<Address> {
+  return kinds[address.kind] as StoreKind<Address> // an entry gets only addresses of its kind
+}
+
+/** The kind of store that the text of an address leads to. */
+export function kindOfText(text: string): Kind {
+  const names = Object.keys(kinds) as Kind[] // as its type says
+  return names.find((name) => kinds[name].scheme?.test(text)) ?? 'file'
+}
+
+/** What people call a kind of store: "a file". */
+export function kindNoun(kind: Kind): string {
+  return kinds[kind].noun
+}
+
+/** What people call all stores of a kind: "stores in files". */
+export function kindPlural(kind: Kind): string {
+  return kinds[kind].plural
+}
+
+/** What lets one in to a kind of store. */
+export function credentialOf(kind: Kind): 'token' | 'password' | undefined {
+  return kinds[kind].credential
+}
+
+/** What a token or a password for a store is saved under: the address of a service, and of a database who logs in and where. */
+export function loginAddress(address: Address): string {
+  return kindOf(address).credentialKey(address)
+}
+
+/** Whether a store can be read, and not only be created in. */
+export function isReadable(address: Address): address is OwnAddress {
+  return kindOf(address).own !== undefined
+}
+
+/** Whether a store takes a token. */
+export function takesToken(address: Address): address is RemoteAddress {
+  return kindOf(address).credential === 'token'
+}
+
+/** Whether a store takes a password. */
+export function takesPassword(address: Address): address is PostgresAddress {
+  return kindOf(address).credential === 'password'
+}
 
 /**
  * Reads a store's address.
@@ -39,81 +168,16 @@ export { shownAddress } from './shown-address.js'
  * @param source where the address was given, such as `--store`
  * @throws {PlantsError} `malformed` for an address that leads nowhere
  */
-export async function parseAddress(address: string, source: string, place: Place): Promise<Address> {
-  const { resolvePath, dataFolder } = place
-  if (address.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
-  if (address === 'local') return fileAddress(join(await dataFolder(), 'plants.db'), true)
-  if (address.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${shownAddress(address)}`)
-  if (/^https?:/i.test(address)) return parseUrl(address, source)
-  if (/^postgres(ql)?:/i.test(address)) return (await import('./postgres/address.js')).parsePostgres(address, source, place)
-  const path = address.replace(/^sqlite:/i, '')
-  const isSocket = /^unix:/i.test(address)
-  if (path === address && !isSocket) checkScheme(path, source)
-  if (shownAddress(address) !== address) throw refuse(source, 'holds what may be a password, and is the address of no store', uriHint)
-  if (isSocket) return parseSocket(address, source, resolvePath)
-  if (path === '') throw refuse(source, 'is empty')
-  if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(address)}`)
-  if (path === address) checkPath(path, source)
-  return fileAddress(resolvePath(path), false)
-}
-
-function fileAddress(path: string, isDefault: boolean): FileAddress {
-  return { kind: 'file', path, name: path, isDefault }
-}
-
-/** Refuses what belongs to another kind of store. */
-function checkScheme(path: string, source: string): void {
-  const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)
-  if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
-}
-
-/** Refuses a word that is no path. What is more than a word is not repeated: a part of it may be a password. */
-function checkPath(path: string, source: string): void {
-  if (/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return
-  const isWord = /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)
-  const hint = isWord && /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses
-  throw refuse(source, isWord ? `names no store: ${JSON.stringify(path)}` : 'names no store', hint)
-}
-
-function parseUrl(address: string, source: string): RemoteAddress {
-  const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
-  if (!url) throw refuse(source, 'is not a valid URL')
-  // What stands in front of an @ is a password to be, and must not be shown again.
-  if (url.username || url.password) throw refuse(source, 'holds a user name or a password; a store takes a token', tokenHint)
-  if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'is a base url, which has no "?" and no "#"')
-  url.pathname = url.pathname.replace(/\/+$/, '')
-  return { kind: 'remote', name: url.href.replace(/\/$/, ''), url }
-}
-
-const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'
-
-/** `unix:/path.sock`, or `unix:/path.sock:/base` */
-function parseSocket(address: string, source: string, resolvePath: (path: string) => string): RemoteAddress {
-  const [, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(address) ?? []
-  if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
-  const { url } = parseUrl(`http://localhost${base}`, source)
-  const socketPath = resolvePath(path)
-  if (Buffer.byteLength(socketPath) > longestSocketPath)
-    throw refuse(source, `names a socket whose path is longer than ${longestSocketPath} bytes`, 'Sockets need shorter ones')
-  if (socketPath.includes(':/'))
-    throw refuse(source, 'names a socket whose path holds ":/", where a base path would begin', 'Give it another path')
-  const basePath = url.pathname.replace(/\/$/, '')
-  return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
-}
-
-const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
-
-const uriHint = 'A database is postgres://USER@HOST/DATABASE, a service is https://…, and a path with such characters begins with ./'
-
-function refuse(source: string, why: string, hint = addresses): PlantsError {
-  return new PlantsError('malformed', `${source} ${why}`, { hint })
+export async function parseAddress(text: string, source: string, place: Place): Promise<Address> {
+  if (text.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
+  if (text === 'local') return fileAddress(join(await place.dataFolder(), 'plants.db'), true)
+  if (text.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${shownAddress(text)}`)
+  return kinds[kindOfText(text)].parse(text, source, place)
 }
 
 /** Opens a store to create plants in it; it is made when it is not there, but for a service. */
 export async function openStore(address: Address, options: OpenOptions): Promise<PlantStore> {
-  if (address.kind !== 'remote') return openOwn(address, options)
-  const { RemoteStore } = await import('./http/store.js')
-  return RemoteStore.open(address, options)
+  return kindOf(address).open(address, options)
 }
 
 /**
@@ -131,10 +195,9 @@ export async function describeCreate(
   return request.describeCreate(address, access, plant, idempotencyKey)
 }
 
-/** What a create would do in a store of our own, where nothing is written. Throws what it would throw, as far as that can be told. */
+/** What a create would do in a store that can be read; nothing is written. Throws what it would throw, as far as that can be told. */
 export async function foreseeCreate(address: OwnAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
-  if (address.kind === 'file') return (await import('./sqlite/foresee.js')).foresee(address, plant, create, options)
-  return (await import('./postgres/inspect.js')).foresee(address, plant, create, options)
+  return ownOf(address).previewCreate(address, plant, create, options)
 }
 
 /** Asks a remote store whether it accepts a token; no plant is made. Throws the reason of the clock's signal. */
@@ -175,7 +238,7 @@ export async function initialiseDatabase(address: PostgresAddress, options: Open
 
 /** Whether a path leads to the file of a store, or to one that belongs to it. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
-  if (address.kind !== 'file') return false
+  if (!isFile(address)) return false
   const file = await import('./sqlite/file.js')
   return file.isPartOf(file.realPathOf(address.path), path)
 }
@@ -188,12 +251,7 @@ export async function describeSqlite(): Promise<{ version: string; driver: strin
 
 /** Opens a store to read it or to remove from it; undefined when there is none yet, and none is made. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
-  return openExistingOwn(readable(address), options)
-}
-
-async function openExistingOwn(address: OwnAddress, options: OpenOptions): Promise<OwnStore | undefined> {
-  if (address.kind === 'file') return (await import('./sqlite/store.js')).SqliteStore.openExisting(address, options)
-  return (await import('./postgres/store.js')).PostgresStore.openExisting(address, options)
+  return ownOf(address).openExisting(address, options)
 }
 
 /**
@@ -202,24 +260,15 @@ async function openExistingOwn(address: OwnAddress, options: OpenOptions): Promi
  * @param staging takes plants in, and creates none of them before `commit`, or ever
  */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
-  if (staging) return openStaging(address, options, staging)
-  if (address.kind !== 'remote') {
-    const store = await openOwn(address, options)
-    return { store, checkpoints: store }
-  }
-  const { RemoteStore } = await import('./http/store.js')
-  return { store: await RemoteStore.open(address, options), checkpoints: undefined }
-}
-
-async function openStaging(address: Address, options: OpenOptions, kind: 'check' | 'atomic'): Promise<ManyStore> {
+  const kind = kindOf(address)
+  if (!staging) return kind.openMany(address, options)
   const { stage } = await import('./staging.js')
-  if (address.kind === 'remote') return stage(undefined, kind)
-  return stage(kind === 'atomic' ? await openOwn(address, options) : await openExistingOwn(address, options), kind)
+  return stage(await (staging === 'atomic' ? kind.own?.open(address, options) : kind.own?.openExisting(address, options)), staging)
 }
 
 /** Opens a store to put a service in front of it, or to manage who may use that. */
 export async function openStoreWithTokens(address: Address, options: OpenOptions): Promise<ServedStore> {
-  return openOwn(readable(address), options)
+  return ownOf(address).open(address, options)
 }
 
 /**
@@ -252,23 +301,21 @@ export async function restoreStore(address: Address, file: string, options: Rest
 }
 
 /** @throws {PlantsError} `malformed` for a store that can do nothing but create */
-function readable(address: Address): OwnAddress {
-  if (address.kind !== 'remote') return address
+function ownOf(address: Address): NonNullable<StoreKind<Address>['own']> {
+  const { own } = kindOf(address)
+  if (own) return own
   throw new PlantsError('malformed', `${address.name} is a remote store, where plants can be created, and nothing else done`, {
     hint: 'Do this where its file is, or choose another store with --store',
   })
 }
 
-/** @throws {PlantsError} `malformed` for a store that is no file */
-function fileOf(address: Address, instead: string): FileAddress {
-  const own = readable(address)
-  if (own.kind === 'file') return own
-  throw new PlantsError('malformed', `${own.name} is a database, which has backups of its own`, { hint: instead })
+function isFile(address: Address): address is FileAddress {
+  return address.kind === 'file'
 }
 
-type OwnStore = ReadableStore & ServedStore & CheckpointStore & StagedStore
-
-async function openOwn(address: OwnAddress, options: OpenOptions): Promise<OwnStore> {
-  if (address.kind === 'file') return (await import('./sqlite/store.js')).SqliteStore.open(address, options)
-  return (await import('./postgres/store.js')).PostgresStore.open(address, options)
+/** @throws {PlantsError} `malformed` for a store that is no file */
+function fileOf(address: Address, instead: string): FileAddress {
+  ownOf(address)
+  if (isFile(address)) return address
+  throw new PlantsError('malformed', `${address.name} is a database, which has backups of its own`, { hint: instead })
 }

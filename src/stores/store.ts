@@ -151,9 +151,6 @@ export type Address = FileAddress | PostgresAddress | RemoteAddress
 /** A store that this program opens itself, and does not ask a service for. */
 export type OwnAddress = FileAddress | PostgresAddress
 
-/** What people call each kind of store. */
-export const kindNames: Readonly<Record<Address['kind'], string>> = { file: 'a file', postgres: 'a database', remote: 'a service' }
-
 /** An SQLite file. */
 export interface FileAddress {
   kind: 'file'

@@ -1,13 +1,13 @@
 import { noToken } from '../../auth/credentials.js'
 import { noPassword } from '../../auth/password.js'
 import { removeToken, saveToken } from '../../config/edit.js'
-import { namedStores, savedKind } from '../../config/resolve.js'
+import { namedStores } from '../../config/resolve.js'
 import { readable, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { loginAddress } from '../../stores/shown-address.js'
+import { kindOfText, loginAddress } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { type CredentialKind, credentialKindOf } from '../credential-kind.js'
 import type { GlobalFlags } from '../flags.js'
@@ -76,7 +76,7 @@ export async function status(flags: GlobalFlags, io: Io): Promise<void> {
 function sentence({ store, address, source, savedAt, expires }: TokenStatus, { file }: Settings): string {
   const name = store === address ? readable(store) : `${readable(store)} (${readable(address)})`
   const until = expires === undefined ? '' : `, valid until ${expires}`
-  const isDatabase = savedKind(address) === 'postgres'
+  const isDatabase = kindOfText(address) === 'postgres'
   const words = {
     address: 'from its address',
     variable: `from ${isDatabase ? 'PGPASSWORD' : 'PLANTS_TOKEN'}`,
@@ -137,7 +137,7 @@ async function resolveLocked(flags: GlobalFlags, io: Io): Promise<{ settings: Se
 }
 
 function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
-  const names = namedStores(saved).flatMap(([name, { address }]) => (savedKind(address) === 'file' ? [] : name))
+  const names = namedStores(saved).flatMap(([name, { address }]) => (kindOfText(address) === 'file' ? [] : name))
   const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
   const hint = names.length === 0 ? 'Name the service: --store https://plants.example.com' : `Name the store: --store ${names[0]}${others}`
   return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })

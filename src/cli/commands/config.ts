@@ -1,13 +1,13 @@
 import { savedToken } from '../../auth/credentials.js'
 import { changeSettings, checkedValue, heldForKind, type Key, parseKey, withValue } from '../../config/edit.js'
 import { type SavedStore, savedStore, settingsPath } from '../../config/file.js'
-import { isStoreName, namedStores, type Origin, placesOf, savedKind, shownValue, unknownStore } from '../../config/resolve.js'
+import { isStoreName, namedStores, type Origin, placesOf, shownValue, unknownStore } from '../../config/resolve.js'
 import { presetOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { parseAddress } from '../../stores/registry.js'
+import { kindOfText, parseAddress } from '../../stores/registry.js'
 import type { Address } from '../../stores/store.js'
 import { errorFormat, resolvePreferences } from '../context.js'
 import type { GlobalFlags } from '../flags.js'
@@ -62,7 +62,7 @@ async function warnOfMove(name: string, address: string, settings: Preferences, 
   const kept = heldForKind(store)
   if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
-  const noun = savedKind(store?.address ?? '') === 'postgres' ? 'password' : 'token'
+  const noun = kindOfText(store?.address ?? '') === 'postgres' ? 'password' : 'token'
   if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
     await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`, settings)
 }

@@ -4,7 +4,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseChoice, parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/conflict.js'
-import { kindNames } from '../../stores/store.js'
+import { kindNoun } from '../../stores/registry.js'
 import { formatNames } from '../../transfer/formats/format-names.js'
 import type { ImportOrder } from '../../transfer/import/order.js'
 import { resolveSettings } from '../context.js'
@@ -17,7 +17,7 @@ export async function importPlants(files: string[], flags: ImportFlags, io: Io):
   const order = readOrder(files, flags, settings, io)
   const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
   const { kind } = settings.store
-  if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNames[kind]}`, settings)
+  if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNoun(kind)}`, settings)
   const { runImport } = await import('../import-run.js')
   await runImport(order, settings, io)
 }

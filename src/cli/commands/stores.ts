@@ -2,16 +2,15 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings, savedValue } from '../../config/edit.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
-import { isStoreName, namedStores, placesOf, savedKind, shownValue, unknownStore } from '../../config/resolve.js'
+import { isStoreName, namedStores, placesOf, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, misfit, settingsIn } from '../../config/table.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
-import { initialiseDatabase, parseAddress } from '../../stores/registry.js'
-import { loginAddress } from '../../stores/shown-address.js'
-import { type Address, kindNames } from '../../stores/store.js'
+import { initialiseDatabase, kindNoun, kindOfText, loginAddress, parseAddress } from '../../stores/registry.js'
+import type { Address } from '../../stores/store.js'
 import { resolvePreferences, resolveSettings, usualPatience } from '../context.js'
 import type { GlobalFlags } from '../flags.js'
 import type { Preferences, Settings } from '../settings.js'
@@ -138,7 +137,7 @@ export async function remove(name: string, flags: GlobalFlags, io: Io): Promise<
   const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
   const rest = before.store === name ? '. Commands use the store local again' : ''
   const shown = shownValue(address)
-  const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${savedKind(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
+  const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${kindOfText(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
   await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
 }
 
@@ -173,7 +172,7 @@ export async function init(text: string, flags: InitFlags, io: Io): Promise<void
   const { store } = settings
   if (store.kind !== 'postgres') {
     const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-    throw new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}: only a database needs to be made a store`, { hint })
+    throw new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}: only a database needs to be made a store`, { hint })
   }
   const role = flags.role === undefined ? undefined : parseText('--role', flags.role)
   // As SQL has it, quoted or not; a store that everybody may read is not what anybody has to do by a slip.

@@ -1,8 +1,9 @@
 import type { SavedSettings, SavedStore } from '../../config/file.js'
-import { namedStores, savedKind, shownValue } from '../../config/resolve.js'
+import { namedStores, shownValue } from '../../config/resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { shorten, visible } from '../../platform/escape.js'
 import type { Values } from '../../platform/values.js'
+import { kindOfText } from '../../stores/registry.js'
 import { type Candidate, nothing, type Offer, offer } from './offer.js'
 
 /** What the values of an argument or a flag depend on. */
@@ -58,7 +59,7 @@ function placeOf(store: string): string {
 }
 
 function settingsOf({ address }: SavedStore, place: string): Candidate[] {
-  const names = settingsIn('store').filter((name) => isFor(name, savedKind(address)))
+  const names = settingsIn('store').filter((name) => isFor(name, kindOfText(address)))
   return [{ word: `${place}address`, meaning: 'where the store is' }, ...names.map((name) => candidateOf(name, place))]
 }
 

@@ -1,0 +1,153 @@
+import { PlantsError } from '../platform/errors.js'
+import { urlOf } from '../platform/network.js'
+import { type FileAddress, longestSocketPath, type Place, type RemoteAddress } from './store.js'
+
+/**
+ * Reads the path of an SQLite file, with or without `sqlite:`.
+ *
+ * @throws {PlantsError} `malformed` for what is no path, or belongs to another kind of store
+ */
+export function parseFile(text: string, source: string, { resolvePath }: Place): FileAddress {
+  const path = text.replace(/^sqlite:/i, '')
+  if (path === text) checkScheme(path, source)
+  refusePassword(text, source)
+  if (path === '') throw refuse(source, 'is empty')
+  if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(text)}`)
+  if (path === text) checkPath(path, source)
+  return fileAddress(resolvePath(path), false)
+}
+
+/** @param isDefault whether it is the store `local`, whose folder is made when it is not there */
+export function fileAddress(path: string, isDefault: boolean): FileAddress {
+  return { kind: 'file', path, name: path, isDefault }
+}
+
+function refusePassword(text: string, source: string): void {
+  if (shownAddress(text) !== text) throw refuse(source, 'holds what may be a password, and is the address of no store', uriHint)
+}
+
+/** Refuses what belongs to another kind of store. */
+function checkScheme(path: string, source: string): void {
+  const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)
+  if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
+}
+
+/** Refuses a word that is no path. What is more than a word is not repeated: a part of it may be a password. */
+function checkPath(path: string, source: string): void {
+  if (/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return
+  const isWord = /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)
+  const hint = isWord && /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses
+  throw refuse(source, isWord ? `names no store: ${JSON.stringify(path)}` : 'names no store', hint)
+}
+
+/**
+ * Reads the address of a service: `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`.
+ *
+ * @throws {PlantsError} `malformed` for what is none, and for one that holds a password
+ */
+export function parseService(text: string, source: string, place: Place): RemoteAddress {
+  if (!/^unix:/i.test(text)) return parseUrl(text, source)
+  refusePassword(text, source)
+  return parseSocket(text, source, place.resolvePath)
+}
+
+function parseUrl(address: string, source: string): RemoteAddress {
+  const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
+  if (!url) throw refuse(source, 'is not a valid URL')
+  // What stands in front of an @ is a password to be, and must not be shown again.
+  if (url.username || url.password) throw refuse(source, 'holds a user name or a password; a store takes a token', tokenHint)
+  if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'is a base url, which has no "?" and no "#"')
+  url.pathname = url.pathname.replace(/\/+$/, '')
+  return { kind: 'remote', name: url.href.replace(/\/$/, ''), url }
+}
+
+const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'
+
+function parseSocket(address: string, source: string, resolvePath: (path: string) => string): RemoteAddress {
+  const [, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(address) ?? []
+  if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
+  const { url } = parseUrl(`http://localhost${base}`, source)
+  const socketPath = resolvePath(path)
+  if (Buffer.byteLength(socketPath) > longestSocketPath)
+    throw refuse(source, `names a socket whose path is longer than ${longestSocketPath} bytes`, 'Sockets need shorter ones')
+  if (socketPath.includes(':/'))
+    throw refuse(source, 'names a socket whose path holds ":/", where a base path would begin', 'Give it another path')
+  const basePath = url.pathname.replace(/\/$/, '')
+  return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
+}
+
+const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
+
+const uriHint = 'A database is postgres://USER@HOST/DATABASE, a service is https://…, and a path with such characters begins with ./'
+
+/** The error for an address that leads nowhere. */
+export function refuse(source: string, why: string, hint = addresses): PlantsError {
+  return new PlantsError('malformed', `${source} ${why}`, { hint })
+}
+
+/**
+ * An address as it may be shown: `***` stands for what is a password or a token, or may be one. That holds for what is not quite an
+ * address as well, such as libpq's `host=… password=…`, a URL of another kind, or one with a typing error; a plain path stays as it is.
+ *
+ * @param hide gets each text that `***` stands for
+ */
+export function shownAddress(text: string, hide: (secret: string) => void = () => undefined): string {
+  const [, prefix = '', rest = ''] = /^(\s*(?:(?:sqlite|unix):)*)(.*)$/is.exec(text) ?? []
+  if (isPath(rest)) return text
+  const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, hide) : prefix + shownOther(rest, hide)
+  return shown.replace(
+    /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is,
+    (_, name: string, value: string) => {
+      hide(value)
+      hide(/^'((?:\\.|[^'])*)|^\S*/s.exec(value)?.[0] ?? '')
+      return `${name}***`
+    },
+  )
+}
+
+function isPath(text: string): boolean {
+  const isAbsolute = process.platform === 'win32' && /^[a-z]:[\\/]/i.test(text)
+  return isAbsolute || (/^(?:\.{0,2}[\\/](?![\\/])|~)/.test(text) && !/:[\\/]{2}/.test(text))
+}
+
+/** Of the address of a database what is no password, and can be no part of one: the user, hosts with ports, and parameters that are known. */
+function shownDatabase(address: string, hide: (secret: string) => void): string {
+  const secret = (text: string) => {
+    hide(text)
+    return '***'
+  }
+  const [, scheme = '', info, rest = ''] = /^(\s*postgres(?:ql)?:\/*)(?:(.*)@)?(.*)$/is.exec(address) ?? []
+  const [, hosts = '', path = '', query] = /^([^/?]*)([^?]*)(?:\?(.*))?$/s.exec(rest) ?? []
+  const shownHosts = hosts
+    .split(',')
+    .map((host) => (/^(\[[^\]]*\]|[^:]*)(:\d*)?$/.test(host) ? host : host.replace(/:(.*)$/s, (_, text: string) => `:${secret(text)}`)))
+  const user = info === undefined ? '' : `${info.replace(/(?:[:/?;]|%3a)(.*)$/is, (_, text: string) => `:${secret(text)}`)}@`
+  const parameters = query?.split('&').map((part) => (harmless.test(part) ? part : secret(part.replace(/^password=/, ''))))
+  return `${scheme}${user}${shownHosts.join()}${path}${parameters ? `?${parameters.join('&')}` : ''}`
+}
+
+const harmless =
+  /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|require_auth|requirepeer|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
+
+/** Leaves out what stands between a scheme, or a first word, and the last "@", and the query of a URL. */
+function shownOther(text: string, hide: (secret: string) => void): string {
+  const [, head = '', info = '', at = '', rest = ''] = /^([^@:\\/%?]*(?::|%3a)?(?:[\\/]|%2f|%5c)*)(?:(.*)(@|%40))?(.*)$/is.exec(text) ?? []
+  const isUrl = /[:%]/.test(head) || /(?:[\\/]|%2f|%5c){2}$/i.test(head)
+  if (!isUrl && !/:|%3a/i.test(info)) return text
+  const [, , password = info] = /^(.*?)(?::|%3a)(.*)$/is.exec(info) ?? []
+  for (const secret of /[\\/]$/.test(head) ? [password] : [info, password]) hide(secret)
+  const query = at === '' ? /\?(.+)$/s : /[?&](.+)$/s
+  const shownRest = rest.replace(query, (_, parameters: string) => {
+    for (const part of parameters.split('&')) hide(part.replace(/^[^=]*=/, ''))
+    return '?***'
+  })
+  return `${head}${info === '' ? '' : '***'}${at}${shownRest}`
+}
+
+/**
+ * Whether a text is written as what a token or a password is kept for: the address of a service, or who logs in to a database. Only
+ * then it may be shown where a token could stand in its place.
+ */
+export function isLoginAddress(text: string): boolean {
+  return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownAddress(text) === text
+}
