@@ -77,6 +77,20 @@ describe('the documentation', () => {
     expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
   })
 
+  test('has the defaults of the limits of the service', () => {
+    const help = helps.get('serve')?.replaceAll(/\s+/g, ' ') ?? ''
+    const rows = tableAt('| flag | default |')
+    const missing = rows.filter(([flag = '', value]) => !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: "${value}"\\)`).test(help))
+    expect([rows.length > 0, missing]).toEqual([true, []])
+  })
+
+  test('names only commands and exit codes that there are', () => {
+    const names = [...documentation.matchAll(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)].map(([, name = '']) => name)
+    expect(names.filter((name) => name !== 'help' && !helps.has(name))).toEqual([])
+    const codes = [...documentation.matchAll(/exit code(?: is)? (\d+)/g)].map(([, code]) => Number(code))
+    expect(codes.filter((code) => !exitCodes().some(([real]) => real === code))).toEqual([])
+  })
+
   test('lists every exit code with its error values', () => {
     const listed = tableAt('| exit code |').map(([code, , errors = '']) => [Number(code), (errors.match(/\d+/g) ?? []).map(Number)])
     expect(listed).toEqual(exitCodes())
