@@ -6,15 +6,17 @@ import { temporaryFolder } from './helpers/temporary.js'
 
 const root = join(import.meta.dirname, '..')
 
-test('the package holds what runs and its licences, in 1 MB', async () => {
+test('the package holds what runs, its licences and its documentation, in 1 MB', async () => {
   const archive = await pack(temporaryFolder())
   const { stdout } = await execa('tar', ['-tzf', archive])
   const expected = [
+    'CHANGELOG.md',
+    'CONTRIBUTING.md',
     'LICENSE',
     'README.md',
     'bin/plants.js',
     'package.json',
-    ...readdirSync(join(root, 'dist')).map((name) => `dist/${name}`),
+    ...['dist', 'docs'].flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`)),
   ]
   expect(stdout.split('\n').toSorted()).toEqual(expected.map((name) => `package/${name}`).toSorted())
   expect(expected.filter((name) => !/\.js$/.test(name) && name.startsWith('dist/'))).toEqual(['dist/THIRD-PARTY.txt'])

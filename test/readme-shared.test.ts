@@ -3,14 +3,13 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { blocksOf, pages, runBlock, shell } from './helpers/documents.js'
 import { ownServer } from './helpers/postgres.js'
-import { blocksOf, sectionOf, shell } from './helpers/readme.js'
 import { temporaryFolder } from './helpers/temporary.js'
 
-const { inside } = sectionOf('Share a database')
-const [alone = '', many = ''] = inside.split('### Run many\n')
+const [alone = '', many = ''] = (pages.get('docs/databases.md') ?? '').split('## Run many nodes\n')
 const hasHaproxy = existsSync('/usr/sbin/haproxy')
-const password = 's3cret-of-the-readme'
+const password = 's3cret-of-the-page'
 
 test(`from one file to a shared database, to a role with least rights${hasHaproxy ? ', and to many nodes' : ''}`, async () => {
   const folder = temporaryFolder()
@@ -18,7 +17,7 @@ test(`from one file to a shared database, to a role with least rights${hasHaprox
   await runAll(hasHaproxy ? alone + many : alone, folder)
 })
 
-/** Runs the blocks of a part of the README, as they stand there but for the server, the passwords and the ports. */
+/** Runs the blocks of a part of docs/databases.md, with the server, the passwords and the ports of this test. */
 async function runAll(part: string, folder: string): Promise<void> {
   const server = await ownServer({ asksPassword: true })
   const ports = new Map(await Promise.all(['4010', '4011', '4012', '9011', '9012'].map(async (port) => [port, await freePort()] as const)))
@@ -34,10 +33,7 @@ async function runAll(part: string, folder: string): Promise<void> {
   for (const { language, text } of blocksOf(part)) {
     if (language === 'sql') for (const statement of real(text).split(';\n').filter(Boolean)) await server.admin(statement)
     else if (language === 'haproxy') writeFileSync(join(folder, 'haproxy.cfg'), real(text))
-    else {
-      const { exitCode, stderr } = await shell(real(text), folder)
-      expect({ text, exitCode, stderr }).toEqual({ text, exitCode: 0, stderr: '' })
-    }
+    else expect(await runBlock({ language, text: real(text) }, folder)).toBeUndefined()
   }
 }
 

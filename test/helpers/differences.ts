@@ -8,16 +8,16 @@ export const isSingleFile = / on Bun /.test(
   spawnSync(bin, ['doctor', '--output', 'json'], { env: { PATH: process.env['PATH'] } }).stdout.toString(),
 )
 
-const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../docs/serve.md'), 'utf8')
 
-/** What the README says that the program under test answers, by request; the package and the single file differ there. */
+/** What docs/serve.md says that the program under test responds, by request; the package and the single file differ there. */
 export const differences = tableOf('Request')
 
 /** With which code a `plants list` ends, by what is odd around it. */
 export const oddSurroundings = tableOf('Surroundings')
 
 function tableOf(head: string): ReadonlyMap<string, string> {
-  const [, table = ''] = RegExp(`^\\| ${head} \\| Package \\| Single file \\|\\n.*\\n((?:\\|.*\\n)+)`, 'm').exec(readme) ?? []
+  const [, table = ''] = RegExp(`^\\| ${head} \\| Package \\| Single file \\|\\n.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? []
   const rows = table.trimEnd().split('\n')
   const cells = rows.map((row) => row.slice(2, -2).replaceAll('`', '').split(' | '))
   return new Map(cells.map(([name = '', ofPackage = '', ofSingleFile = '']) => [name, isSingleFile ? ofSingleFile : ofPackage]))

@@ -18,11 +18,11 @@ const requests: Record<string, string | Buffer> = {
   }),
 }
 
-test('the README tells of the requests that are tried here, and of no other', () => {
+test('docs/serve.md lists the requests that are tried here, and no other', () => {
   expect([...differences.keys()]).toEqual(Object.keys(requests))
 })
 
-test.each(Object.entries(requests))('%s is answered as the README says', async (name, bytes) => {
+test.each(Object.entries(requests))('%s gets the response that docs/serve.md shows', async (name, bytes) => {
   const connection = await connectTo(service().place)
   connection.send(bytes)
   const answer = await connection.answer()

@@ -119,7 +119,7 @@ const others: Refusal[] = [
   ['CONNECT', 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n', error(404, 404, 'This is no proxy')],
 ]
 
-/** What the README calls requests that the single file answers otherwise. */
+/** What docs/serve.md calls requests that the single file answers otherwise. */
 function requestIn(title: string): string {
   return { 'HTTP/2.0 in words': 'GET /openapi.json HTTP/2.0', 'HTTP/0.9': 'GET /openapi.json, as HTTP/0.9 has it' }[title] ?? title
 }
