@@ -1,6 +1,7 @@
-import { closeSync, fchmodSync, fchownSync, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
+import { closeSync, fchmodSync, lstatSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
+import { giveToOwner } from './files.js'
 import { connect, type Database, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
 
 /**
@@ -45,12 +46,6 @@ function checkLock(path: string, trusts: Locking['trusts']): void {
   if (!stats.isFile()) throw noLock(path, 'it is no file')
   if (stats.nlink > 1) throw noLock(path, 'it has a second name (a hard link)')
   if (!trusts(stats.uid) && stats.uid !== statSync(dirname(path)).uid) throw noLock(path, 'it belongs to another user')
-}
-
-/** What root makes among the files of a user, with `sudo`, is for that user. */
-export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number }): void {
-  const isOfRoot = process.platform !== 'win32' && fstatSync(fd).uid === 0
-  if (isOfRoot && uid !== 0) fchownSync(fd, uid, gid)
 }
 
 function open(path: string): Database {

@@ -156,7 +156,7 @@ describe('backup', () => {
     expect(await plants(['backup', 'plants.db/plants.bak'])).toEqual({
       code: 74,
       out: '',
-      err: `plants: The copy ${store}/plants.bak could not be written: what should be its folder is none\n  ${hint}\n`,
+      err: `plants: The copy ${store}/plants.bak could not be written: a part of its path is not a folder\n  ${hint}\n`,
     })
   })
 

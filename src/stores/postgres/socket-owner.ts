@@ -1,6 +1,6 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { systemCode } from '../../platform/errors.js'
-import { strangerAt } from '../../platform/socket-owner.js'
+import { strangerAt } from '../../platform/files.js'
 import { LoginError } from './login-methods.js'
 
 /**

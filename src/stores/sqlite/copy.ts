@@ -1,8 +1,8 @@
-import { closeSync, fsyncSync, openSync, renameSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { closeSync, fsyncSync, openSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
 import type { Clock } from '../../platform/clock.js'
-import { PlantsError, systemCode, unwritableReasons } from '../../platform/errors.js'
-import { syncFolder } from '../../platform/folder.js'
+import { PlantsError, systemCode } from '../../platform/errors.js'
 import { connect, copyDatabase, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { Copy } from '../store.js'
 import { explainFailure, isFull } from './failure.js'
@@ -27,8 +27,7 @@ export async function copyStore(snapshot: Snapshot, target: string, { signal }: 
       const plants = finish(made, snapshot.path)
       await hear(signal)
       snapshot.check()
-      renameSync(made, target)
-      syncFolder(dirname(target))
+      moveIntoPlace(made, target)
       return { plants, bytes: statSync(target).size }
     })
   } catch (error) {
@@ -86,13 +85,4 @@ const reasons: Record<string, string> = {
   13: 'no space left on the disk',
   14: 'its folder lets nothing be made in it',
   ...unwritableReasons,
-  EIO: 'the disk failed',
-  ENOENT: 'there is no such folder',
-  ENOTDIR: 'what should be its folder is none',
-  EISDIR: 'it is a folder',
-  ELOOP: 'its links lead in a circle',
-  ENAMETOOLONG: 'its name is too long',
-  EMFILE: 'too many files are open',
-  ENFILE: 'too many files are open',
-  EBUSY: 'it is mounted by itself',
 }

@@ -1,19 +1,7 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fchmodSync,
-  lstatSync,
-  openSync,
-  readlinkSync,
-  readSync,
-  realpathSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
-import { basename, dirname, join, relative, resolve } from 'node:path'
+import { closeSync, constants, existsSync, fchmodSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
 import { PlantsError, systemCode } from '../../platform/errors.js'
-import { makeFolder, syncFolder } from '../../platform/folder.js'
+import { linksOf, makeFolder, syncFolder } from '../../platform/files.js'
 import { connect, type Database, uriOf } from '../../platform/sqlite.js'
 import type { FileAddress, OpenOptions } from '../store.js'
 import { explainFailure, isFull, isWritable, notOurs } from './failure.js'
@@ -61,16 +49,8 @@ export async function reportOwner(address: Pick<FileAddress, 'path'>, { onOwner 
   const owner = statIfThere(path)?.uid
   if (owner === undefined) return
   await onOwner?.(path, owner, 'store')
-  for (let at = address.path, count = 0; count < mostLinks; count += 1) {
-    const stats = lstatSync(at)
-    if (!stats.isSymbolicLink()) return
-    await onOwner?.(at, stats.uid, 'link')
-    at = resolve(realpathSync(dirname(at)), readlinkSync(at))
-  }
+  for (const link of linksOf(address.path)) await onOwner?.(link.path, link.uid, 'link')
 }
-
-/** How many the system follows. */
-const mostLinks = 40
 
 /** From Node 22 on, `throwIfNoEntry` says of a path through what is no folder, too, that nothing is there, and hides that nothing can be. */
 export function statIfThere(path: string): Stats | undefined {

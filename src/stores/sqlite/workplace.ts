@@ -1,7 +1,7 @@
 import { chmodSync, lstatSync, mkdtempSync, readdirSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { systemCode } from '../../platform/errors.js'
-import { prefixFor, removeFolder } from '../../platform/folder.js'
+import { prefixFor, removeFolder } from '../../platform/files.js'
 import { connect, type Database, isBusy, uriOf } from '../../platform/sqlite.js'
 
 /**

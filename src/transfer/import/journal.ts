@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { AtomicFile, unwritableReasons } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { holdLock } from '../../platform/file-lock.js'
-import { makeFolder, syncFolder } from '../../platform/folder.js'
+import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 /** What an import must be like to be the same one. */
@@ -80,14 +81,15 @@ export class Journal {
   /** Writes the position, down to the disk, in place of the one before. */
   save(position: string | undefined): void {
     if (position !== undefined) this.#saved.position = position
-    const temporary = `${this.path}.${randomUUID()}.tmp`
+    let file: AtomicFile | undefined
     try {
-      writeDurably(temporary, `${JSON.stringify(this.#saved)}\n`)
-      renameSync(temporary, this.path)
-      if (position === undefined) syncFolder(dirname(this.path))
+      file = new AtomicFile(this.path)
+      writeFileSync(file.fd, `${JSON.stringify(this.#saved)}\n`)
+      file.commit()
     } catch (error) {
-      rmSync(temporary, { force: true })
       throw unwritable(this.path, error)
+    } finally {
+      file?.discard()
     }
   }
 
@@ -184,17 +186,12 @@ function noJournal(path: string, why: string, cause?: unknown): PlantsError {
 }
 
 function unwritable(path: string, cause: unknown): unknown {
-  if (cause instanceof PlantsError || systemCode(cause) === undefined) return cause
+  const code = systemCode(cause)
+  if (cause instanceof PlantsError || code === undefined) return cause
   const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
-  return new PlantsError('unwritable', `The journal ${path} could not be written: ${systemCode(cause)}`, { hint, cause })
-}
-
-function writeDurably(path: string, text: string): void {
-  const fd = openSync(path, 'wx', 0o600)
-  try {
-    writeFileSync(fd, text)
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
+  return new PlantsError(
+    'unwritable',
+    `The journal ${path} could not be written: ${unwritableReasons[code] ?? `the system says ${code}`}`,
+    { hint, cause },
+  )
 }
