@@ -1,4 +1,4 @@
-import { secondsOf } from '../../platform/clock.js'
+import { backoff, secondsOf } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
 import type { Bulk } from './bulk.js'
 import type { Setback } from './consequence.js'
@@ -67,7 +67,7 @@ export class Trouble {
 
   /** milliseconds, more after each try */
   #pauseAfter(tries: number, longest: number): number {
-    return Math.min(50 * 2 ** tries, longest) * (0.5 + this.#bulk.options.clock.random() / 2)
+    return backoff(tries, { base: 50, max: longest, random: this.#bulk.options.clock.random })
   }
 
   /** After it, a try would have too little time to say more than the one before. */

@@ -1,6 +1,7 @@
+import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Database, Statement } from '../../platform/sqlite.js'
-import { isBusy, isSqliteError, pause } from '../../platform/sqlite.js'
+import { isBusy, isSqliteError } from '../../platform/sqlite.js'
 import type { OpenOptions } from '../store.js'
 import { explainFailure, leavesCommitOpen, notOurs } from './failure.js'
 import { identityOf } from './file.js'
@@ -124,7 +125,10 @@ export class Writer {
     const late = this.#jobs.filter((job) => job.deadline <= now && !isCancelled(job))
     this.#jobs = this.#jobs.filter((job) => job.deadline > now && !isCancelled(job))
     if (late.length > 0) failEach(late, lockedError(this.#path, timeout))
-    if (this.#jobs.length > 0) await pause(tries, clock, this.isBulk ? 50 : 10).catch((reason: unknown) => this.#failAll(unchanged(reason)))
+    if (this.#jobs.length > 0) {
+      const milliseconds = backoff(tries, { base: 2, max: this.isBulk ? 32 : 8, random: clock.random }) // what is short goes first
+      await wait(milliseconds, [clock.signal]).catch((reason: unknown) => this.#failAll(unchanged(reason)))
+    }
   }
 
   #commit(jobs: Job[]): void {
