@@ -1,26 +1,24 @@
 import { closeSync, fsyncSync, openSync, statSync } from 'node:fs'
-import { join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
 import type { Clock } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
+import { withLockedTempDir } from '../../platform/file-lock.js'
 import { connect, copyDatabase, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { Copy } from '../store.js'
 import { explainFailure, isFull } from './failure.js'
 import { makeFile } from './file.js'
 import { examine, type Snapshot } from './snapshot.js'
-import { inWorkplace } from './workplace.js'
 
 /**
  * Copies a store into a file for its owner alone, which takes the place of `target` once it is whole, checked and on the disk.
  *
- * @param workplace the file in the same folder after which the place is named where the copy is made
+ * @param beside the file in the same folder that the temporary folder is named after
  * @throws {PlantsError} `unwritable` when there is no place for it, `unavailable` when the store could not be read or is damaged, or
  * the reason of the signal. What was at `target` is as it was then.
  */
-export async function copyStore(snapshot: Snapshot, target: string, { signal }: Pick<Clock, 'signal'>, workplace = target): Promise<Copy> {
+export async function copyStore(snapshot: Snapshot, target: string, { signal }: Pick<Clock, 'signal'>, beside = target): Promise<Copy> {
   try {
-    return await inWorkplace(workplace, async (folder) => {
-      const made = join(folder, 'copy.db')
+    return await withLockedTempDir(beside, 'copy.db', async (made) => {
       makeFile({ path: made, isDefault: false })
       await copyDatabase(snapshot.db, made, () => signal.throwIfAborted())
       await hear(signal)

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { AtomicFile, unwritableReasons } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
@@ -110,22 +110,18 @@ export function journalPath(folder: string, { store, inputs }: Binding): string 
   return join(folder, 'imports', `${name}.json`)
 }
 
-/** Runs an action while no other process can go on with the same journal. Throws `unavailable` when one does. */
+/** Runs an action while no other process can resume with the same journal. Throws `unavailable` when one does. */
 export async function whileAlone<T>(path: string, io: Io, action: () => Promise<T>): Promise<T> {
-  const lock = `${path}.lock`
-  for (let tries = 0; ; tries += 1) {
-    let hasBegun = false
-    try {
-      makeFolder(dirname(path))
-      return await holdLock(lock, { timeout: 0, clock: io, trusts: io.trusts }, async () => {
-        hasBegun = true
-        return await action().finally(() => rmSync(lock, { force: true }))
-      })
-    } catch (error) {
-      if (hasBegun) throw error
-      // Whoever held it has removed it just now.
-      if (tries > 50 || existsSync(lock)) throw isHeld(error) ? inUse(error) : unwritable(path, error)
-    }
+  let hasBegun = false
+  try {
+    makeFolder(dirname(path))
+    return await holdLock(`${path}.lock`, { timeout: 0, clock: io, trusts: io.trusts, isTemporary: true }, () => {
+      hasBegun = true
+      return action()
+    })
+  } catch (error) {
+    if (hasBegun) throw error
+    throw isHeld(error) ? inUse(error) : unwritable(path, error)
   }
 }
 
