@@ -133,7 +133,7 @@ export async function describeCreate(
 
 /** What a create would do in a store of our own, where nothing is written. Throws what it would throw, as far as that can be told. */
 export async function foreseeCreate(address: OwnAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
-  if (address.kind === 'file') return (await import('./sqlite/foresee.js')).foresee(address, plant, create, options)
+  if (address.kind === 'file') return (await import('./sqlite/inspect.js')).dryRun(address, plant, create, options)
   return (await import('./postgres/foresee.js')).foresee(address, plant, create, options)
 }
 
