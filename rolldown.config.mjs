@@ -10,7 +10,7 @@ const chunks = {
   // every run, and a Tab in a shell
   common: ['platform/io.ts', 'platform/clock.ts', 'cli/run.ts', 'cli/completion/answer.ts'],
   // what reads and writes single plants
-  create: ['cli/program.ts', 'cli/commands/create.ts', 'cli/commands/delete.ts', 'cli/commands/get.ts', 'cli/commands/list.ts'],
+  create: ['platform/files.ts', 'cli/program.ts', 'cli/commands/create.ts', 'cli/commands/delete.ts', 'cli/commands/get.ts', 'cli/commands/list.ts'],
   credentials: ['cli/store-access.ts', 'auth/login-certificates.ts'],
   sqlite: ['stores/sqlite/store.ts'],
   http: ['stores/http/store.ts'],

@@ -1,11 +1,11 @@
 import { chmodSync, closeSync, constants, mkdtempSync, openSync, readdirSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Conf from 'conf'
-import { PlantsError, shellWord, systemCode, unwritableReasons } from '../platform/errors.js'
-import { giveToOwner, holdLock } from '../platform/file-lock.js'
-import { makeFolder, prefixFor, removeFolder, syncFolder } from '../platform/folder.js'
+import { unwritableReasons } from '../platform/atomic-file.js'
+import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { holdLock } from '../platform/file-lock.js'
+import { giveToOwner, makeFolder, prefixFor, removeFolder, syncFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { targetOf } from '../platform/link-target.js'
 import { longestFile, type SavedSettings, settingsPath } from './file.js'
 
 /**

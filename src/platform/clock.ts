@@ -29,6 +29,15 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
 }
 
 /**
+ * Milliseconds to wait before another attempt: twice as long after each, up to a maximum, and never the same for two callers.
+ *
+ * @param attempt how many have failed before this one; 0 for the first
+ */
+export function backoff(attempt: number, { base, max, random }: { base: number; max: number; random(): number }): number {
+  return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)
+}
+
+/**
  * Runs an action with a signal that aborts as soon as one of these does, with its reason, or when the time is over, with a `TimeoutError`.
  */
 export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {

@@ -102,15 +102,6 @@ export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Why the system lets nothing be written to a place, in words, where they are the same for every place. */
-export const unwritableReasons: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the disk is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'no space left for this user',
-}
-
 /** A word of a command, as sh, bash and zsh take it: bare only where none of them finds anything to expand. */
 export function shellWord(text: string): string {
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

@@ -1,33 +1,88 @@
-import { closeSync, fchmodSync, fchownSync, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fchmodSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
-import { connect, type Database, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
+import { giveToOwner, prefixFor, removeFolder } from './files.js'
+import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
+
+// A lock is SQLite's lock on an empty file: the system releases it when a process dies, so nobody has to guess whether a lock is stale.
+
+export interface LockOptions extends Waiting {
+  /** whose file it may be, besides the owner's of its folder */
+  trusts(uid: number): boolean
+  /** whether the file is removed afterwards */
+  isTemporary?: boolean
+}
 
 /**
- * Runs an action while this process alone holds a lock. It is SQLite's lock on an empty file: the system takes it back from a
- * process that dies, so nobody ever has to guess whether a lock is stale.
+ * Runs an action while this process alone holds a lock.
  *
- * @param path the file, which is made when it is not there, and stays
- * @param locking how long others may hold it, and whose file it may be besides the owner's of its folder
- * @throws {PlantsError} `unavailable` when they took longer, `unwritable` for a file that is no lock; what the action throws, and the system's errors
+ * @param path the file, which is created when it is not there
+ * @throws {PlantsError} `unavailable` when others held it for too long, `unwritable` for a file that is no lock; what the action throws,
+ * and the system's errors
  */
-export async function holdLock<T>(path: string, locking: Locking, action: () => Promise<T>): Promise<T> {
-  makeLock(path, locking.trusts)
-  const db = open(path)
+export async function holdLock<T>(path: string, options: LockOptions, action: () => Promise<T>): Promise<T> {
+  const lock = await acquire(path, options)
   try {
-    await take(db, path, locking)
     return await action()
   } finally {
-    db.close()
+    if (options.isTemporary) rmSync(path, { force: true })
+    lock.close()
   }
 }
 
-interface Locking extends Waiting {
-  trusts(uid: number): boolean
+/** Starts again when the process that held the lock has removed its file. */
+async function acquire(path: string, options: LockOptions): Promise<Database> {
+  for (let attempt = 0; ; attempt += 1) {
+    try {
+      createFile(path, options.trusts)
+      const inode = inodeOf(path)
+      const lock = await retryWhileBusy(
+        () => lockNow(path, 'mode=rw'), // SQLite would create one that others can read
+        options,
+        () => inUse(path, options.timeout),
+      )
+      if (inodeOf(path) === inode) return lock
+      lock.close()
+    } catch (error) {
+      const isRemoved = !existsSync(path) && existsSync(dirname(path))
+      if (isRemoved && attempt < maxAttempts && !options.clock.signal.aborted) continue
+      throw isSqliteError(error) ? noLock(path, error.message, error) : error
+    }
+  }
 }
 
-/** Whatever is there already is not opened here: closing it again would drop a lock of this process. */
-function makeLock(path: string, trusts: Locking['trusts']): void {
+const maxAttempts = 50
+
+function inodeOf(path: string): number | undefined {
+  return lstatSync(path, { throwIfNoEntry: false })?.ino
+}
+
+/** Throws SQLite's error when another process holds the lock. Nothing is written, so nothing could have to be rolled back. */
+function lockNow(path: string, query: 'mode=rw' | 'mode=rwc'): Database {
+  const lock = connect(uriOf(path, query), { readOnly: false })
+  try {
+    lock.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
+    return lock
+  } catch (error) {
+    lock.close()
+    throw error
+  }
+}
+
+/** What is there already is not opened here: to close it would release a lock of this process. */
+function createFile(path: string, trusts: LockOptions['trusts']): void {
   try {
     const fd = openSync(path, 'wx', 0o600)
     fchmodSync(fd, 0o600) // whatever the umask takes away
@@ -35,44 +90,16 @@ function makeLock(path: string, trusts: Locking['trusts']): void {
     closeSync(fd)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
-    checkLock(path, trusts)
+    checkFile(path, trusts)
   }
 }
 
 /** What others have put there may be another database, which taking the lock would change. */
-function checkLock(path: string, trusts: Locking['trusts']): void {
+function checkFile(path: string, trusts: LockOptions['trusts']): void {
   const stats = lstatSync(path)
   if (!stats.isFile()) throw noLock(path, 'it is no file')
   if (stats.nlink > 1) throw noLock(path, 'it has a second name (a hard link)')
   if (!trusts(stats.uid) && stats.uid !== statSync(dirname(path)).uid) throw noLock(path, 'it belongs to another user')
-}
-
-/** What root makes among the files of a user, with `sudo`, is for that user. */
-export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number }): void {
-  const isOfRoot = process.platform !== 'win32' && fstatSync(fd).uid === 0
-  if (isOfRoot && uid !== 0) fchownSync(fd, uid, gid)
-}
-
-function open(path: string): Database {
-  try {
-    return connect(uriOf(path, 'mode=rw'), { readOnly: false }) // it is there, and SQLite would make one that others can read
-  } catch (error) {
-    throw unusable(error, path)
-  }
-}
-
-async function take(db: Database, path: string, waiting: Waiting): Promise<void> {
-  // Nothing is written, so nothing could have to be taken back.
-  const begin = () => db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE')
-  try {
-    await retryWhileBusy(begin, waiting, () => inUse(path, waiting.timeout))
-  } catch (error) {
-    throw unusable(error, path)
-  }
-}
-
-function unusable(error: unknown, path: string): unknown {
-  return isSqliteError(error) ? noLock(path, error.message, error) : error
 }
 
 function noLock(path: string, why: string, cause?: unknown): PlantsError {
@@ -85,4 +112,62 @@ function noLock(path: string, why: string, cause?: unknown): PlantsError {
 function inUse(path: string, timeout: number): PlantsError {
   const hint = 'Try again. If it stays so, look for a plants that was stopped, and end it'
   return new PlantsError('unavailable', `Another process held ${path} for ${timeout / 1000} s`, { hint, retryable: true })
+}
+
+/**
+ * Runs an action with a place for a file in a temporary folder beside a target, for their owner alone. The folder is removed afterwards;
+ * one that a killed process has left is removed by the next call.
+ *
+ * @param target what is to be replaced by the file
+ * @param name of the file
+ * @throws what the action throws, and the errors of SQLite and of the system
+ */
+export async function withLockedTempDir<T>(target: string, name: string, action: (path: string) => Promise<T>): Promise<T> {
+  const created = mkdtempSync(join(dirname(target), `${prefixFor(target)}new-`))
+  let folder = created
+  let lock: Database | undefined
+  try {
+    removeAbandoned(target, name, lstatSync(created).uid)
+    chmodSync(created, 0o700) // whatever the umask takes away
+    lock = lockNow(join(created, lockName), 'mode=rwc')
+    folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // only now may others look whether it is locked
+    renameSync(created, folder)
+    return await action(join(folder, name))
+  } finally {
+    lock?.close()
+    for (const place of new Set([created, folder])) removeFolder(place)
+  }
+}
+
+const lockName = 'lock'
+
+function removeAbandoned(target: string, name: string, user: number): void {
+  const prefix = prefixFor(target)
+  for (const entry of readdirSync(dirname(target), { withFileTypes: true })) {
+    const isTempDir = entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length))
+    const folder = join(dirname(target), entry.name)
+    if (isTempDir && isAbandoned(folder, name, user)) removeFolder(folder)
+  }
+}
+
+function isAbandoned(folder: string, name: string, user: number): boolean {
+  try {
+    if (!isOurs(folder, name, user)) return false
+    const stats = lstatSync(join(folder, lockName), { throwIfNoEntry: false })
+    if (!stats) return true // it has a lock from its first moment under this name until it is removed
+    if (!stats.isFile() || stats.nlink > 1) return false
+    lockNow(join(folder, lockName), 'mode=rw').close()
+    return true
+  } catch (error) {
+    if (!isBusy(error) && systemCode(error) === undefined) throw error
+    return false // it is in use, or belongs to another user
+  }
+}
+
+/** Whether this user has created a folder here, for nobody else: in a shared folder, others can give anything this name. */
+function isOurs(folder: string, name: string, user: number): boolean {
+  const { uid, mode } = lstatSync(folder)
+  if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
+  const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
+  return readdirSync(folder).every((entry) => names.includes(entry))
 }

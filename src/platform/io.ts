@@ -3,9 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
-import { Signals } from './signals.js'
-import { type Input, ProcessInput } from './stdinput.js'
-import { type Output, ProcessOutput } from './stdoutput.js'
+import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
 
 export type { Input, Output }
 
@@ -83,8 +81,8 @@ export function processIo(phases: Map<string, number>): { argv: string[]; io: Io
     // A reader that stalls would hold the process for ever: it was told to go, so it goes. One that does not stall has half a second.
     const deadline = process.uptime() + 0.5
     const timer = setInterval(() => {
-      const isStuck = stdout.isStuck || stderr.isStuck
-      if (!isStuck) clearInterval(timer)
+      const isWriting = stdout.isWriting || stderr.isWriting
+      if (!isWriting) clearInterval(timer)
       else if (process.uptime() > deadline) process.kill(process.pid, received)
     }, 10)
   }

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { type Clock, wait } from './clock.js'
+import { backoff, type Clock, wait } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
 
 /** A connection. Integers are read as bigint, and SQLite itself never waits for a lock. */
@@ -135,16 +135,7 @@ const codesByText: Record<string, number> = {
   'file is not a database': 26,
 }
 
-/**
- * Waits a moment, longer after each try and never the same for two processes. Throws the reason of the signal, when that aborts first.
- *
- * @param longest milliseconds at most: who has much to write lets those go first who have little
- */
-export function pause(tries: number, { random, signal }: Clock, longest = 10): Promise<void> {
-  return wait(1 + random() * Math.min(2 ** tries, longest), [signal])
-}
-
-/** milliseconds that others may take, and what tells them */
+/** how long others may take, in milliseconds, by a clock */
 export interface Waiting {
   timeout: number
   clock: Clock
@@ -164,6 +155,6 @@ export async function retryWhileBusy<T>(call: () => T, { timeout, clock }: Waiti
       if (!isBusy(error)) throw error
     }
     if (clock.now() - start >= timeout) throw tooLate()
-    await pause(tries, clock)
+    await wait(backoff(tries, { base: 2, max: 8, random: clock.random }), [clock.signal])
   }
 }

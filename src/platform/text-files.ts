@@ -1,7 +1,7 @@
 import { closeSync, openSync } from 'node:fs'
 import { PlantsError, systemCode } from './errors.js'
 import type { Io } from './io.js'
-import { readFrom } from './stdinput.js'
+import { readFrom } from './streams.js'
 
 /** A request's body, a file and stdin may hold this many bytes. */
 export const bodyLimit = 1_048_576

@@ -62,7 +62,7 @@ interface StoreKind<A extends Address> {
 const sqlite: StoreKind<FileAddress>['own'] = {
   open: async (address, options) => (await import('./sqlite/store.js')).SqliteStore.open(address, options),
   openExisting: async (address, options) => (await import('./sqlite/store.js')).SqliteStore.openExisting(address, options),
-  previewCreate: async (address, plant, create, options) => (await import('./sqlite/foresee.js')).foresee(address, plant, create, options),
+  previewCreate: async (address, plant, create, options) => (await import('./sqlite/inspect.js')).dryRun(address, plant, create, options),
 }
 
 const postgres: StoreKind<PostgresAddress>['own'] = {

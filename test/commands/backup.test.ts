@@ -147,7 +147,7 @@ describe('backup', () => {
     expect(await plants(['backup', file])).toEqual({ code: 1, out: '', err })
     expect(readdirSync(folder)).toEqual([])
     await plant({ id: 1, name: 'Fern' })
-    const hint = 'Mend that, or choose another place. What was there is as it was'
+    const hint = 'Fix that, or choose another place. What was there is as it was'
     expect(await plants(['backup', 'gone/plants.bak'])).toEqual({
       code: 74,
       out: '',
@@ -156,7 +156,7 @@ describe('backup', () => {
     expect(await plants(['backup', 'plants.db/plants.bak'])).toEqual({
       code: 74,
       out: '',
-      err: `plants: The copy ${store}/plants.bak could not be written: what should be its folder is none\n  ${hint}\n`,
+      err: `plants: The copy ${store}/plants.bak could not be written: a part of its path is not a folder\n  ${hint}\n`,
     })
   })
 

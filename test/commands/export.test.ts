@@ -260,8 +260,8 @@ describe('export --out', () => {
 
   test.each([
     ['.', 'it is a folder'],
-    ['none/out.csv', 'its folder is not there'],
-    ['plants.db/out.csv', 'what should be its folder is none'],
+    ['none/out.csv', 'there is no such folder'],
+    ['plants.db/out.csv', 'a part of its path is not a folder'],
     [`${'x'.repeat(300)}`, 'its name is too long'],
   ])('says why %j could not be written', async (out, why) => {
     await plant(fern)

@@ -1,6 +1,6 @@
 import { toJson } from '../../plant/json.js'
 import { plantOf } from '../../plant/plant.js'
-import { longestTimer, secondsOf, timeIsOver } from '../../platform/clock.js'
+import { backoff, longestTimer, secondsOf, timeIsOver } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
 import { Outcome } from '../conflict.js'
 import { type Access, type Batch, type CreateManyOptions, defaultConcurrency, type OpenOptions, type RemoteAddress } from '../store.js'
@@ -276,7 +276,7 @@ export class Trouble {
 
   /** milliseconds, more after each try */
   #pauseAfter(tries: number, longest: number): number {
-    return Math.min(50 * 2 ** tries, longest) * (0.5 + this.#bulk.options.clock.random() / 2)
+    return backoff(tries, { base: 50, max: longest, random: this.#bulk.options.clock.random })
   }
 
   /** After it, a try would have too little time to say more than the one before. */

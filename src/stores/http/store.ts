@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import type { NewPlant, Plant } from '../../plant/plant.js'
-import { isTimeout, secondsOf, wait, within } from '../../platform/clock.js'
+import { backoff, isTimeout, secondsOf, wait, within } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Access, Batch, BulkStore, CreateManyOptions, CreateOptions, OpenOptions, RemoteAddress } from '../store.js'
 import { judge, type Verdict } from './answer.js'
@@ -123,8 +123,7 @@ export class RemoteStore implements BulkStore {
     const room = end - clock.now() - Math.min(1000, timeout / 10) // so that the last try has some time too
     const asked = (verdict.comeAgain ?? 0) * 1000
     if (room <= 0 || asked > room) return undefined
-    const grown = Math.min(100 * 2 ** tries, 5000)
-    return Math.min(asked + grown * (0.5 + clock.random() / 2), room)
+    return Math.min(asked + backoff(tries, { base: 100, max: 5000, random: clock.random }), room)
   }
 
   /** What was sent, and may have been received, goes again only under a key that the service keeps. */

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { longestTimer, timeIsOver, wait } from '../../platform/clock.js'
+import { backoff, longestTimer, timeIsOver, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions } from '../store.js'
 import { connect } from './connect.js'
@@ -164,7 +164,7 @@ export class Pool {
         break
       } catch (error) {
         this.#noteFailure(explainDatabase(error, this.#account))
-        const pause = Math.min(1000, 50 * 2 ** Math.min(tries, 10)) * (0.5 + this.#options.clock.random() / 2)
+        const pause = backoff(tries, { base: 50, max: 1000, random: this.#options.clock.random })
         await wait(pause, [this.#closing.signal]).catch(() => undefined)
       }
     }

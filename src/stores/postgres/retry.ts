@@ -1,4 +1,4 @@
-import { type Clock, longestTimer, wait } from '../../platform/clock.js'
+import { backoff, type Clock, longestTimer, wait } from '../../platform/clock.js'
 import type { Connection } from './connection.js'
 import type { Account } from './dial.js'
 import { explainDatabase, mayPass } from './failure.js'
@@ -27,7 +27,7 @@ export async function untilDone<T>(
 
 /** Waits longer from time to time, up to a second, and not as long as others. */
 export function pause(tries: number, clock: Clock, signal?: AbortSignal): Promise<void> {
-  return wait(Math.min(1000, 10 * 2 ** Math.min(tries, 10)) * (0.5 + clock.random() / 2), signal ? [signal] : [])
+  return wait(backoff(tries, { base: 10, max: 1000, random: clock.random }), signal ? [signal] : [])
 }
 
 /**

@@ -1,21 +1,22 @@
+import { plantColumns, plantFields, textFields } from '../../plant/fields.js'
 import { equalPlants } from '../../plant/plant.js'
+import { noText, type PlantRows } from '../../plant/rows.js'
 import type { Clock } from '../../platform/clock.js'
 import { Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
-import { ChangesetWriter } from './changeset.js'
-import { toPlant } from './row.js'
-import type { Ways } from './ways.js'
+import type { Connection } from './connection.js'
+import { toPlant, valuesOf } from './schema.js'
 
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtRefusal'>
 
 /** Creates rows inside a transaction that somebody else begins and commits. */
 export class BulkInsert {
-  readonly #ways: Ways
+  readonly #connection: Connection
   readonly #clock: Pick<Clock, 'now'>
   readonly #changeset = new ChangesetWriter()
 
-  constructor(ways: Ways, clock: Pick<Clock, 'now'>) {
-    this.#ways = ways
+  constructor(connection: Connection, clock: Pick<Clock, 'now'>) {
+    this.#connection = connection
     this.#clock = clock
   }
 
@@ -25,7 +26,7 @@ export class BulkInsert {
    * @returns the first that was not looked at; the number of rows when there is none, or when one was refused and that ends it
    */
   run(batch: Batch, from: number, policy: Policy): number {
-    const end = this.#clock.now() + longestTurn
+    const end = this.#clock.now() + maxTurn
     let rank = from
     while (rank < batch.rows.length && this.#clock.now() < end) {
       const range = { from: rank, to: Math.min(rank + rowsAtOnce, batch.rows.length) }
@@ -39,7 +40,8 @@ export class BulkInsert {
   #createAll({ rows, order, outcomes }: Batch, range: Range): boolean {
     for (let rank = range.from; rank < range.to; rank += 1) if (outcomes[rowAt(order, rank)] !== Outcome.pending) return false
     const before = this.#changes()
-    if (!this.#ways.db.applyChangeset(this.#changeset.write(rows, order, range), { onConflict: () => abort })) return false
+    if (!this.#connection.db.applyChangeset(this.#changeset.write(rows, order, range), { onConflict: () => SQLITE_CHANGESET_ABORT }))
+      return false
     if (this.#changes() - before !== BigInt(range.to - range.from)) throw new Error('SQLite took a changeset and left rows out')
     for (let rank = range.from; rank < range.to; rank += 1) outcomes[rowAt(order, rank)] = Outcome.created
     return true
@@ -47,15 +49,14 @@ export class BulkInsert {
 
   /** Creates a range of rows one by one. True when one was refused that ends it. */
   #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtRefusal }: Policy): boolean {
-    const find = this.#ways.prepare('SELECT id, name, tag FROM plants WHERE id = ?')
-    const insert = this.#ways.prepare('INSERT INTO plants (id, name, tag) VALUES (?, ?, ?)')
+    const find = this.#connection.prepare(`SELECT ${plantColumns} FROM plants WHERE id = ?`)
+    const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantFields.map(() => '?').join()})`)
     for (let rank = from; rank < to; rank += 1) {
       const row = rowAt(order, rank)
       if (outcomes[row] !== Outcome.pending) continue
       const existing = find.get(rows.idAt(row))
       if (existing === undefined) {
-        const { id, name, tag } = rows.at(row)
-        insert.run(id, name, tag ?? null)
+        insert.run(...valuesOf(rows.at(row)))
         outcomes[row] = Outcome.created
       } else {
         outcomes[row] = resolveConflict(ifExists, () => equalPlants(toPlant(existing), rows.at(row)))
@@ -66,7 +67,7 @@ export class BulkInsert {
   }
 
   #changes(): bigint {
-    return BigInt(this.#ways.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
+    return BigInt(this.#connection.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
   }
 }
 
@@ -77,10 +78,96 @@ function rowAt(order: Uint32Array | undefined, rank: number): number {
 }
 
 /** milliseconds of a transaction, together with its commit at most 50 */
-const longestTurn = 40
+const maxTurn = 40
 
 /** rows that are tried together: so many are looked at one by one when one of them cannot be created */
 const rowsAtOnce = 4096
 
-/** SQLITE_CHANGESET_ABORT */
-const abort = 2
+const SQLITE_CHANGESET_ABORT = 2
+
+/**
+ * Writes rows as a changeset that inserts them (https://sqlite.org/session/sqlite3changeset_apply.html; the format stands in SQLite's
+ * ext/session/sqlite3session.c). SQLite takes it in one call, which no statement with values can match.
+ */
+class ChangesetWriter {
+  #bytes = Buffer.alloc(0)
+
+  /**
+   * @param order the rows in this order, or as they stand
+   * @returns bytes that are valid until the next call
+   */
+  write(rows: PlantRows, order: Uint32Array | undefined, range: Range): Uint8Array {
+    const size = sizeOf(rows, order, range)
+    if (size > this.#bytes.length) this.#bytes = Buffer.allocUnsafeSlow(2 * size)
+    const bytes = this.#bytes
+    let at = header.copy(bytes)
+    for (let rank = range.from; rank < range.to; rank += 1) at = writeRow(bytes, at, rows, rowAt(order, rank))
+    return bytes.subarray(0, at)
+  }
+}
+
+/** How many bytes rows take, at most. */
+function sizeOf(rows: PlantRows, order: Uint32Array | undefined, { from, to }: Range): number {
+  let size = header.length
+  for (let rank = from; rank < to; rank += 1) size += maxRowOverhead + rows.sizeAt(rowAt(order, rank))
+  return size
+}
+
+/** Writes a row at a place, and returns the place after it. */
+function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number): number {
+  const high = rows.idHigh[row] ?? 0
+  const low = rows.idLow[row] ?? 0
+  bytes[start] = insert
+  bytes[start + 1] = 0
+  bytes[start + 2] = integer
+  bytes[start + 3] = high >>> 24
+  bytes[start + 4] = high >>> 16
+  bytes[start + 5] = high >>> 8
+  bytes[start + 6] = high
+  bytes[start + 7] = low >>> 24
+  bytes[start + 8] = low >>> 16
+  bytes[start + 9] = low >>> 8
+  bytes[start + 10] = low
+  let at = start + 11
+  for (const column of rows.texts) {
+    const from = column.start[row] ?? noText
+    if (from === noText) bytes[at++] = nothing
+    else at = writeText(bytes, at, rows, from, column.end[row] ?? 0)
+  }
+  bytes[at] = nothing // no idempotency key
+  return at + 1
+}
+
+function writeText(bytes: Uint8Array, start: number, rows: PlantRows, from: number, to: number): number {
+  const base = from >= rows.bytes.length ? rows.bytes.length : 0
+  const source = from >= rows.bytes.length ? rows.decoded : rows.bytes
+  bytes[start] = text
+  let at = writeLength(bytes, start + 1, to - from)
+  if (to - from > 64) {
+    bytes.set(source.subarray(from - base, to - base), at)
+    return at + to - from
+  }
+  for (let index = from - base; index < to - base; index += 1) bytes[at++] = source[index] ?? 0
+  return at
+}
+
+/** SQLite's varint: seven bits a byte, the highest first. */
+function writeLength(bytes: Uint8Array, start: number, length: number): number {
+  let at = start
+  for (let shift = length < 128 ? 0 : 28; shift > 0; shift -= 7) {
+    if (length >= 2 ** shift) bytes[at++] = ((length >>> shift) & 0x7f) | 0x80
+  }
+  bytes[at] = length & 0x7f
+  return at + 1
+}
+
+/** "T", the number of columns (id, texts, idempotency key), which of them are the primary key, and the table's name. */
+const header = Buffer.from(`T${String.fromCharCode(textFields.length + 2)}\x01${'\0'.repeat(textFields.length + 1)}plants\0`, 'latin1')
+
+const insert = 18
+const integer = 1
+const text = 3
+const nothing = 5
+
+/** bytes of a row besides those of its texts, at most */
+const maxRowOverhead = 20 + 6 * textFields.length

@@ -1,22 +1,9 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fchmodSync,
-  lstatSync,
-  openSync,
-  readlinkSync,
-  readSync,
-  realpathSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
-import { basename, dirname, join, relative, resolve } from 'node:path'
-import { PlantsError, systemCode } from '../../platform/errors.js'
-import { makeFolder, syncFolder } from '../../platform/folder.js'
-import { connect, type Database, uriOf } from '../../platform/sqlite.js'
+import { closeSync, constants, existsSync, fchmodSync, openSync, readSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
+import { systemCode } from '../../platform/errors.js'
+import { linksOf, makeFolder, syncFolder } from '../../platform/files.js'
 import type { FileAddress, OpenOptions } from '../store.js'
-import { explainFailure, isFull, isWritable, notOurs } from './failure.js'
+import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
 
 /**
  * The real path of a file that may not be there yet. SQLite keeps the log beside the file that a link leads to, so
@@ -61,16 +48,8 @@ export async function reportOwner(address: Pick<FileAddress, 'path'>, { onOwner 
   const owner = statIfThere(path)?.uid
   if (owner === undefined) return
   await onOwner?.(path, owner, 'store')
-  for (let at = address.path, count = 0; count < mostLinks; count += 1) {
-    const stats = lstatSync(at)
-    if (!stats.isSymbolicLink()) return
-    await onOwner?.(at, stats.uid, 'link')
-    at = resolve(realpathSync(dirname(at)), readlinkSync(at))
-  }
+  for (const link of linksOf(address.path)) await onOwner?.(link.path, link.uid, 'link')
 }
-
-/** How many the system follows. */
-const mostLinks = 40
 
 /** From Node 22 on, `throwIfNoEntry` says of a path through what is no folder, too, that nothing is there, and hides that nothing can be. */
 export function statIfThere(path: string): Stats | undefined {
@@ -82,42 +61,13 @@ export function statIfThere(path: string): Stats | undefined {
   }
 }
 
-/** Connects to an existing file to write to it. */
-export function openToWrite(path: string): Database {
-  checkKind(path)
-  return connect(uriOf(path, 'mode=rw'), { readOnly: false })
-}
-
-/**
- * Connects to an existing file; where nothing may be written, for reading alone.
- *
- * @param frozen what `isFrozen` said of it; asked once, because a log may come or go at any moment
- */
-export function openToRead(path: string, frozen: boolean): Database {
-  checkKind(path)
-  if (frozen) return connect(uriOf(path, 'mode=ro&immutable=1'), { readOnly: true })
-  return isWritable(path) ? openToWrite(path) : connect(uriOf(path, 'mode=ro'), { readOnly: true })
-}
-
-/** Connects to an existing file for a look that leaves no trace. */
-export function openToPeek(path: string): Database {
-  checkKind(path)
-  if (statSync(path).isDirectory()) return openToWrite(path) // which says so
-  return connect(peekUriOf(path), { readOnly: true })
-}
-
-/** The URI of a file to be read without a trace: where there is no log, SQLite would make one. */
-export function peekUriOf(path: string): string {
-  return uriOf(path, existsSync(`${path}-wal`) ? 'mode=ro' : 'mode=ro&immutable=1')
-}
-
 /**
  * Whether the file is all there is, and SQLite cannot make what it needs beside it, for lack of rights or of room: "immutable"
- * then spares it that. Without a lock it cannot see that somebody else writes, see `stampOf`.
+ * then spares it that. Without a lock it cannot see that somebody else writes, see `fileVersion`.
  *
  * @throws {PlantsError} when a crash has left changes beside the file, which take a writer to bring in
  */
-export function isFrozen(path: string): boolean {
+export function isImmutable(path: string): boolean {
   const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
   if (left === undefined) return !isWritable(path) || isFull(path)
   if (isWritable(path)) return false
@@ -149,25 +99,17 @@ export function isPartOf(store: string, path: string): boolean {
 }
 
 /** Changes whenever the file does, or its log. */
-export function stampOf(path: string): string {
-  const stamps = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
-  return stamps.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
+export function fileVersion(path: string): string {
+  const versions = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
+  return versions.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
 }
 
-/**
- * Throws `unavailable` when what was read without a lock, or without a trace, is of no use, because somebody has written meanwhile.
- *
- * @param stamp of the file from before; of one that was read with a lock there is none
- */
-export function checkStamp(path: string, stamp: string | undefined, cause?: unknown): void {
-  if (stamp === undefined || stamp === stampOf(path)) return
-  throw new PlantsError('unavailable', `${path} was changed while it was read`, { hint: 'Try again', retryable: true, cause })
-}
-
-function checkKind(path: string): void {
+/** Throws unless a path leads to a file that SQLite can be given. */
+export function checkKind(path: string): void {
   const stats = statSync(path)
-  if (!stats.isFile() && !stats.isDirectory()) throw notOurs(path, 'is a device or a pipe, not a store')
-  if (stats.isFile() && stats.nlink > 1) {
+  if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
+  if (!stats.isFile()) throw notOurs(path, 'is a device or a pipe, not a store')
+  if (stats.nlink > 1) {
     throw notOurs(path, 'has a second name (a hard link), and each name would have a log of its own', 'Copy the file instead')
   }
   checkJournal(path)
@@ -196,14 +138,6 @@ function checkJournal(path: string): void {
 }
 
 const superJournalMark = Buffer.from('d9d505f920a163d7', 'hex')
-
-/**
- * Makes a connection durable. It can be called again when SQLite was busy.
- * EXTRA is FULL, and holds also where somebody has turned the write-ahead log off.
- */
-export function secure(db: Database): void {
-  db.exec('PRAGMA synchronous=EXTRA; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1')
-}
 
 /**
  * Makes the names of a new file and of its folders durable. Any of them may just have been made, by this process or by

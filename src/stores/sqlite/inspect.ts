@@ -1,21 +1,25 @@
 import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { retryWhileBusy } from '../../platform/sqlite.js'
-import type { FileAddress, FileReport, OpenOptions } from '../store.js'
-import { allows, explainFailure, isWritable } from './failure.js'
-import { openToPeek, realPathOf, statIfThere } from './file.js'
-import { lockedError } from './lock.js'
-import { identify } from './schema.js'
+import { plantColumns } from '../../plant/fields.js'
+import type { NewPlant } from '../../plant/plant.js'
+import type { Database, Waiting } from '../../platform/sqlite.js'
+import { refuseUnlessRepeated } from '../conflict.js'
+import type { CreateOptions, FileAddress, FileReport, Foresight, OpenOptions } from '../store.js'
+import { openReadOnly } from './connection.js'
+import { allows, explained, isWritable, unwritableStore } from './errors.js'
+import { realPathOf, reportOwner, statIfThere } from './file.js'
+import { identify, toPlant } from './schema.js'
 
 /** Looks at a store and at its place, and changes nothing. Throws what opening it to read throws. */
-export async function inspect(address: FileAddress, options: OpenOptions): Promise<FileReport> {
+export function inspect(address: FileAddress, options: OpenOptions): Promise<FileReport> {
   const path = realPathOf(address.path)
-  try {
+  return explained(path, async () => {
     if (!address.isDefault) statSync(dirname(path)) // only the folder of the program's own place is made when it is not there
     const stats = statIfThere(path)
     const isEmpty = stats === undefined || (stats.isFile() && stats.size === 0)
     const exists = !isEmpty && (await holdsStore(path, options))
-    const place = existing(path)
+    let place = path
+    while (!existsSync(place)) place = dirname(place)
     const { bavail, bsize, type } = statfsSync(place, { bigint: true })
     return {
       exists,
@@ -24,28 +28,22 @@ export async function inspect(address: FileAddress, options: OpenOptions): Promi
       free: bavail * bsize,
       network: networks.get(type & 0xffffffffn),
     }
-  } catch (error) {
-    throw explainFailure(error, path)
-  }
+  })
 }
 
-/** Whether a file that is there holds a store. Throws what SQLite throws, and what `identify` throws for a file of somebody else. */
-export async function holdsStore(path: string, options: OpenOptions): Promise<boolean> {
-  const db = openToPeek(path)
+/** Whether a file that is there holds a store. Throws what `identify` throws for a file of another program. */
+export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
+  return look(path, waiting, (db) => identify(db, path))
+}
+
+/** Reads a file, and leaves no trace. */
+async function look<T>(path: string, waiting: Waiting, read: (db: Database) => T): Promise<T> {
+  const connection = openReadOnly(path, waiting)
   try {
-    return await retryWhileBusy(
-      () => identify(db, path),
-      options,
-      () => lockedError(path, options.timeout),
-    )
+    return await connection.run(() => read(connection.db))
   } finally {
-    db.close()
+    connection.close()
   }
-}
-
-/** The path, or the nearest folder above it that is there. */
-function existing(path: string): string {
-  return existsSync(path) ? path : existing(dirname(path))
 }
 
 /** By the magic numbers of statfs(2); SQLite's log needs memory that is shared, which these do not have. */
@@ -57,3 +55,26 @@ const networks = new Map([
   [0x01021997n, '9P'],
   [0x5346414fn, 'AFS'],
 ])
+
+/**
+ * Finds out what a create would do, without doing it.
+ *
+ * @throws {PlantsError} what the create would throw, as far as that can be told
+ */
+export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
+  const path = realPathOf(address.path)
+  const { exists, isWritable: isOpen } = await inspect(address, options)
+  await reportOwner(address, options)
+  if (!isOpen) throw unwritableStore(path)
+  return { exists, creates: !exists || (await explained(path, () => look(path, options, (db) => wouldCreate(db, plant, create)))) }
+}
+
+/** False when the key has created the plant already. Throws `conflict` as `create` does. */
+function wouldCreate(db: Database, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
+  const find = (column: 'id' | 'idempotency_key', value: bigint | string) =>
+    db.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
+  const first = idempotencyKey === undefined ? undefined : find('idempotency_key', idempotencyKey)
+  if (!first && !find('id', plant.id)) return true
+  refuseUnlessRepeated(plant, first && toPlant(first))
+  return false
+}

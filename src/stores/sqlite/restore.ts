@@ -1,148 +1,122 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
-import { retryWhileBusy, type Waiting } from '../../platform/sqlite.js'
 import type { FileAddress, OpenOptions, Restored, RestoreOptions } from '../store.js'
-import { copyStore, hear, unchanged } from './copy.js'
-import { copyRows, holdsAnything } from './copy-rows.js'
-import { DamagedStoreError, explainFailure, leavesCommitOpen } from './failure.js'
-import {
-  checkStamp,
-  fileHasContent,
-  identityOf,
-  isPartOf,
-  makeFile,
-  openToPeek,
-  openToWrite,
-  peekUriOf,
-  realPathOf,
-  reportOwner,
-  secure,
-  stampOf,
-} from './file.js'
-import { lockedError } from './lock.js'
-import { checkBackup, prepareStore } from './schema.js'
-import { countPlants, examine, withSnapshot } from './snapshot.js'
+import { checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
+import { type Connection, openReadOnly, openToWrite, readOnlyUri } from './connection.js'
+import { commitOutcomeUnknown, DamagedStoreError, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
+import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
+import { checkBackup, countPlants, tables } from './schema.js'
 
-/** What `restoreStore` of `stores/open.ts` does. */
+/** What `restoreStore` of `stores/registry.ts` does. */
 export async function restore(address: FileAddress, file: string, options: RestoreOptions): Promise<Restored> {
   const path = realPathOf(address.path)
   const backup = realPathOf(file)
   if (isPartOf(path, backup)) throw new PlantsError('malformed', `${backup} is the store itself, or belongs to it`, { hint: another })
-  const stamp = await examineBackup(backup, options)
+  const checked = await checkWhole(backup, options)
   try {
     makeFile({ ...address, path })
     await options.onOwner?.(backup, statSync(backup).uid, 'backup')
     await reportOwner(address, options)
-    const identity = identityOf(path)
-    const db = openToWrite(path)
+    const connection = await openToWrite(path, options)
     try {
-      await prepare(db, path, options)
-      return await replace(db, { path, backup, identity, stamp }, options)
+      return await replaceRows(connection, checked, options)
     } finally {
-      if (db.isTransaction) db.exec('ROLLBACK')
-      db.close()
+      if (connection.db.isTransaction) connection.db.exec('ROLLBACK')
+      connection.close()
     }
   } catch (error) {
-    throw explainRestore(unchanged(error, options.clock), path)
+    throw explainRestore(unchanged(error, options.clock.signal), path)
   }
 }
 
-/** Gives the stamp of a backup that nobody has open. */
-async function examineBackup(backup: string, options: OpenOptions): Promise<string | undefined> {
-  const stamp = existsSync(`${backup}-wal`) ? undefined : stampOf(backup)
+/** Looks through a backup for damage. Returns the connection, closed, which knows whether the file has changed since. */
+async function checkWhole(backup: string, options: OpenOptions): Promise<Connection> {
   try {
     if (!existsSync(backup)) throw new PlantsError('malformed', `There is no file ${backup}`, { hint: another })
     if (!fileHasContent(backup)) throw new PlantsError('malformed', `${backup} is empty, and no backup`, { hint: another })
-    const db = openToPeek(backup)
+    const connection = openReadOnly(backup, options)
     try {
-      await inTurn(() => examine(db, backup), backup, options)
+      await connection.run(() => integrityCheck(connection.db, backup))
+      return connection
     } finally {
-      db.close()
+      connection.close()
     }
   } catch (error) {
     const explained = explainFailure(error, backup)
     if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') throw explained
     throw new PlantsError('malformed', `Not restored: ${explained.message}`, { hint: another, cause: error })
   }
-  return stamp
 }
 
 const another = 'Choose a file that plants backup has made'
 
-async function prepare(db: Database, path: string, options: OpenOptions): Promise<void> {
-  await inTurn(() => secure(db), path, options)
-  await inTurn(() => prepareStore(db, path), path, options)
-}
-
-interface Work {
-  path: string
-  backup: string
-  /** of the store, from before it was opened */
-  identity: string
-  /** of the backup, from before it was looked through */
-  stamp: string | undefined
-}
-
-/** Replaces the rows of a store, so that whoever has it open goes on with those of the backup. */
-async function replace(db: Database, work: Work, options: RestoreOptions): Promise<Restored> {
-  const { path, backup, stamp } = work
-  db.prepare('ATTACH ? AS backup').run(peekUriOf(backup))
-  await inTurn(() => db.exec('BEGIN IMMEDIATE'), path, options)
-  const there = countPlants(db)
-  if (there > 0n && !options.force) {
-    const what = there === 1n ? 'has a plant' : `has ${there} plants`
+/** Replaces the rows of a store in one transaction, so that whoever has it open goes on with those of the backup. */
+async function replaceRows(connection: Connection, backup: Connection, options: RestoreOptions): Promise<Restored> {
+  const { db, path } = connection
+  db.prepare('ATTACH ? AS backup').run(readOnlyUri(backup.path))
+  await connection.run(() => db.exec('BEGIN IMMEDIATE'))
+  const present = countPlants(db)
+  if (present > 0n && !options.force) {
+    const what = present === 1n ? 'has a plant' : `has ${present} plants`
     throw new PlantsError('conflict', `The store ${path} ${what}`, {
       hint: 'To replace what is there, which is then kept beside it, add --force',
     })
   }
-  const kept = holdsAnything(db) ? await keep(path, options) : undefined
+  const isEmpty = Object.keys(tables).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
+  const backupPath = isEmpty ? undefined : await backUpBeside(path, options)
   try {
-    checkBackup(db, backup) // it may be another file since it was looked through
-    await copyRows(db, () => hear(options.clock.signal))
+    checkBackup(db, backup.path) // it may be another file since it was looked through
+    await copyRows(db, options.clock.signal)
     const plants = countPlants(db)
-    checkStamp(backup, stamp)
-    commit(db, work)
-    return { plants, kept }
+    backup.checkUnchanged()
+    commit(connection)
+    return { plants, kept: backupPath }
   } catch (error) {
-    if (kept !== undefined && !isUnknown(error)) rmSync(kept, { force: true })
+    const isUnknown = error instanceof PlantsError && error.kind === 'unknownOutcome'
+    if (backupPath !== undefined && !isUnknown) rmSync(backupPath, { force: true })
     throw error
   }
 }
 
 /** Copies a store beside itself; nobody can write to it meanwhile, because this process may. */
-async function keep(path: string, options: RestoreOptions): Promise<string> {
+async function backUpBeside(path: string, options: RestoreOptions): Promise<string> {
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
-  let kept = name
-  for (let count = 2; existsSync(kept); count += 1) kept = `${name}-${count}`
-  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, kept, options.clock, path))
-  return kept
+  let backupPath = name
+  for (let count = 2; existsSync(backupPath); count += 1) backupPath = `${name}-${count}`
+  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, backupPath, options.clock.signal, path))
+  return backupPath
 }
 
-function commit(db: Database, { path, identity }: Work): void {
-  if (identityOf(path) !== identity)
-    throw new PlantsError('unavailable', `${path} was deleted or replaced`, { hint: 'Try again', retryable: true })
+/** Puts the rows of the attached database `backup` in the place of those of a store, in steps of some milliseconds. */
+async function copyRows(db: Database, signal: AbortSignal): Promise<void> {
+  const names = Object.keys(tables) as (keyof typeof tables)[] // of a constant
+  for (const name of names) db.prepare(`DELETE FROM main.${name}`).run()
+  const { plants: columns } = tables
+  const copyAfter = (where: string) =>
+    db.prepare(`INSERT INTO main.plants (${columns}) SELECT ${columns} FROM backup.plants ${where} ORDER BY id LIMIT ${rowsInStep}`)
+  let copied = copyAfter('').run().changes
+  const copyNext = copyAfter('WHERE id > (SELECT max(id) FROM main.plants)')
+  while (Number(copied) === rowsInStep) {
+    await checkSignal(signal)
+    copied = copyNext.run().changes
+  }
+  await checkSignal(signal)
+  for (const name of names.filter((other) => other !== 'plants'))
+    db.prepare(`INSERT INTO main.${name} (${tables[name]}) SELECT ${tables[name]} FROM backup.${name}`).run()
+}
+
+const rowsInStep = 5000
+
+function commit({ db, path, identity }: Connection): void {
+  if (identityOf(path) !== identity) throw replacedStore(path)
+  const details = { done: 'restored', hint: 'Look at the disk first, then restore again' } as const
   try {
     db.exec('COMMIT')
   } catch (error) {
-    throw leavesCommitOpen(error) ? unknownOutcome(`The disk failed under ${path}`, error) : error
+    throw isCommitOutcomeUnknown(error) ? commitOutcomeUnknown(`The disk failed under ${path}`, details, error) : error
   }
-  if (identityOf(path) !== identity) throw unknownOutcome(`${path} was deleted or replaced`)
-}
-
-function unknownOutcome(what: string, cause?: unknown): PlantsError {
-  return new PlantsError('unknownOutcome', `${what} in the middle of the commit: whether it is restored is not known`, {
-    hint: 'Look at the disk first, then restore again',
-    cause,
-  })
-}
-
-function isUnknown(error: unknown): boolean {
-  return error instanceof PlantsError && error.kind === 'unknownOutcome'
-}
-
-function inTurn<T>(call: () => T, path: string, waiting: Waiting): Promise<T> {
-  return retryWhileBusy(call, waiting, () => lockedError(path, waiting.timeout))
+  if (identityOf(path) !== identity) throw commitOutcomeUnknown(`${path} was deleted or replaced`, details)
 }
 
 /** A backup is what one has for a store that is damaged, and there is nothing in that to put the rows into. */

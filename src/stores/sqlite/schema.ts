@@ -1,5 +1,6 @@
+import { type NewPlant, plantColumns, plantFields, textFields } from '../../plant/fields.js'
 import type { Database } from '../../platform/sqlite.js'
-import { notOurs } from './failure.js'
+import { BadRowError, notOurs } from './errors.js'
 import { syncFolders } from './file.js'
 
 /**
@@ -10,8 +11,8 @@ import { syncFolders } from './file.js'
  * @throws {PlantsError} when the file belongs to another program or to a newer version of this one, or has another schema
  */
 export function identify(db: Database, path: string): boolean {
-  const objects = readObjects(db, 'main')
-  const [{ application_id: application, user_version: version, encoding, type } = noHeader] = objects
+  const found = readObjects(db, 'main')
+  const [{ application_id: application, user_version: version, encoding, type } = noHeader] = found
   if (application !== applicationId) {
     if (application !== 0n || version !== 0n || type !== null) throw notOurs(path, 'is an SQLite file of another program, not a store')
     return false
@@ -22,7 +23,7 @@ export function identify(db: Database, path: string): boolean {
   if (version < schemaVersion)
     throw noStore(path, `it has schema ${version}, and this plants reads schema ${schemaVersion} alone`, 'Choose another file')
   if (encoding !== 'UTF-8') throw noStore(path, `its texts are ${encoding}, not UTF-8`, 'Choose another file')
-  checkObjects(objects, path)
+  checkObjects(found, path)
   return true
 }
 
@@ -32,11 +33,11 @@ export function checkBackup(db: Database, path: string): void {
 }
 
 function checkObjects(found: SchemaObject[], path: string): void {
-  const has = (wanted: SchemaObject) =>
+  const has = (wanted: ExpectedObject) =>
     found.some(({ type, name, tbl_name, sql }) => {
       return type === wanted.type && name === wanted.name && tbl_name === wanted.tbl_name && sql === wanted.sql
     })
-  if (objects.every(has) && found.length === objects.length + statistics.filter(has).length) return
+  if (storeObjects.every(has) && found.length === storeObjects.length + statistics.filter(has).length) return
   throw noStore(path, 'its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
 }
 
@@ -47,15 +48,18 @@ function noStore(path: string, why: string, hint: string): Error {
 /** A row of `sqlite_schema`. Where that is empty, all of it is null. */
 type SchemaObject = Record<'type' | 'name' | 'tbl_name' | 'sql', unknown>
 
+type ExpectedObject = Record<'type' | 'name' | 'tbl_name', string> & { sql: string | null }
+
 type Header = { application_id: bigint; user_version: bigint; encoding: string }
 
 const noHeader = { application_id: 0n, user_version: 0n, encoding: '', type: null }
 
 /** In one statement, so at one moment: another process may be making the store right now. No more is read than a store has. */
 function readObjects(db: Database, database: 'main' | 'backup'): (SchemaObject & Header)[] {
-  const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${longestSql}) AS sql
-    FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema
-    LIMIT ${objects.length + statistics.length + 1}`)
+  const expected = [...storeObjects, ...statistics]
+  const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
+  const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
+    FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
   return select.all() as (SchemaObject & Header)[] // the columns of the statement
 }
 
@@ -93,9 +97,7 @@ export const schemaVersion = 3n
 
 const plants = `CREATE TABLE plants (
   id INTEGER PRIMARY KEY,
-  name TEXT NOT NULL,
-  tag TEXT,
-  idempotency_key TEXT
+${textFields.map(({ name, isRequired }) => `  ${name} TEXT${isRequired ? ' NOT NULL' : ''},\n`).join('')}  idempotency_key TEXT
 ) STRICT`
 
 /** A key is unique among the plants that have one: an index over them alone is free for all others. */
@@ -116,13 +118,13 @@ const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL)
 
 /** The tables of a store, each with its columns. */
 export const tables = {
-  plants: 'id, name, tag, idempotency_key',
+  plants: `${plantColumns}, idempotency_key`,
   tokens: 'id, digest, note, created_at, expires_at, revoked_at',
   imports: 'id, state',
 } as const
 
 /** What `sqlite_schema` holds for this schema: the text of each statement, and the indexes that UNIQUE and PRIMARY KEY make. */
-const objects: readonly SchemaObject[] = [
+const storeObjects: readonly ExpectedObject[] = [
   { type: 'table', name: 'plants', tbl_name: 'plants', sql: plants },
   { type: 'index', name: 'plants_idempotency_key', tbl_name: 'plants', sql: keys },
   { type: 'table', name: 'tokens', tbl_name: 'tokens', sql: tokens },
@@ -132,11 +134,31 @@ const objects: readonly SchemaObject[] = [
 ]
 
 /** What ANALYZE and AUTOINCREMENT leave there (https://sqlite.org/fileformat2.html, 2.6). */
-const statistics: readonly SchemaObject[] = [
-  ['sqlite_sequence', 'name,seq'],
-  ['sqlite_stat1', 'tbl,idx,stat'],
-  ['sqlite_stat4', 'tbl,idx,neq,nlt,ndlt,sample'],
-].map(([name, columns]) => ({ type: 'table', name, tbl_name: name, sql: `CREATE TABLE ${name}(${columns})` }))
+const statistics: readonly ExpectedObject[] = Object.entries({
+  sqlite_sequence: 'name,seq',
+  sqlite_stat1: 'tbl,idx,stat',
+  sqlite_stat4: 'tbl,idx,neq,nlt,ndlt,sample',
+}).map(([name, columns]) => ({ type: 'table', name, tbl_name: name, sql: `CREATE TABLE ${name}(${columns})` }))
 
-/** characters that are read of a statement, more than any of a store has */
-const longestSql = 1000
+/** Reads a row of `plants`. Throws `BadRowError` for one that only another program can have written. */
+export function toPlant(row: unknown): NewPlant {
+  const values = row as { id: bigint } & Record<string, unknown> // a row id, and what is in the columns
+  const { id } = values
+  const plant: NewPlant = { id, name: '' }
+  for (const { name, isRequired } of textFields) {
+    const value = values[name]
+    if (typeof value === 'string') plant[name] = value
+    else if (isRequired || value !== null) throw new BadRowError(`the plant ${id} has a value that is no text`)
+  }
+  return plant
+}
+
+export function countPlants(db: Database): bigint {
+  const { count } = db.prepare('SELECT count(*) AS count FROM main.plants').get() as { count: bigint } // a count gives one row
+  return count
+}
+
+/** The values of `plantColumns`. */
+export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
+  return plantFields.map(({ name }) => plant[name] ?? null)
+}

@@ -1,23 +1,26 @@
 import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
-import { BadRowError } from './failure.js'
-import type { Ways } from './ways.js'
+import type { Connection } from './connection.js'
+import { BadRowError } from './errors.js'
+import type { Writer } from './writer.js'
 
 /** The tokens of a store, in its own file. */
 export class SqliteTokens implements TokenStore {
-  readonly #ways: Ways
+  readonly #connection: Connection
+  readonly #writer: Writer
 
-  constructor(ways: Ways) {
-    this.#ways = ways
+  constructor(connection: Connection, writer: Writer) {
+    this.#connection = connection
+    this.#writer = writer
   }
 
   find(digest: Uint8Array): Promise<Token | undefined> {
-    return this.#ways.read(() => toToken(this.#ways.prepare(findSql).get(digest, digest)))
+    return this.#connection.run(() => toToken(this.#connection.prepare(findSql).get(digest, digest)))
   }
 
   async add(digest: Uint8Array, token: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
     const { note, createdAt, expiresAt } = token
-    const id = await this.#ways.write(() => {
-      const insert = this.#ways.prepare('INSERT INTO tokens (digest, note, created_at, expires_at) VALUES (?, ?, ?, ?) RETURNING id')
+    const id = await this.#writer.write(() => {
+      const insert = this.#connection.prepare('INSERT INTO tokens (digest, note, created_at, expires_at) VALUES (?, ?, ?, ?) RETURNING id')
       const row = insert.get(digest, note ?? null, createdAt.getTime(), expiresAt?.getTime() ?? null)
       return (row as { id: bigint }).id // RETURNING gives the row
     })
@@ -28,7 +31,7 @@ export class SqliteTokens implements TokenStore {
     const sql = `SELECT ${columns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ${tokensAtOnce}`
     for (let first = smallestId; ; ) {
       const from = first
-      const rows = await this.#ways.read(() => this.#ways.prepare(sql).all(from))
+      const rows = await this.#connection.run(() => this.#connection.prepare(sql).all(from))
       const page = rows.flatMap((row) => toToken(row) ?? [])
       if (page.length > 0) yield page
       const last = page.at(-1)?.id ?? from
@@ -39,9 +42,9 @@ export class SqliteTokens implements TokenStore {
   }
 
   revoke(id: bigint, at: Date): Promise<Token | undefined> {
-    return this.#ways.write(() => {
-      this.#ways.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
-      return toToken(this.#ways.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`).get(id))
+    return this.#writer.write(() => {
+      this.#connection.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
+      return toToken(this.#connection.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`).get(id))
     })
   }
 }

@@ -1,10 +1,10 @@
+import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Database, Statement } from '../../platform/sqlite.js'
-import { isBusy, isSqliteError, pause } from '../../platform/sqlite.js'
+import { isBusy, isSqliteError } from '../../platform/sqlite.js'
 import type { OpenOptions } from '../store.js'
-import { explainFailure, leavesCommitOpen, notOurs } from './failure.js'
+import type { Connection } from './connection.js'
+import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
 import { identityOf } from './file.js'
-import { lockedError } from './lock.js'
 import { identify, schemaVersion } from './schema.js'
 
 interface Job<T = unknown> {
@@ -14,39 +14,35 @@ interface Job<T = unknown> {
   work(): T
   resolve(value: T): void
   reject(error: unknown): void
-  /** ends the wait for its turn */
-  leave: (() => void) | undefined
+  /** ends the wait for its turn, when the signal aborts */
+  abort: (() => void) | undefined
   signal: AbortSignal | undefined
   /** what came of the work, until the caller is told */
   result: { value: T } | { refusal: PlantsError } | undefined
 }
 
 /** Jobs in one transaction at most, so that others get a turn: about 10 ms. */
-const usualBatch = 1000
+const defaultBatch = 1000
 
 /**
  * Writes to one connection, in turn. What waits at the same moment goes into one transaction and one fsync,
  * and each caller gets its own answer once that is on disk.
  */
 export class Writer {
-  readonly #db: Database
-  readonly #path: string
-  readonly #options: OpenOptions & { identity: string }
+  readonly #connection: Connection
+  readonly #options: OpenOptions
   /** In the order in which they came. An array, because a set that every write changes keeps dead ones from the garbage collector for long. */
   #jobs: Job[] = []
   #isRunning = false
   /** whether each transaction takes long, so that others are to be let in between */
   isBulk = false
-  readonly #versionQueries: Record<'schema' | 'user', Statement | undefined> = { schema: undefined, user: undefined }
   /** the version of the schema that was identified as that of a store */
   #identified: unknown
   /** which file the log is; it stays the same for as long as somebody has it open */
   #log: string | undefined
 
-  /** @param options with the `identityOf` the file from before it was opened */
-  constructor(db: Database, path: string, options: OpenOptions & { identity: string }) {
-    this.#db = db
-    this.#path = path
+  constructor(connection: Connection, options: OpenOptions) {
+    this.#connection = connection
     this.#options = options
   }
 
@@ -61,8 +57,11 @@ export class Writer {
     return new Promise<T>((resolve, reject) => {
       signal?.throwIfAborted()
       const deadline = this.#options.clock.now() + this.#options.timeout
-      const job: Job<T> = { deadline, creates, work, resolve, reject, leave: undefined, signal, result: undefined }
-      if (signal) letLeave(job, signal)
+      const job: Job<T> = { deadline, creates, work, resolve, reject, abort: undefined, signal, result: undefined }
+      if (signal) {
+        job.abort = () => reject(signal.reason)
+        signal.addEventListener('abort', job.abort, { once: true })
+      }
       this.#jobs.push(job as Job) // which is given back what its own work gave
       this.#start()
     })
@@ -78,7 +77,7 @@ export class Writer {
   async #run(): Promise<void> {
     for (let tries = 0; this.#jobs.length > 0; tries += 1) {
       if (this.#begin()) {
-        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? usualBatch).filter((job) => !isCancelled(job)))
+        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch).filter((job) => !isCancelled(job)))
         tries = 0
         if (this.#jobs.length > 0) await new Promise(setImmediate) // whatever else the process has to do gets its turn
       } else await this.#wait(tries)
@@ -89,13 +88,13 @@ export class Writer {
   #begin(): boolean {
     let hasBegun = false
     try {
-      this.#db.exec('BEGIN IMMEDIATE')
+      this.#connection.db.exec('BEGIN IMMEDIATE')
       hasBegun = true
       this.#check()
       return true
     } catch (error) {
       if (hasBegun) this.#rollBack() // else the connection may be closed
-      if (!isBusy(error)) this.#failAll(explainFailure(error, this.#path))
+      if (!isBusy(error)) this.#rejectWaiting(explainFailure(error, this.#connection.path))
       return false
     }
   }
@@ -105,17 +104,16 @@ export class Writer {
    * has changed it: SQLite goes by what it has read of a schema until `schema_version` is another (https://sqlite.org/fileformat2.html, 1.3.9).
    */
   #check(): void {
-    if (!this.#isInPlace())
-      throw new PlantsError('unavailable', `${this.#path} was deleted or replaced`, { hint: 'Try again', retryable: true })
-    const version = this.#version('schema')
-    if (version === this.#identified && this.#version('user') === schemaVersion) return
-    if (!identify(this.#db, this.#path)) throw notOurs(this.#path, 'holds no store')
+    const { db, path } = this.#connection
+    if (!this.#isInPlace()) throw replacedStore(path)
+    const version = this.#version('schema_version')
+    if (version === this.#identified && this.#version('user_version') === schemaVersion) return
+    if (!identify(db, path)) throw notOurs(path, 'holds no store')
     this.#identified = version
   }
 
-  #version(name: 'schema' | 'user'): unknown {
-    this.#versionQueries[name] ??= this.#db.prepare(`PRAGMA ${name}_version`)
-    return this.#versionQueries[name].get()?.[`${name}_version`]
+  #version(pragma: 'schema_version' | 'user_version'): unknown {
+    return this.#connection.prepare(`PRAGMA ${pragma}`).get()?.[pragma]
   }
 
   async #wait(tries: number): Promise<void> {
@@ -123,28 +121,28 @@ export class Writer {
     const now = clock.now()
     const late = this.#jobs.filter((job) => job.deadline <= now && !isCancelled(job))
     this.#jobs = this.#jobs.filter((job) => job.deadline > now && !isCancelled(job))
-    if (late.length > 0) failEach(late, lockedError(this.#path, timeout))
-    if (this.#jobs.length > 0) await pause(tries, clock, this.isBulk ? 50 : 10).catch((reason: unknown) => this.#failAll(unchanged(reason)))
+    if (late.length > 0) rejectAll(late, lockedError(this.#connection.path, timeout))
+    if (this.#jobs.length > 0) {
+      const milliseconds = backoff(tries, { base: 2, max: this.isBulk ? 32 : 8, random: clock.random }) // what is short goes first
+      await wait(milliseconds, [clock.signal]).catch((reason: unknown) => this.#rejectWaiting(unchanged(reason, clock.signal)))
+    }
   }
 
   #commit(jobs: Job[]): void {
+    const { db, path } = this.#connection
     let isDone = false
     try {
       for (const job of jobs) perform(job)
       isDone = true
-      this.#db.exec('COMMIT')
+      db.exec('COMMIT')
     } catch (error) {
       this.#rollBack()
-      const isLost = !isDone || !leavesCommitOpen(error) || this.#overwrite()
-      failEach(jobs, isLost ? explainFailure(error, this.#path) : unknownOutcome(`The disk failed under ${this.#path}`, error))
+      const isUndone = !isDone || !isCommitOutcomeUnknown(error) || this.#overwrite()
+      rejectAll(jobs, isUndone ? explainFailure(error, path) : commitOutcomeUnknown(`The disk failed under ${path}`, storedHint, error))
       return
     }
-    if (this.#isInPlace()) for (const job of jobs) tell(job)
-    else failEach(jobs, unknownOutcome(`${this.#path} was deleted or replaced`))
-    this.#report(jobs)
-  }
-
-  #report(jobs: Job[]): void {
+    if (this.#isInPlace()) for (const job of jobs) settle(job)
+    else rejectAll(jobs, commitOutcomeUnknown(`${path} was deleted or replaced`, storedHint))
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
   }
@@ -155,8 +153,8 @@ export class Writer {
    */
   #overwrite(): boolean {
     try {
-      this.#db.exec('BEGIN IMMEDIATE')
-      this.#db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
+      this.#connection.db.exec('BEGIN IMMEDIATE')
+      this.#connection.db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
       return true
     } catch (error) {
       if (!isSqliteError(error)) throw error
@@ -167,28 +165,23 @@ export class Writer {
 
   /** A file, or a log, that was moved away or deleted takes what is written with it. */
   #isInPlace(): boolean {
-    const log = identityOf(`${this.#path}-wal`)
+    const log = identityOf(`${this.#connection.path}-wal`)
     if (log.includes(':') || log === 'none') this.#log ??= log
-    return log === this.#log && identityOf(this.#path) === this.#options.identity
+    return log === this.#log && identityOf(this.#connection.path) === this.#connection.identity
   }
 
   /** What cannot be rolled back now is when the connection closes; the first failure is the one that is reported. */
   #rollBack(): void {
     try {
-      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      if (this.#connection.db.isTransaction) this.#connection.db.exec('ROLLBACK')
     } catch (error) {
       if (!isSqliteError(error)) throw error
     }
   }
 
-  #failAll(error: unknown): void {
-    failEach(this.#jobs.splice(0), error)
+  #rejectWaiting(error: unknown): void {
+    rejectAll(this.#jobs.splice(0), error)
   }
-}
-
-function letLeave(job: Pick<Job, 'leave' | 'reject'>, signal: AbortSignal): void {
-  job.leave = () => job.reject(signal.reason)
-  signal.addEventListener('abort', job.leave, { once: true })
 }
 
 /** Whether a job has left the queue, in which it stays until its turn. */
@@ -198,7 +191,7 @@ function isCancelled({ signal }: Job): boolean {
 
 /** Does the work of a job, whose turn has come. */
 function perform(job: Job): void {
-  stay(job)
+  removeAbortListener(job)
   try {
     job.result = { value: job.work() }
   } catch (error) {
@@ -207,30 +200,21 @@ function perform(job: Job): void {
   }
 }
 
-function tell({ result, resolve, reject }: Job): void {
+/** Resolves or rejects a job whose transaction is on the disk. */
+function settle({ result, resolve, reject }: Job): void {
   if (result && 'value' in result) resolve(result.value)
   else reject(result?.refusal)
 }
 
-function stay({ leave, signal }: Job): void {
-  if (leave) signal?.removeEventListener('abort', leave)
+function removeAbortListener({ abort, signal }: Job): void {
+  if (abort) signal?.removeEventListener('abort', abort)
 }
 
-function unchanged(reason: unknown): unknown {
-  return reason instanceof PlantsError ? new PlantsError(reason.kind, `${reason.message}, nothing was changed`, { cause: reason }) : reason
-}
-
-function failEach(jobs: Job[], error: unknown): void {
+function rejectAll(jobs: Job[], error: unknown): void {
   for (const job of jobs) {
-    stay(job)
+    removeAbortListener(job)
     job.reject(error)
   }
 }
 
-function unknownOutcome(what: string, cause?: unknown): PlantsError {
-  const message = `${what} in the middle of a commit: whether it is stored is not known`
-  return new PlantsError('unknownOutcome', message, {
-    hint: 'Look at the disk first. Then plants get shows whether the plant is there',
-    cause,
-  })
-}
+const storedHint = { done: 'stored', hint: 'Look at the disk first. Then plants get shows whether the plant is there' } as const

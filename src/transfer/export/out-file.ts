@@ -1,12 +1,9 @@
-import { randomBytes } from 'node:crypto'
-import { accessSync, constants, type Stats, statSync, writeSync } from 'node:fs'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { accessSync, closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { PlantsError, systemCode, unwritableReasons } from '../../platform/errors.js'
-import { syncFolder } from '../../platform/folder.js'
+import { AtomicFile, unwritableReasons } from '../../platform/atomic-file.js'
+import { PlantsError, systemCode } from '../../platform/errors.js'
+import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { targetOf } from '../../platform/link-target.js'
 import type { Put } from './compression.js'
 
 /**
@@ -33,21 +30,21 @@ function isWrittenInPlace(path: string, old: Stats): boolean {
 }
 
 async function writeInPlace(path: string, old: Stats, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
-  const file = await openInPlace(path, signal)
+  const fd = await openInPlace(path, signal)
   try {
-    const isReplaced = !old.isFile() && (await file.stat()).isFile() // by somebody who would have us write at the end of that
+    const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by somebody who would have us write at the end of that
     if (isReplaced) throw new PlantsError('malformed', `${path} was replaced by a file`, { hint: 'Run it again' })
-    await fill((bytes) => putAll(file, bytes, signal))
+    await fill((bytes) => putAll(fd, bytes, signal))
   } finally {
-    await file.close()
+    closeSync(fd)
   }
 }
 
 /** Never waits in a system call for the reader of a pipe: such a wait would outlive Ctrl-C. */
-async function openInPlace(path: string, signal: AbortSignal): Promise<FileHandle> {
+async function openInPlace(path: string, signal: AbortSignal): Promise<number> {
   for (;;) {
     try {
-      return await open(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
+      return openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
     } catch (error) {
       if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
       await pause(signal)
@@ -65,45 +62,24 @@ interface Replacing {
 async function replace({ path, target, old }: Replacing, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
   if (old) accessSync(target, constants.W_OK) // to replace a file takes no right to write to it
   if (old?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
-  const temporary = join(dirname(target), `.plants-${randomBytes(8).toString('hex')}.tmp`)
+  const file = new AtomicFile(target)
   try {
-    await writeNew(temporary, old, signal, fill)
+    await fill((bytes) => putAll(file.fd, bytes, signal))
+    await file.flush()
     signal.throwIfAborted()
-    await rename(temporary, target)
+    file.commit(old)
   } catch (error) {
-    await rm(temporary, { force: true })
     throw signal.aborted && error === signal.reason ? unchanged(error, path) : error
-  }
-  syncFolder(dirname(target))
-}
-
-async function writeNew(path: string, old: Stats | undefined, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
-  const file = await open(path, 'wx', 0o600)
-  try {
-    await fill((bytes) => putAll(file, bytes, signal))
-    await file.chmod(old ? await modeLike(old, file) : 0o600) // whatever the umask has taken away
-    await file.sync()
   } finally {
-    await file.close()
+    file.discard()
   }
-}
-
-/** The mode of an old file, for a new one that gets its owner and its group where this user may do that; another group gets no rights. */
-async function modeLike(old: Stats, file: FileHandle): Promise<number> {
-  try {
-    await file.chown(old.uid, old.gid)
-  } catch (error) {
-    if (systemCode(error) !== 'EPERM') throw error
-  }
-  const isOfItsGroup = (await file.stat()).gid === old.gid
-  return old.mode & (isOfItsGroup ? 0o777 : 0o707)
 }
 
 /** Writes without a thread, which a file does not need and a pipe that is open here does not either, and then gives signals their turn. */
-async function putAll(file: FileHandle, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+async function putAll(fd: number, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
   for (let at = 0; at < bytes.length; ) {
     try {
-      at += writeSync(file.fd, bytes, at)
+      at += writeSync(fd, bytes, at)
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
       await pause(signal)
@@ -128,20 +104,10 @@ function unchanged(reason: unknown, path: string): unknown {
 function explain(error: unknown, path: string): unknown {
   const code = systemCode(error)
   if (error instanceof PlantsError || code === undefined || code === 'EPIPE') return error
-  return new PlantsError('unwritable', `${path} could not be written: ${reasons[code] ?? `the system says ${code}`}`, {
+  return new PlantsError('unwritable', `${path} could not be written: ${unwritableReasons[code] ?? `the system says ${code}`}`, {
     hint: ['ENOSPC', 'EDQUOT'].includes(code)
       ? 'Free some space, or choose another place with --out FILE'
       : 'Choose another place with --out FILE',
     cause: error,
   })
-}
-
-const reasons: Record<string, string> = {
-  ...unwritableReasons,
-  ENOENT: 'its folder is not there',
-  ENOTDIR: 'what should be its folder is none',
-  EISDIR: 'it is a folder',
-  ELOOP: 'its links lead in a circle',
-  ENAMETOOLONG: 'its name is too long',
-  EIO: 'the disk failed',
 }

@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { closeSync, existsSync, fsyncSync, openSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { AtomicFile, unwritableReasons } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { holdLock } from '../../platform/file-lock.js'
-import { makeFolder, syncFolder } from '../../platform/folder.js'
+import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 /** What an import must be like to be the same one. */
@@ -80,14 +81,15 @@ export class Journal {
   /** Writes the position, down to the disk, in place of the one before. */
   save(position: string | undefined): void {
     if (position !== undefined) this.#saved.position = position
-    const temporary = `${this.path}.${randomUUID()}.tmp`
+    let file: AtomicFile | undefined
     try {
-      writeDurably(temporary, `${JSON.stringify(this.#saved)}\n`)
-      renameSync(temporary, this.path)
-      if (position === undefined) syncFolder(dirname(this.path))
+      file = new AtomicFile(this.path)
+      writeFileSync(file.fd, `${JSON.stringify(this.#saved)}\n`)
+      file.commit()
     } catch (error) {
-      rmSync(temporary, { force: true })
       throw unwritable(this.path, error)
+    } finally {
+      file?.discard()
     }
   }
 
@@ -108,22 +110,18 @@ export function journalPath(folder: string, { store, inputs }: Binding): string 
   return join(folder, 'imports', `${name}.json`)
 }
 
-/** Runs an action while no other process can go on with the same journal. Throws `unavailable` when one does. */
+/** Runs an action while no other process can resume with the same journal. Throws `unavailable` when one does. */
 export async function whileAlone<T>(path: string, io: Io, action: () => Promise<T>): Promise<T> {
-  const lock = `${path}.lock`
-  for (let tries = 0; ; tries += 1) {
-    let hasBegun = false
-    try {
-      makeFolder(dirname(path))
-      return await holdLock(lock, { timeout: 0, clock: io, trusts: io.trusts }, async () => {
-        hasBegun = true
-        return await action().finally(() => rmSync(lock, { force: true }))
-      })
-    } catch (error) {
-      if (hasBegun) throw error
-      // Whoever held it has removed it just now.
-      if (tries > 50 || existsSync(lock)) throw isHeld(error) ? inUse(error) : unwritable(path, error)
-    }
+  let hasBegun = false
+  try {
+    makeFolder(dirname(path))
+    return await holdLock(`${path}.lock`, { timeout: 0, clock: io, trusts: io.trusts, isTemporary: true }, () => {
+      hasBegun = true
+      return action()
+    })
+  } catch (error) {
+    if (hasBegun) throw error
+    throw isHeld(error) ? inUse(error) : unwritable(path, error)
   }
 }
 
@@ -184,17 +182,12 @@ function noJournal(path: string, why: string, cause?: unknown): PlantsError {
 }
 
 function unwritable(path: string, cause: unknown): unknown {
-  if (cause instanceof PlantsError || systemCode(cause) === undefined) return cause
+  const code = systemCode(cause)
+  if (cause instanceof PlantsError || code === undefined) return cause
   const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
-  return new PlantsError('unwritable', `The journal ${path} could not be written: ${systemCode(cause)}`, { hint, cause })
-}
-
-function writeDurably(path: string, text: string): void {
-  const fd = openSync(path, 'wx', 0o600)
-  try {
-    writeFileSync(fd, text)
-    fsyncSync(fd)
-  } finally {
-    closeSync(fd)
-  }
+  return new PlantsError(
+    'unwritable',
+    `The journal ${path} could not be written: ${unwritableReasons[code] ?? `the system says ${code}`}`,
+    { hint, cause },
+  )
 }

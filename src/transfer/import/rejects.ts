@@ -13,8 +13,8 @@ import {
 } from 'node:fs'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
+import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { targetOf } from '../../platform/link-target.js'
 import type { Refused } from './refused.js'
 
 /** bytes of a rejects file, and of the reasons beside it */

@@ -1,19 +1,20 @@
+import { type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
-import { BadRowError } from './failure.js'
-import type { Ways } from './ways.js'
+import type { Connection } from './connection.js'
+import { BadRowError } from './errors.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, in one transaction. SQLite writes the text: to do it here takes three times as long. */
-export async function* snapshot(ways: Ways, query: SnapshotQuery): AsyncGenerator<Block> {
-  const { db, read } = ways
-  await read(() => db.exec('BEGIN'))
+export async function* snapshot(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
+  const { db } = connection
+  await connection.run(() => db.exec('BEGIN'))
   try {
     let first = query.after === undefined ? smallestId : query.after + 1n
     let left = query.limit ?? Infinity
     while (left > 0 && first <= largestId) {
-      const range = await read(() => findRange(ways, query, { first, rows: Math.min(left, blockRows) }))
+      const range = await connection.run(() => findRange(connection, query, { first, rows: Math.min(left, blockRows) }))
       if (range === undefined) return
-      yield { text: await read(() => readText(ways, query, range)), plants: range.plants }
+      yield { text: await connection.run(() => readText(connection, query, range)), plants: range.plants }
       first = range.last + 1n
       left -= range.plants
     }
@@ -29,37 +30,44 @@ interface Range {
 }
 
 /** Finds plants that are not too much for one block, without reading their texts; a plant that is too large has a block of its own. */
-function findRange(ways: Ways, query: SnapshotQuery, { first, rows }: { first: bigint; rows: number }): Range | undefined {
-  const sizes = `SELECT id, octet_length(name) + ifnull(octet_length(tag), 0) AS size FROM plants
+function findRange(connection: Connection, query: SnapshotQuery, { first, rows }: { first: bigint; rows: number }): Range | undefined {
+  const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants
     WHERE id >= ? ${query.tag === undefined ? '' : 'AND tag = ?'} ORDER BY id LIMIT ?`
-  const select = ways.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
+  const select = connection.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
   const { last, plants, size } = select.get(...[first, query.tag ?? [], rows].flat()) as Sizes
   if (last === null || size === null) return undefined
   if (last < first) throw new BadRowError(`the plant ${last} comes after ${first - 1n}`)
-  if (size > blockBytes && plants > 1n) return findRange(ways, query, { first, rows: Math.floor(Number(plants) / 2) })
+  if (size > blockBytes && plants > 1n) return findRange(connection, query, { first, rows: Math.floor(Number(plants) / 2) })
   return { first, last, plants: Number(plants) }
 }
 
 type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // of no rows, SQLite has no maximum and no sum
 
 /** As a blob, because a driver cuts a text at U+0000, or may give up where it is not UTF-8: other programs can write both into a store. */
-function readText({ prepare }: Ways, { record, between, tag }: SnapshotQuery, { first, last }: Range): string {
-  const select = prepare(`SELECT CAST(group_concat(${records[record]}, ? ORDER BY id) AS BLOB) AS bytes FROM plants
+function readText(connection: Connection, { record, between, tag }: SnapshotQuery, { first, last }: Range): string {
+  const select = connection.prepare(`SELECT CAST(group_concat(${records[record]}, ? ORDER BY id) AS BLOB) AS bytes FROM plants
     WHERE id BETWEEN ? AND ? ${tag === undefined ? '' : 'AND tag = ?'}`)
   const { bytes } = select.get(...[between, first, last, tag ?? []].flat()) as { bytes: Uint8Array } // of at least one row
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
   return record === 'json' ? escapeUnsafe(text) : text
 }
 
+const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
+
 /** SQL that writes a row. */
 const records: Record<RecordKind, string> = {
-  json: `'{"id":' || id || ',"name":' || json_quote(name) || CASE WHEN tag IS NULL THEN '}' ELSE ',"tag":' || json_quote(tag) || '}' END`,
+  json: `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`,
   csv: cells("','"),
   tsv: cells('char(9)'),
 }
 
+function jsonMember({ name, isRequired }: TextField): string {
+  const member = `',"${name}":' || json_quote(${name})`
+  return isRequired ? member : `CASE WHEN ${name} IS NULL THEN '' ELSE ${member} END`
+}
+
 function cells(separator: string): string {
-  return `id || ${separator} || ${cell('name', separator)} || ${separator} || ifnull(${cell('tag', separator)}, '')`
+  return ['id', ...textFields.map(({ name }) => `ifnull(${cell(name, separator)}, '')`)].join(` || ${separator} || `)
 }
 
 /** In quotes where RFC 4180 wants them, and where the text is empty; `instr` looks behind a U+0000, other functions do not. */

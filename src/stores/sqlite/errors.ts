@@ -1,12 +1,7 @@
-import { accessSync, constants, lstatSync, statfsSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { accessSync, constants, lstatSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
-
-/** Whether a COMMIT that failed like this may still be found on the disk: its bytes were written, but not known to be safe. */
-export function leavesCommitOpen(error: unknown): boolean {
-  return primaryCode(error) === 10
-}
 
 /**
  * Turns a failure of SQLite or of the file system into an error that says what to do about it.
@@ -21,6 +16,15 @@ export function explainFailure(error: unknown, path: string): unknown {
   if (explain === damaged) return damagedStore(path, text, error)
   const { message, hint, retryable = false } = describe(() => explain(path, text), path, text)
   return new PlantsError('unavailable', message, { hint, retryable, cause: error })
+}
+
+/** Runs an action on a store, and explains what it throws. */
+export async function explained<T>(path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action()
+  } catch (error) {
+    throw explainFailure(error, path)
+  }
 }
 
 /** A row that no store of plants can hold, whatever its tables say: somebody has written the file by other means. */
@@ -50,6 +54,31 @@ export function damagedStore(path: string, why: string, cause?: unknown): Damage
 export function unwritableStore(path: string): PlantsError {
   const { message, hint } = forbidden(path)
   return new PlantsError('unavailable', message, { hint })
+}
+
+/** Whether a COMMIT that failed like this may still be found on the disk: its bytes were written, but not known to be safe. */
+export function isCommitOutcomeUnknown(error: unknown): boolean {
+  return primaryCode(error) === 10
+}
+
+/** The error for a commit of which nobody knows whether a crash would undo it. */
+export function commitOutcomeUnknown(
+  reason: string,
+  { done, hint }: { done: 'stored' | 'restored'; hint: string },
+  cause?: unknown,
+): PlantsError {
+  return new PlantsError('unknownOutcome', `${reason} in the middle of a commit: whether it is ${done} is not known`, { hint, cause })
+}
+
+/** The error for a file that is no longer the one that was opened. */
+export function replacedStore(path: string): PlantsError {
+  return new PlantsError('unavailable', `${path} was deleted or replaced`, { hint: 'Try again', retryable: true })
+}
+
+/** Adds to the reason of a signal that nothing was changed; any other error is given back as it is. */
+export function unchanged(error: unknown, signal: AbortSignal): unknown {
+  if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
+  return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
 }
 
 interface Explanation {
@@ -194,4 +223,48 @@ function exists(path: string): boolean {
 
 function isFolder(path: string): boolean {
   return exists(path) && statSync(path).isDirectory()
+}
+
+/** The error for a call that had no turn within its time. */
+export function lockedError(path: string, timeout: number): PlantsError {
+  const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
+  return new PlantsError('unavailable', message, { hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
+}
+
+/** The process that holds a lock on the file or its log, such as "process 4242 (sqlite3)"; known on Linux only. */
+function findHolder(path: string): string | undefined {
+  try {
+    const inodes = [path, `${path}-shm`].map((file) => statSync(file, { throwIfNoEntry: false })?.ino)
+    const holders = readFileSync('/proc/locks', 'utf8')
+      .split('\n')
+      .map((line) => /POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /.exec(line))
+      .flatMap((match) => (match && inodes.includes(parseInt(match[2] ?? '', 10)) ? [match[1] ?? ''] : []))
+    const holder = holders.find((pid) => hasOpen(pid, path))
+    return holder && `process ${holder} (${programOf(holder)})`
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return undefined
+  }
+}
+
+/** The name of its executable; of another user's process, what its main thread is called. */
+function programOf(pid: string): string {
+  try {
+    return basename(readlinkSync(`/proc/${pid}/exe`))
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
+  }
+}
+
+function hasOpen(pid: string, path: string): boolean {
+  const folder = `/proc/${pid}/fd`
+  return readdirSync(folder).some((fd) => {
+    try {
+      return readlinkSync(`${folder}/${fd}`).startsWith(path)
+    } catch (error) {
+      if (systemCode(error) !== 'ENOENT') throw error
+      return false
+    }
+  })
 }

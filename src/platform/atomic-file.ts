@@ -1,0 +1,82 @@
+import { closeSync, fchmodSync, fchownSync, fstatSync, fsync, fsyncSync, openSync, renameSync, rmSync, type Stats } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { systemCode } from './errors.js'
+import { syncFolder } from './files.js'
+
+/** Puts a file in the place of another one in the same file system, durably. The file itself must be on the disk. */
+export function moveIntoPlace(file: string, target: string): void {
+  renameSync(file, target)
+  syncFolder(dirname(target))
+}
+
+/**
+ * Replaces a file as a whole: it is written beside its target, and takes its place in `commit`. Whoever reads meanwhile, or crashes,
+ * finds or leaves the old file or the new one. End with `discard`, which does nothing after a commit.
+ */
+export class AtomicFile {
+  /** for writing; open until `commit` or `discard` */
+  readonly fd: number
+  readonly #path: string
+  readonly #target: string
+  #isOpen = true
+
+  /** @param target absolute; a link there is replaced, see `targetOf` */
+  constructor(target: string) {
+    this.#target = target
+    this.#path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
+    this.fd = openSync(this.#path, 'wx', 0o600)
+  }
+
+  /** Writes to the disk, in a thread. A large file takes long, and `commit` then does not. */
+  flush(): Promise<void> {
+    return new Promise((done, reject) => {
+      fsync(this.fd, (error) => (error ? reject(error) : done()))
+    })
+  }
+
+  /** @param old the file that is replaced: the new one gets its owner and mode, as far as this user may. Without it, only this user may read it. */
+  commit(old?: Stats): void {
+    fchmodSync(this.fd, old ? modeLike(old, this.fd) : 0o600) // whatever the umask has taken away
+    fsyncSync(this.fd)
+    this.#close()
+    moveIntoPlace(this.#path, this.#target)
+  }
+
+  discard(): void {
+    this.#close()
+    rmSync(this.#path, { force: true })
+  }
+
+  #close(): void {
+    if (this.#isOpen) closeSync(this.fd)
+    this.#isOpen = false
+  }
+}
+
+/** Gives a new file the owner and the group of an old one, where this user may, and returns the mode for it: another group gets no rights. */
+function modeLike(old: Stats, fd: number): number {
+  try {
+    fchownSync(fd, old.uid, old.gid)
+  } catch (error) {
+    if (systemCode(error) !== 'EPERM') throw error
+  }
+  return old.mode & (fstatSync(fd).gid === old.gid ? 0o777 : 0o707)
+}
+
+/** Why the system does not let a file be written, by the code of the system call. */
+export const unwritableReasons: Readonly<Record<string, string>> = {
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'the disk is read-only',
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'no space left for this user',
+  ENOENT: 'there is no such folder',
+  ENOTDIR: 'a part of its path is not a folder',
+  EISDIR: 'it is a folder',
+  ELOOP: 'its links lead in a circle',
+  ENAMETOOLONG: 'its name is too long',
+  EIO: 'the disk failed',
+  EMFILE: 'too many files are open',
+  ENFILE: 'too many files are open',
+  EBUSY: 'it is mounted by itself',
+}

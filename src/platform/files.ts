@@ -1,0 +1,150 @@
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fchownSync,
+  fstatSync,
+  fsyncSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+} from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { PlantsError, systemCode } from './errors.js'
+
+/**
+ * Creates a folder and its missing parents, for their owner alone. `mkdirSync` with `recursive` never returns in /proc.
+ *
+ * @param finish is called with each that was created, instead of giving it the mode that the umask may have narrowed
+ */
+export function makeFolder(folder: string, finish = (made: string) => chmodSync(made, 0o700)): void {
+  if (existsSync(folder)) return
+  makeFolder(dirname(folder), finish)
+  try {
+    mkdirSync(folder, 0o700)
+    finish(folder)
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+  }
+}
+
+/** Removes a folder with all that is in it. What cannot be removed stays: the next call may remove it. */
+export function removeFolder(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true })
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+  }
+}
+
+/** The prefix of our temporary folders beside a file, which no other program uses. */
+export function prefixFor(file: string): string {
+  return `.${basename(file)}.plants-`
+}
+
+/** Makes the names in a folder durable, where the system can. */
+export function syncFolder(folder: string): void {
+  let fd: number | undefined
+  try {
+    fd = openSync(folder, 'r')
+    fsyncSync(fd)
+  } catch (error) {
+    // EINVAL, ENOTSUP, EISDIR: a file system, or Windows, that syncs no folders
+    if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
+  } finally {
+    if (fd !== undefined) closeSync(fd)
+  }
+}
+
+/** Gives what root has created with `sudo`, among the files of a user, to that user. */
+export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number }): void {
+  const isOfRoot = process.platform !== 'win32' && fstatSync(fd).uid === 0
+  if (isOfRoot && uid !== 0) fchownSync(fd, uid, gid)
+}
+
+/** How many links Linux follows. */
+const maxLinks = 40
+
+/** A symbolic link, and who has made it. */
+interface Link {
+  path: string
+  uid: number
+  target: string
+}
+
+/** The symbolic links from a path to the file that it leads to, which may not be there. */
+export function* linksOf(path: string): Generator<Link> {
+  let place = path
+  for (let count = 0; ; count += 1) {
+    const stats = lstatSync(place, { throwIfNoEntry: false })
+    if (!stats?.isSymbolicLink()) return
+    if (count === maxLinks) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
+    const target = resolve(realpathSync(dirname(place)), readlinkSync(place))
+    yield { path: place, uid: stats.uid, target }
+    place = target
+  }
+}
+
+/**
+ * The file that a link leads to, which may not be there yet: people keep such files elsewhere, under version control.
+ *
+ * @throws {PlantsError} `malformed` for a link of another user, who would choose which of this user's files is written
+ */
+export function targetOf(path: string, { trusts }: { trusts(uid: number): boolean }): string {
+  let target = path
+  for (const link of linksOf(path)) {
+    if (!trusts(link.uid)) {
+      const message = `${link.path} is a link of another user (uid ${link.uid}), and is not followed`
+      throw new PlantsError('malformed', message, { hint: 'Name another file, or remove the link' })
+    }
+    target = link.target
+  }
+  return target
+}
+
+interface Trust {
+  trusts(uid: number): boolean
+  /** the bits of a mode that let others write: a group may be of trusted users alone */
+  writers: number
+}
+
+/**
+ * Why another user of this machine may have put a file, such as a Unix socket, where it is; undefined when none may. Only who may write
+ * to a folder decides what is in it, so the path is followed from the root: what is in a folder that only trusted users may write is
+ * theirs, and whoever it was given to is trusted with what is below. In a folder where others may write as well, only the entries of
+ * trusted users count, and only with the sticky bit, without which anybody may replace them. Below a folder of a trusted user that lets
+ * nobody else in, all is theirs.
+ *
+ * @param path absolute
+ * @throws what the system says, where nothing is there, or it may not be seen
+ */
+export function strangerAt(path: string, trust: Trust): string | undefined {
+  return process.platform === 'win32' ? undefined : followFromRoot(path, new Set(), trust, 0)
+}
+
+/** @param owners who is trusted besides, because of what is above */
+function followFromRoot(path: string, owners: Set<number>, trust: Trust, links: number): string | undefined {
+  const names = path.split('/').filter(Boolean)
+  let place = '/'
+  let isPrivate = false
+  for (const [index, name] of names.entries()) {
+    const folder = lstatSync(place)
+    owners.add(folder.uid)
+    isPrivate ||= (folder.mode & 0o011) === 0
+    const isShared = !isPrivate && (folder.mode & trust.writers) !== 0
+    if (isShared && (folder.mode & 0o1000) === 0)
+      return `other users can replace what is in ${place} (mode ${(folder.mode & 0o777).toString(8)})`
+    place = join(place, name)
+    const entry = lstatSync(place)
+    if (isShared && !trust.trusts(entry.uid) && !owners.has(entry.uid)) return `${place} belongs to another user (uid ${entry.uid})`
+    owners.add(entry.uid)
+    if (entry.isSymbolicLink()) {
+      const target = resolve(dirname(place), readlinkSync(place), ...names.slice(index + 1))
+      return links === maxLinks ? undefined : followFromRoot(target, owners, trust, links + 1)
+    }
+  }
+  return undefined
+}

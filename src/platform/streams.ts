@@ -1,0 +1,324 @@
+import { closeSync, constants, fstatSync, openSync, readSync, statSync, write, writeSync } from 'node:fs'
+import { devNull } from 'node:os'
+import { PlantsError, systemCode } from './errors.js'
+
+export interface Input {
+  readonly isTerminal: boolean
+  /** something may be waiting there: a pipe, a socket or a file, but not a terminal and not /dev/null */
+  readonly isPiped: boolean
+  chunks(): AsyncIterable<Uint8Array>
+  stream(): NodeJS.ReadableStream
+}
+
+export interface Output {
+  readonly isTerminal: boolean
+  /** width of the terminal, 80 when unknown */
+  readonly columns: number
+  /** Resolves when the operating system has taken every byte; rejects with the system's error. */
+  write(text: string): Promise<void>
+  /**
+   * Writes a line of a log, in order. A slow reader delays nothing: lines beyond a backlog of 1 MiB are dropped.
+   * Resolves when the line is written or dropped.
+   */
+  log(line: string): Promise<void>
+  stream(): NodeJS.WritableStream
+}
+
+/** Stdin. A file, and what a pipe already holds, are read without Node's stream, which takes 4 ms to create. */
+export class ProcessInput implements Input {
+  get isTerminal(): boolean {
+    return isTerminal(0)
+  }
+
+  get isPiped(): boolean {
+    const stats = fstatSync(0)
+    return stats.isFIFO() || stats.isSocket() || stats.isFile()
+  }
+
+  async *chunks(): AsyncIterable<Uint8Array> {
+    const stats = fstatSync(0)
+    if (stats.isFile()) yield* readFrom(0)
+    else if (!(stats.isFIFO() && (yield* readPipe()))) yield* process.stdin
+  }
+
+  stream(): NodeJS.ReadStream {
+    return process.stdin
+  }
+}
+
+/** Reads what a pipe holds. True when that was all of it. */
+function* readPipe(): Generator<Uint8Array, boolean> {
+  const fd = reopen(0, constants.O_RDONLY)
+  if (fd === undefined) return false
+  try {
+    yield* readFrom(fd)
+    return true
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return false // EAGAIN: the writer is not done. The stream waits for it, and reports any other error
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** Reads a file descriptor to its end, with plain system calls. Throws the system's error. */
+export function* readFrom(fd: number): Generator<Uint8Array> {
+  for (;;) {
+    const chunk = new Uint8Array(65_536)
+    const length = readSync(fd, chunk)
+    if (length === 0) return
+    yield chunk.subarray(0, length)
+  }
+}
+
+/**
+ * Stdout or stderr. It is written with plain system calls: Node's stream takes 2 ms to create, and drops what a full disk does not take.
+ * Such a call blocks while the reader stalls, and any signal ends it. Once signals are handled here, or where the pipe is non-blocking,
+ * the queue writes instead, which never blocks.
+ */
+export class ProcessOutput implements Output {
+  readonly #fd: 1 | 2
+  readonly #open: () => NodeJS.WriteStream
+  readonly #signals: Signals
+  readonly #queue: WriteQueue
+  #stream: NodeJS.WriteStream | undefined
+
+  constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
+    this.#fd = fd
+    this.#open = open
+    this.#signals = signals
+    this.#queue = new WriteQueue(fd, () => this.stream())
+  }
+
+  get isTerminal(): boolean {
+    return isTerminal(this.#fd)
+  }
+
+  /** Whether something is still being written. */
+  get isWriting(): boolean {
+    return this.#queue.isWriting
+  }
+
+  get columns(): number {
+    return this.stream().columns ?? 80
+  }
+
+  stream(): NodeJS.WriteStream {
+    if (!this.#stream) {
+      this.#stream = this.#open()
+      this.#stream.on('error', () => undefined) // each write reports its own
+    }
+    return this.#stream
+  }
+
+  log(line: string): Promise<void> {
+    return this.#queue.add(line)
+  }
+
+  async write(text: string): Promise<void> {
+    if (this.#signals.received !== undefined) return this.#writeBriefly(text)
+    if (this.#signals.isListening || this.#queue.isInThread) return this.#writeUntilSignal(text)
+    const bytes = Buffer.concat([this.#queue.take(), Buffer.from(text)])
+    let written = 0
+    try {
+      while (written < bytes.length) written += writeSync(this.#fd, bytes, written)
+    } catch (error) {
+      if (systemCode(error) !== 'EAGAIN') throw error
+      await this.#writeUntilSignal(bytes.subarray(written))
+    }
+  }
+
+  /** Throws the reason of a signal that comes before all is written. Signals stay listened to: one that is pending would be lost. */
+  async #writeUntilSignal(text: string | Uint8Array): Promise<void> {
+    const signal = this.#signals.listen()
+    const keepAlive = setInterval(() => undefined, 1000)
+    let abort = () => {}
+    const aborted = new Promise<boolean>((resolve) => {
+      abort = () => resolve(true)
+      signal.addEventListener('abort', abort)
+    })
+    try {
+      const writing = this.#queue.put(text)
+      if (!(await Promise.race([aborted, writing.then(() => false)]))) return
+      writing.catch(() => undefined) // the signal is what is reported
+      if (this.#queue.isInThread) await this.#writeBriefly('')
+      const isWritten = this.#queue.take().length === 0 && !this.#queue.isInThread
+      if (!isWritten) throw signal.reason
+    } finally {
+      clearInterval(keepAlive)
+      signal.removeEventListener('abort', abort)
+    }
+  }
+
+  /** Waits 200 ms at most: the program is ending, and no second signal may come to end a wait for a reader that stalls. */
+  async #writeBriefly(text: string): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, 200)
+    })
+    await Promise.race([this.#queue.add(text), timeout])
+    clearTimeout(timer)
+  }
+}
+
+/** Writes to a file descriptor, in order, and blocks nothing while the reader stalls. What is added in one turn of the event loop is one system call. */
+class WriteQueue {
+  readonly #fd: number
+  readonly #openStream: () => void
+  #lines = ''
+  /** the bytes that go before `#lines` */
+  #rest: Uint8Array = new Uint8Array()
+  #writing: Promise<void> | undefined
+  #channel: Channel | undefined
+
+  /** @param openStream opens Node's stream of the file descriptor, which makes a socket non-blocking */
+  constructor(fd: number, openStream: () => void) {
+    this.#fd = fd
+    this.#openStream = openStream
+  }
+
+  get isWriting(): boolean {
+    return this.#writing !== undefined
+  }
+
+  /** Whether a thread is writing: until it is done, nobody else may. */
+  get isInThread(): boolean {
+    return this.isWriting && this.#channel?.blocks === true
+  }
+
+  /** Resolves when a line is written, or dropped: it is when more than 1 MiB waits, or when the write fails. */
+  add(line: string): Promise<void> {
+    if (this.#lines.length + line.length <= maxBacklog) this.#lines += line
+    return this.#start().catch((error: unknown) => {
+      if (systemCode(error) === undefined) throw error
+    })
+  }
+
+  /** Writes a text of any length after what waits, or bytes where nothing waits; rejects with the system's error. */
+  put(text: string | Uint8Array): Promise<void> {
+    if (typeof text === 'string') this.#lines += text
+    else this.#rest = text
+    return this.#start()
+  }
+
+  /** Removes what no thread is writing, for a caller that writes it itself. */
+  take(): Uint8Array {
+    const rest = this.isInThread ? new Uint8Array() : this.#rest
+    const taken = Buffer.concat([rest, Buffer.from(this.#lines)])
+    if (!this.isInThread) this.#rest = new Uint8Array()
+    this.#lines = ''
+    return taken
+  }
+
+  #start(): Promise<void> {
+    this.#writing ??= this.#write()
+    return this.#writing
+  }
+
+  async #write(): Promise<void> {
+    await new Promise(setImmediate)
+    try {
+      this.#channel ??= openChannel(this.#fd, this.#openStream)
+      while (this.#rest.length > 0 || this.#lines !== '') {
+        if (this.#rest.length === 0) {
+          this.#rest = Buffer.from(this.#lines)
+          this.#lines = ''
+        }
+        await this.#writeOnce(this.#channel)
+      }
+    } catch (error) {
+      this.#rest = new Uint8Array()
+      this.#lines = ''
+      throw error
+    } finally {
+      this.#writing = undefined
+    }
+  }
+
+  async #writeOnce({ fd, blocks }: Channel): Promise<void> {
+    try {
+      const written = blocks ? await writeInThread(fd, this.#rest) : writeSync(fd, this.#rest)
+      this.#rest = this.#rest.subarray(written)
+    } catch (error) {
+      if (systemCode(error) !== 'EAGAIN') throw error
+      await new Promise((resolve) => {
+        setTimeout(resolve, 10).unref()
+      })
+    }
+  }
+}
+
+/** characters that wait for a slow reader */
+const maxBacklog = 1_048_576
+
+/** Where a queue writes. */
+interface Channel {
+  fd: number
+  /** whether a write may block, and so needs a thread */
+  blocks: boolean
+}
+
+/** A file takes what it is given. A pipe is opened again, non-blocking; a socket cannot be, and becomes so with its stream. */
+function openChannel(fd: number, openStream: () => void): Channel {
+  const stats = fstatSync(fd)
+  if (stats.isSocket()) openStream()
+  if (stats.isSocket() || stats.isFile() || (stats.isCharacterDevice() && !isTerminal(fd))) return { fd, blocks: false }
+  const reopened = stats.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
+  return reopened === undefined ? { fd, blocks: true } : { fd: reopened, blocks: false }
+}
+
+function writeInThread(fd: number, bytes: Uint8Array): Promise<number> {
+  return new Promise((resolve, reject) => {
+    write(fd, bytes, 0, (error, count) => (error ? reject(error) : resolve(count)))
+  })
+}
+
+/** Opens a pipe of this process again, non-blocking, on Linux; undefined for a pipe of another user, or without another end. */
+function reopen(fd: number, mode: number): number | undefined {
+  if (process.platform !== 'linux') return undefined
+  try {
+    return openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK)
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return undefined
+  }
+}
+
+/** Whether a file descriptor is a terminal. */
+function isTerminal(fd: number): boolean {
+  const stats = fstatSync(fd)
+  // node:tty loads all of node:net, 2 ms that neither a pipe nor /dev/null is worth.
+  if (!stats.isCharacterDevice() || stats.rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev) return false
+  return process.getBuiltinModule('node:tty').isatty(fd)
+}
+
+/** Listens to SIGINT and SIGTERM while something waits. A second signal, and any that comes while nothing waits, ends the process. */
+export class Signals {
+  received: NodeJS.Signals | undefined
+  isListening = false
+  readonly #controller = new AbortController()
+  /** seconds since the start of the process, at the first signal */
+  #receivedAt = 0
+
+  listen(): AbortSignal {
+    if (!this.isListening && this.received === undefined) {
+      this.isListening = true
+      process.on('SIGINT', this.#receive).on('SIGTERM', this.#receive)
+    }
+    return this.#controller.signal
+  }
+
+  readonly #receive = (name: NodeJS.Signals): void => {
+    if (this.received === undefined) {
+      this.received = name
+      this.#receivedAt = process.uptime()
+      const error = name === 'SIGINT' ? new PlantsError('interrupted', 'Interrupted') : new PlantsError('terminated', 'Terminated')
+      this.#controller.abort(error)
+    } else if (process.uptime() - this.#receivedAt >= 0.1) {
+      // `timeout` and a shell send one to the process and one to its group, and mean one.
+      this.isListening = false
+      process.off('SIGINT', this.#receive).off('SIGTERM', this.#receive)
+      process.kill(process.pid, name)
+    }
+  }
+}
