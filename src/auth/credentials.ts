@@ -1,6 +1,6 @@
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { RemoteAddress } from '../stores/store.js'
+import type { RemoteAddress } from '../stores/address.js'
 import { checkToken } from './token.js'
 
 /** What finding a token or a password goes by: what is known of a store, and what is saved. */

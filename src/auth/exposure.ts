@@ -2,7 +2,7 @@ import { PlantsError, systemCode } from '../platform/errors.js'
 import { strangerAt } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
-import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/store.js'
+import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/address.js'
 
 /** What says where a token may go. */
 interface Trust {

@@ -1,7 +1,7 @@
 import { readFileSync, type Stats, statSync } from 'node:fs'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { PostgresAddress, PostgresHost } from '../stores/store.js'
+import type { PostgresAddress, PostgresHost } from '../stores/address.js'
 import { type CredentialContext, savedToken } from './credentials.js'
 
 /** The password for a database, and where it was found. */

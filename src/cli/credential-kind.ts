@@ -4,8 +4,9 @@ import { findPassword, hidePassword, noPassword, type Password } from '../auth/p
 import { failureOf } from '../auth/token.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import type { PostgresAddress, RemoteAddress } from '../stores/address.js'
+import type { TokenVerdict } from '../stores/http/types.js'
 import { checkPassword, checkToken, takesToken } from '../stores/registry.js'
-import type { PostgresAddress, RemoteAddress, TokenVerdict } from '../stores/store.js'
 import type { Settings } from './settings.js'
 import { accessTo, loginTo } from './store-access.js'
 

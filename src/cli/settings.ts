@@ -1,7 +1,8 @@
 import type { SettingsFile } from '../config/file.js'
 import type { Origin } from '../config/resolve.js'
 import type { Output } from '../platform/io.js'
-import type { Address, OpenOptions } from '../stores/store.js'
+import type { Address } from '../stores/address.js'
+import type { OpenOptions } from '../stores/store.js'
 
 /** What a run goes by, whatever store it uses. */
 export interface Preferences {

@@ -4,8 +4,10 @@ import { exposureOf, refuseOpen } from '../auth/exposure.js'
 import { findPassword, hidePassword, howToGive, type Password } from '../auth/password.js'
 import { warn, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
+import type { Address, PostgresAddress, RemoteAddress } from '../stores/address.js'
+import type { Access } from '../stores/http/types.js'
 import { takesPassword } from '../stores/registry.js'
-import type { Access, Address, Login, PostgresAddress, RemoteAddress } from '../stores/store.js'
+import type { Login } from '../stores/store.js'
 import type { Preferences, Settings } from './settings.js'
 
 /**

@@ -1,8 +1,8 @@
 import { PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
+import type { Address, Place } from '../stores/address.js'
 import { parseAddress, shownAddress } from '../stores/registry.js'
-import type { Address, Place } from '../stores/store.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
 import { flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 

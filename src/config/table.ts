@@ -1,7 +1,7 @@
 import { PlantsError } from '../platform/errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
+import type { Address } from '../stores/address.js'
 import { kindNoun, kindPlural } from '../stores/registry.js'
-import type { Address } from '../stores/store.js'
 
 /** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
 export const settingsTable = {

@@ -1,7 +1,8 @@
 import { escapeUnsafe } from '../plant/json.js'
 import { shellWord } from '../platform/errors.js'
 import { visible } from '../platform/escape.js'
-import type { RemoteAddress, WireRequest } from '../stores/store.js'
+import type { RemoteAddress } from '../stores/address.js'
+import type { WireRequest } from '../stores/http/types.js'
 
 /** What is told of a request besides what it holds. */
 interface Way {

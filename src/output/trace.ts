@@ -1,7 +1,7 @@
 import { visible } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { redact } from '../platform/redact.js'
-import type { Observer } from '../stores/store.js'
+import type { Observer } from '../stores/http/types.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
 type ErrorStyle = Pick<OutputStyle, 'errors'>

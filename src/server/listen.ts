@@ -3,7 +3,7 @@ import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { isLoopback } from '../platform/network.js'
-import { longestSocketPath } from '../stores/store.js'
+import { longestSocketPath } from '../stores/address.js'
 
 /** Where a server listens: at a port of a host, which the flags of the admin port may have given, or at the absolute path of a Unix socket. */
 export type Place = { host: string; port: number; isAdmin?: boolean } | { path: string }

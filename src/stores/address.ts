@@ -1,6 +1,94 @@
 import { PlantsError } from '../platform/errors.js'
 import { urlOf } from '../platform/network.js'
-import { type FileAddress, longestSocketPath, type Place, type RemoteAddress } from './store.js'
+
+/** What an address leaves open, and what keeps it safe. */
+export interface Place {
+  resolvePath(path: string): string
+  /** absolute path of the folder of the store `local` */
+  dataFolder(): Promise<string>
+  /** libpq's variables say what the address of a database does not */
+  env: Readonly<Record<string, string | undefined>>
+  /** what the system calls this user, if it does */
+  userName(): string | undefined
+  /** takes the password of an address, which is shown nowhere */
+  secrets: Set<string>
+  /** whether the address was an argument: others can see those, so that no password may stand in it */
+  isArgument: boolean
+}
+
+/** Where plants are kept: in a file here, in a shared database, or behind a service. */
+export type Address = FileAddress | PostgresAddress | RemoteAddress
+
+/** A store that this program opens itself, and does not ask a service for. */
+export type OwnAddress = FileAddress | PostgresAddress
+
+/** An SQLite file. */
+export interface FileAddress {
+  kind: 'file'
+  /** absolute */
+  path: string
+  /** the path once more: what people call the store */
+  name: string
+  /** the program's own place, whose folder is made when it is not there */
+  isDefault: boolean
+}
+
+/** A Plant Store service. */
+export interface RemoteAddress {
+  kind: 'remote'
+  /** the address as people write it, without a slash at its end; a token is bound to it */
+  name: string
+  /** the specification's base_url, without a slash at its end */
+  url: URL
+  /** absolute path of the Unix socket that leads there */
+  socketPath?: string
+}
+
+/** A PostgreSQL database, on one server or on several of which one takes writes. */
+export interface PostgresAddress {
+  kind: 'postgres'
+  /** the address as people write it, complete, and without a password */
+  name: string
+  /** the part of the name that a password belongs to: who logs in, and where */
+  login: string
+  /** tried in this order */
+  hosts: PostgresHost[]
+  user: string
+  database: string
+  /** one that stood in the address */
+  password: string | undefined
+  sslmode: (typeof sslModes)[number]
+  /** absolute path of a file of PEM certificates, or "system"; the one of libpq when not given */
+  sslrootcert: string | undefined
+  /** absolute paths of PEM files, of a certificate that this program shows */
+  sslcert: string | undefined
+  sslkey: string | undefined
+  /** the ways to log in that a server may ask for, as libpq's parameter has them */
+  requireAuth: string | undefined
+  /** the user to whom a Unix socket must belong */
+  requirePeer: string | undefined
+  targetSessionAttrs: (typeof sessionAttributes)[number]
+  applicationName: string
+  /** milliseconds that one attempt to connect may take */
+  connectTimeout: number
+  /** connections at most */
+  max: number
+}
+
+/** A server, or with an absolute path as its host the folder of its Unix socket. */
+export interface PostgresHost {
+  host: string
+  port: number
+}
+
+/** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
+export const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
+
+/** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
+export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
+
+/** bytes of the path of a Unix socket; the system cuts a longer one off */
+export const longestSocketPath = 107
 
 /**
  * Reads the path of an SQLite file, with or without `sqlite:`.

@@ -1,32 +1,36 @@
 import { join } from 'node:path'
 import type { NewPlant } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
-import { fileAddress, parseFile, parseService, refuse, shownAddress } from './address.js'
+import {
+  type Address,
+  type FileAddress,
+  fileAddress,
+  type OwnAddress,
+  type Place,
+  type PostgresAddress,
+  parseFile,
+  parseService,
+  type RemoteAddress,
+  refuse,
+  shownAddress,
+} from './address.js'
+import type { Access, TokenVerdict, WireRequest } from './http/types.js'
 import type { StagedStore } from './staging.js'
 import type {
-  Access,
-  Address,
   BackupOptions,
   CheckpointStore,
   Copy,
   CreateOptions,
   DatabaseReport,
-  FileAddress,
   FileReport,
   Foresight,
   ManyStore,
   OpenOptions,
-  OwnAddress,
-  Place,
   PlantStore,
-  PostgresAddress,
   ReadableStore,
-  RemoteAddress,
   Restored,
   RestoreOptions,
   ServedStore,
-  TokenVerdict,
-  WireRequest,
 } from './store.js'
 
 export { shownAddress } from './address.js'

@@ -2,7 +2,9 @@ import type { NewPlant, Plant } from '../plant/plant.js'
 import type { PlantRows } from '../plant/rows.js'
 import type { Clock } from '../platform/clock.js'
 import type { PlantsError } from '../platform/errors.js'
+import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
 import type { ExistsPolicy } from './conflict.js'
+import type { Access } from './http/types.js'
 
 /** Where plants live. A plant that `create` has answered is on disk. */
 export interface PlantStore {
@@ -130,38 +132,6 @@ export interface CheckpointStore extends BulkStore {
   removeCheckpoint(id: string): Promise<void>
 }
 
-/** What an address leaves open, and what keeps it safe. */
-export interface Place {
-  resolvePath(path: string): string
-  /** absolute path of the folder of the store `local` */
-  dataFolder(): Promise<string>
-  /** libpq's variables say what the address of a database does not */
-  env: Readonly<Record<string, string | undefined>>
-  /** what the system calls this user, if it does */
-  userName(): string | undefined
-  /** takes the password of an address, which is shown nowhere */
-  secrets: Set<string>
-  /** whether the address was an argument: others can see those, so that no password may stand in it */
-  isArgument: boolean
-}
-
-/** Where plants are kept: in a file here, in a shared database, or behind a service. */
-export type Address = FileAddress | PostgresAddress | RemoteAddress
-
-/** A store that this program opens itself, and does not ask a service for. */
-export type OwnAddress = FileAddress | PostgresAddress
-
-/** An SQLite file. */
-export interface FileAddress {
-  kind: 'file'
-  /** absolute */
-  path: string
-  /** the path once more: what people call the store */
-  name: string
-  /** the program's own place, whose folder is made when it is not there */
-  isDefault: boolean
-}
-
 /** How things are where an SQLite file is, or would be. */
 export interface FileReport {
   exists: boolean
@@ -201,9 +171,6 @@ export interface Foresight {
   creates: boolean
 }
 
-/** bytes of the path of a Unix socket; the system cuts a longer one off */
-export const longestSocketPath = 107
-
 /** A copy of a store in a file of its own. */
 export interface Copy {
   plants: bigint
@@ -228,60 +195,6 @@ export interface Restored {
   /** absolute path of the copy of what was there, if there was anything */
   kept: string | undefined
 }
-
-/** A Plant Store service. */
-export interface RemoteAddress {
-  kind: 'remote'
-  /** the address as people write it, without a slash at its end; a token is bound to it */
-  name: string
-  /** the specification's base_url, without a slash at its end */
-  url: URL
-  /** absolute path of the Unix socket that leads there */
-  socketPath?: string
-}
-
-/** A PostgreSQL database, on one server or on several of which one takes writes. */
-export interface PostgresAddress {
-  kind: 'postgres'
-  /** the address as people write it, complete, and without a password */
-  name: string
-  /** the part of the name that a password belongs to: who logs in, and where */
-  login: string
-  /** tried in this order */
-  hosts: PostgresHost[]
-  user: string
-  database: string
-  /** one that stood in the address */
-  password: string | undefined
-  sslmode: (typeof sslModes)[number]
-  /** absolute path of a file of PEM certificates, or "system"; the one of libpq when not given */
-  sslrootcert: string | undefined
-  /** absolute paths of PEM files, of a certificate that this program shows */
-  sslcert: string | undefined
-  sslkey: string | undefined
-  /** the ways to log in that a server may ask for, as libpq's parameter has them */
-  requireAuth: string | undefined
-  /** the user to whom a Unix socket must belong */
-  requirePeer: string | undefined
-  targetSessionAttrs: (typeof sessionAttributes)[number]
-  applicationName: string
-  /** milliseconds that one attempt to connect may take */
-  connectTimeout: number
-  /** connections at most */
-  max: number
-}
-
-/** A server, or with an absolute path as its host the folder of its Unix socket. */
-export interface PostgresHost {
-  host: string
-  port: number
-}
-
-/** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
-export const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
-
-/** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
-export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
 
 /** What it takes to log in to a database. */
 export interface Login {
@@ -323,64 +236,6 @@ export interface OpenOptions {
 }
 
 export const defaultConcurrency = 256
-
-/** What it takes to reach a remote store. */
-export interface Access {
-  token: string
-  /** how to give another token */
-  tokenHint: string
-  /** Finds a newer token; undefined when there is none, or when that was asked less than a minute ago. Throws as finding the first did. */
-  renew?: (() => Promise<string | undefined>) | undefined
-  userAgent: string
-  /** PEM certificates that are trusted instead of the system's */
-  ca: string | undefined
-  /** the URL of the proxy that leads there */
-  proxy: string | undefined
-  /** Throws where a connection would now lead to somebody who must not get the token. */
-  beforeConnect?: (() => void) | undefined
-  /** tells a person that something takes longer */
-  notify(text: string): Promise<void>
-  /** is told what goes over the wire */
-  observer: Observer | undefined
-}
-
-/** A request to a service, as it goes out. */
-export interface WireRequest {
-  method: string
-  url: string
-  headers: Record<string, string>
-  body: string
-}
-
-/** Looks on while a remote store is asked. The token is in what it sees. */
-export interface Observer {
-  connected(steps: Steps): void
-  sent(request: { method: string; url: string; headers: Readonly<Record<string, string>>; length: number }): void
-  /** The head of an answer has come, so many milliseconds after the request was made. */
-  answered(answer: { status: number; headers: Headers }, firstByte: number): void
-  /** The answer is whole, with so many bytes, so many milliseconds after the request was made. */
-  ended(length: number, whole: number): void
-  failed(cause: unknown): void
-}
-
-/** milliseconds that the steps of a connection took, those of them that there were */
-export interface Steps {
-  name?: number
-  connect?: number
-  tls?: number
-  /** through a proxy, with TLS behind it */
-  tunnel?: number
-}
-
-type Headers = Readonly<Record<string, string | string[] | undefined>>
-
-/** What a service says of a token. */
-export type TokenVerdict =
-  | { state: 'accepted' }
-  /** it does not know it, or not any more */
-  | { state: 'refused'; error: PlantsError }
-  /** it could not be asked, or answered what settles nothing */
-  | { state: 'unknown'; error: PlantsError }
 
 /** The bearer tokens of a store, of which only the SHA-256 is kept. */
 export interface TokenStore {

@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest'
-import type { FileAddress, OpenOptions, Place } from '../../src/stores/store.js'
+import type { FileAddress, Place } from '../../src/stores/address.js'
+import type { OpenOptions } from '../../src/stores/store.js'
 
 /** What a store needs to wait, with a time-out that a test can outlast. */
 export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {

@@ -4,10 +4,12 @@ import { isJsonType } from '../../plant/json.js'
 import { equalFields, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { isTimeout } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
+import type { RemoteAddress } from '../address.js'
 import { Outcome } from '../conflict.js'
-import type { Access, CreateManyOptions, RemoteAddress } from '../store.js'
+import type { CreateManyOptions } from '../store.js'
 import { type Answer, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'
+import type { Access } from './types.js'
 
 /** What an answer to a create settles. */
 export type Verdict =

@@ -2,13 +2,15 @@ import { toJson } from '../../plant/json.js'
 import { plantOf } from '../../plant/plant.js'
 import { backoff, longestTimer, secondsOf, timeIsOver } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
+import type { RemoteAddress } from '../address.js'
 import { Outcome } from '../conflict.js'
-import { type Access, type Batch, type CreateManyOptions, defaultConcurrency, type OpenOptions, type RemoteAddress } from '../store.js'
+import { type Batch, type CreateManyOptions, defaultConcurrency, type OpenOptions } from '../store.js'
 import { type Consequence, consequenceOf, type Setback, type Settled } from './answer.js'
 import type { Answer, Connection, NoAnswer } from './exchange.js'
 import type { Remote } from './keys.js'
 import { type Errand, Errands, Flow, Pace } from './queue.js'
 import { requestToCreate } from './request.js'
+import type { Access } from './types.js'
 
 /** What is known of a service that is sent many plants, from batch to batch. */
 export class Bulk {

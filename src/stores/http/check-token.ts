@@ -1,10 +1,12 @@
 import { within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Access, OpenOptions, RemoteAddress, TokenVerdict } from '../store.js'
+import type { RemoteAddress } from '../address.js'
+import type { OpenOptions } from '../store.js'
 import { judge } from './answer.js'
 import { Connection, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'
 import { requestToCreate } from './request.js'
+import type { Access, TokenVerdict } from './types.js'
 
 /**
  * Asks a service whether it accepts a token, and makes no plant: it is sent an empty object, which the specification has it refuse

@@ -3,9 +3,11 @@ import type { Dispatcher } from 'undici'
 import buildConnector from 'undici/lib/core/connect.js'
 import Pool from 'undici/lib/dispatcher/pool.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
-import { type Access, defaultConcurrency, type Observer, type RemoteAddress } from '../store.js'
+import type { RemoteAddress } from '../address.js'
+import { defaultConcurrency } from '../store.js'
 import { baseOf, type Request } from './request.js'
 import { type Connect, Sockets, type Tunnel } from './sockets.js'
+import type { Access, Observer } from './types.js'
 
 /** What a service answered, as it came. */
 export interface Answer {

@@ -1,6 +1,7 @@
 import { isTimeout } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
-import type { Access, RemoteAddress } from '../store.js'
+import type { RemoteAddress } from '../address.js'
+import type { Access } from './types.js'
 
 /**
  * Says which step failed on the way to a service, before anything was sent.

@@ -1,9 +1,11 @@
 import { secondsOf, wait, within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Access, OpenOptions, RemoteAddress } from '../store.js'
+import type { RemoteAddress } from '../address.js'
+import type { OpenOptions } from '../store.js'
 import { judge } from './answer.js'
 import { type Answer, type Connection, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'
+import type { Access } from './types.js'
 
 /**
  * Whether a service says that it honours Idempotency-Key: its `{base_url}/openapi.json` lists it as a header parameter of

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { toWireJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
-import type { Access, RemoteAddress, WireRequest } from '../store.js'
+import type { RemoteAddress } from '../address.js'
+import type { Access, WireRequest } from './types.js'
 
 export interface Request {
   method: 'GET' | 'POST'

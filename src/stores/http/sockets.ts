@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import type { buildConnector } from 'undici'
-import type { Observer, Steps } from '../store.js'
+import type { Observer, Steps } from './types.js'
 
 /** What makes a connection; undici's gives the socket at once, and tells when it is ready. */
 export type Connect = (...args: Parameters<buildConnector.connector>) => Socket

@@ -2,13 +2,15 @@ import { setMaxListeners } from 'node:events'
 import type { NewPlant, Plant } from '../../plant/plant.js'
 import { backoff, isTimeout, secondsOf, wait, within } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import type { Access, Batch, BulkStore, CreateManyOptions, CreateOptions, OpenOptions, RemoteAddress } from '../store.js'
+import type { RemoteAddress } from '../address.js'
+import type { Batch, BulkStore, CreateManyOptions, CreateOptions, OpenOptions } from '../store.js'
 import { judge, type Verdict } from './answer.js'
 import type { Bulk } from './bulk.js'
 import { Connection, NoAnswer } from './exchange.js'
 import { unanswered, unreached } from './failure.js'
 import { findKeys, honoursKeys, type Remote } from './keys.js'
 import { newKey, requestToCreate } from './request.js'
+import type { Access } from './types.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements BulkStore {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { longestSocketPath, type Place, type PostgresAddress, type PostgresHost, sessionAttributes, sslModes } from '../store.js'
+import { longestSocketPath, type Place, type PostgresAddress, type PostgresHost, sessionAttributes, sslModes } from '../address.js'
 import { parseRequireAuth } from './login-methods.js'
 
 /**

@@ -1,5 +1,6 @@
 import { PlantsError, systemCode } from '../../platform/errors.js'
-import type { OpenOptions, PostgresAddress, PostgresHost } from '../store.js'
+import type { PostgresAddress, PostgresHost } from '../address.js'
+import type { OpenOptions } from '../store.js'
 import { Connection } from './connection.js'
 import { type Account, NoTls, type Route, routesTo, TlsFailed } from './dial.js'
 import { mayPass, sqlState } from './failure.js'

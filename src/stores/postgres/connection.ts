@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import postgres, { type Notice, type Sql } from 'postgres'
-import type { PostgresAddress } from '../store.js'
+import type { PostgresAddress } from '../address.js'
 import { type Account, dial, isTrusted, type Route } from './dial.js'
 import { Wire } from './wire.js'
 

@@ -1,5 +1,5 @@
 import type { NewPlant } from '../../plant/plant.js'
-import type { PostgresAddress } from '../store.js'
+import type { PostgresAddress } from '../address.js'
 import { isRefusal, LeftOutError, lostCommit, mostInVain } from './failure.js'
 import { untilDone } from './retry.js'
 import { Asking, type Use } from './session.js'

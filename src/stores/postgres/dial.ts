@@ -5,7 +5,8 @@ import { type ConnectionOptions, connect as connectTls, TLSSocket } from 'node:t
 import { systemCode } from '../../platform/errors.js'
 import { strangerAt } from '../../platform/files.js'
 import { isLoopback } from '../../platform/network.js'
-import type { Login, PostgresAddress, PostgresHost } from '../store.js'
+import type { PostgresAddress, PostgresHost } from '../address.js'
+import type { Login } from '../store.js'
 import { socketPath } from './address.js'
 import { LoginError } from './login-methods.js'
 

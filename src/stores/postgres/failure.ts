@@ -1,6 +1,7 @@
 import { isTimeout } from '../../platform/clock.js'
 import { type Kind, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
-import type { Login, PostgresAddress } from '../store.js'
+import type { PostgresAddress } from '../address.js'
+import type { Login } from '../store.js'
 import { isOfServer } from './connection.js'
 import type { Account } from './dial.js'
 import { identifier } from './sql.js'

@@ -1,6 +1,7 @@
 import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { CreateOptions, DatabaseReport, Foresight, OpenOptions, PostgresAddress } from '../store.js'
+import type { PostgresAddress } from '../address.js'
+import type { CreateOptions, DatabaseReport, Foresight, OpenOptions } from '../store.js'
 import { type Creation, verdictsOn } from './batch.js'
 import type { Connection } from './connection.js'
 import { identify, inspectSchema } from './schema.js'

@@ -1,5 +1,6 @@
 import { PlantsError } from '../../platform/errors.js'
-import type { OpenOptions, PostgresAddress } from '../store.js'
+import type { PostgresAddress } from '../address.js'
+import type { OpenOptions } from '../store.js'
 import type { Connection } from './connection.js'
 import type { Account } from './dial.js'
 import { identifier, plants } from './sql.js'

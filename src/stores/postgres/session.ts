@@ -1,4 +1,5 @@
-import type { OpenOptions, PostgresAddress } from '../store.js'
+import type { PostgresAddress } from '../address.js'
+import type { OpenOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import type { Account } from './dial.js'
 import { explainDatabase } from './failure.js'

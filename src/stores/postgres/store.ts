@@ -1,4 +1,5 @@
 import type { NewPlant, Plant } from '../../plant/plant.js'
+import type { PostgresAddress } from '../address.js'
 import type {
   Batch,
   Block,
@@ -8,7 +9,6 @@ import type {
   CreateOptions,
   ListQuery,
   OpenOptions,
-  PostgresAddress,
   ReadableStore,
   ServedStore,
   SnapshotQuery,

@@ -2,7 +2,8 @@ import { closeSync, constants, existsSync, fchmodSync, openSync, readSync, realp
 import { basename, dirname, join, relative } from 'node:path'
 import { systemCode } from '../../platform/errors.js'
 import { linksOf, makeFolder, syncFolder } from '../../platform/files.js'
-import type { FileAddress, OpenOptions } from '../store.js'
+import type { FileAddress } from '../address.js'
+import type { OpenOptions } from '../store.js'
 import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
 
 /**

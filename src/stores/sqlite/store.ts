@@ -1,5 +1,6 @@
 import { plantColumns, plantFields } from '../../plant/fields.js'
 import { equalPlants, type NewPlant, type Plant, plantOf, textLength } from '../../plant/plant.js'
+import type { FileAddress } from '../address.js'
 import { Outcome, refuseUnlessRepeated } from '../conflict.js'
 import type {
   Batch,
@@ -8,7 +9,6 @@ import type {
   CheckpointStore,
   CreateManyOptions,
   CreateOptions,
-  FileAddress,
   ListQuery,
   OpenOptions,
   ReadableStore,
