@@ -18,7 +18,7 @@ import { parseText } from '../platform/values.js'
 import type { RemoteAddress } from '../stores/address.js'
 import type { Access } from '../stores/http/types.js'
 import type { Login, OpenOptions } from '../stores/store.js'
-import type { GlobalFlags } from './flags.js'
+import type { GlobalFlags } from './define-command.js'
 import type { Preferences, Settings } from './settings.js'
 
 /** How a command looks at the settings that is not just a user of them. */
