@@ -64,13 +64,6 @@ describe.skipIf(!hasCache)('what Node has compiled (needs Node 22.1)', () => {
   })
 })
 
-test('a start is told in phases', async () => {
-  const { code, out, err } = await plants(['--profile-start', 'create', '--id', '1', '--name', 'Fern'], temporaryFolder())
-  expect({ code, out }).toEqual({ code: 0, out: '{"name":"Fern"}\n' })
-  const phases = err.split('\n').map((line) => line.replace(/ {2,}.*/, ''))
-  expect(phases).toEqual(['PHASE', 'runtime', 'program', 'command line', 'settings', 'plant', 'store', 'creation', 'end', ''])
-})
-
 test('the version, for programs, names what it runs on', async () => {
   const { code, out } = await plants(['--version', '--output', 'json'], temporaryFolder())
   const { version, ...rest } = JSON.parse(out) as Record<string, string>

@@ -102,7 +102,6 @@ function addCommand(parent: Command, spec: CommandSpec, io: Io): void {
   const { run } = spec
   if (!run) return
   command.action(async () => {
-    io.phases.set('command line', io.now())
     await run({ args: command.args, flags: () => command.optsWithGlobals() }, io)
   })
 }

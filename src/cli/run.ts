@@ -15,13 +15,6 @@ import { writeVersion } from './version.js'
  * @returns the exit code of the contract's table; it never throws
  */
 export async function run(argv: string[], io: Io): Promise<number> {
-  if (argv[0] !== '--profile-start') return runOnce(argv, io)
-  const exitCode = await runOnce(argv.slice(1), io)
-  await (await import('../output/start-profile.js')).writeStartProfile(io)
-  return exitCode
-}
-
-async function runOnce(argv: string[], io: Io): Promise<number> {
   hideTokens(io)
   hidePasswords(argv, io)
   try {

@@ -41,12 +41,10 @@ export interface Io {
   time(): number
   /** a number from 0 up to 1 */
   random(): number
-  /** when each phase of this run ended, by `now`: --profile-start shows it */
-  readonly phases: Map<string, number>
 }
 
 /** The Io of this process, and how it ends. Nothing is opened before it is asked for: that is what keeps a start short. */
-export function processIo(phases: Map<string, number>): { argv: string[]; io: Io; end(exitCode: number): void } {
+export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const signals = new Signals()
   const stdout = new ProcessOutput(1, () => process.stdout, signals)
   const stderr = new ProcessOutput(2, () => process.stderr, signals)
@@ -70,7 +68,6 @@ export function processIo(phases: Map<string, number>): { argv: string[]; io: Io
     now: () => process.uptime() * 1000, // the global `performance` would load a module for this
     time: Date.now,
     random: Math.random,
-    phases: phases.set('program', process.uptime() * 1000),
   }
   let code = 70 // a crash, or a wait that nothing ends, is a defect
   process.once('exit', () => {

@@ -64,7 +64,6 @@ export function ioOf(
     now: () => performance.now(),
     time: Date.now,
     random: Math.random,
-    phases: new Map(),
   }
 }
 

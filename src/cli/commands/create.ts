@@ -14,7 +14,6 @@ import type { CreateFlags } from './plants-spec.js'
 
 export async function create(flags: CreateFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
-  io.phases.set('settings', io.now())
   const idempotencyKey = parseKey(flags.idempotencyKey)
   if (flags.dryRun || flags.curl) {
     const { previewCreate } = await import('../preview.js')
@@ -22,14 +21,11 @@ export async function create(flags: CreateFlags, io: Io): Promise<void> {
     return previewCreate(draft, settings, io)
   }
   const plant = await readPlant(flags, settings, io)
-  io.phases.set('plant', io.now())
   const store = await openStore(settings.store, settings.opening)
-  io.phases.set('store', io.now())
   try {
     const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
       throw withLook(error, plant.id, settings)
     })
-    io.phases.set('creation', io.now())
     if (!equalFields(answer, plant)) await warn(io, differs(answer, plant), settings)
     const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
     await writeAnswer(
