@@ -293,7 +293,11 @@ describe('a token command on a terminal', () => {
     const session = person.session('create --store team')
     await session.see('ran')
     await session.see('id')
-    session.type('1\rFern\r\r')
+    session.type('1\r')
+    await session.see('name')
+    session.type('Fern\r')
+    await session.see('tag')
+    session.type('\r')
     const { code, screen } = await session.ended
     expect({ code, count: screen.match(/ran/g)?.length }).toEqual({ code: 0, count: 1 })
     expect(screen).not.toContain(token)

@@ -112,8 +112,7 @@ async function readSecret(flags: LoginFlags, { noun, clean, failureOf }: Credent
   }
   const { askForSecret } = await import('../prompts.js')
   const message = `${noun} for ${readable(loginAddress(settings.store))}`
-  const asking = { noun, message, check: (text: string) => check(text, `A ${noun}`), isColored: settings.colors(io.stderr) }
-  return clean(await askForSecret(asking, io))
+  return clean(await askForSecret({ message, check: (text) => check(text, `A ${noun}`), isColored: settings.colors(io.stderr) }, io))
 }
 
 async function readStdin(noun: string, io: Io): Promise<string> {

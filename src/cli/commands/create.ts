@@ -87,8 +87,8 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   try {
     if (await isTaken(given['id'])) throw withLook(idTaken(checked.plant.id), checked.plant.id, settings)
     const { askForPlant } = await import('../prompts.js')
-    const refuseId = async (id: bigint) => ((await isTaken(id)) ? idTaken(id).message : undefined)
-    return await askForPlant(given, { io, isColored: settings.colors(io.stderr), refuseId })
+    const checkId = async (id: bigint) => ((await isTaken(id)) ? idTaken(id).message : undefined)
+    return await askForPlant(given, { io, isColored: settings.colors(io.stderr), checkId })
   } finally {
     await store?.close()
   }
