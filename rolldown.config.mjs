@@ -8,9 +8,7 @@ import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
  */
 const chunks = {
   // every run, and a Tab in a shell
-  common: ['platform/io.ts', 'platform/clock.ts', 'cli/run.ts', 'cli/completion/answer.ts'],
-  // what reads and writes single plants
-  create: ['cli/program.ts', 'cli/commands/create.ts', 'cli/commands/delete.ts', 'cli/commands/get.ts', 'cli/commands/list.ts'],
+  common: ['platform/io.ts', 'platform/clock.ts', 'cli/run.ts'],
   credentials: ['cli/store-access.ts', 'auth/login-certificates.ts'],
   sqlite: ['stores/sqlite/store.ts'],
   http: ['stores/http/store.ts'],
@@ -44,8 +42,12 @@ const unused = [
 ]
 const withoutUnused = {
   name: 'without-unused',
-  resolveId: (id, importer) => (unused.some((entry) => entry.id === id && importer?.includes(entry.importer)) ? '\0empty' : undefined),
-  load: (id) => (id === '\0empty' ? 'export default {}' : undefined),
+  // One for each package, so that none of them loads the chunk of another.
+  resolveId: (id, importer) => {
+    const entry = unused.find((candidate) => candidate.id === id && importer?.includes(candidate.importer))
+    return entry && `\0empty${entry.importer}${id}`
+  },
+  load: (id) => (id.startsWith('\0empty') ? 'export default {}' : undefined),
 }
 
 export default {
@@ -61,11 +63,14 @@ export default {
     minify: true,
     // Each takes the packages along that its files import.
     codeSplitting: {
-      groups: Object.keys(chunks).map((name, index, all) => ({
-        name,
-        test: (id) => chunkOf.get(id) === name,
-        priority: all.length - index,
-      })),
+      groups: [
+        ...Object.keys(chunks).map((name, index, all) => ({
+          name,
+          test: (id) => chunkOf.get(id) === name,
+          priority: all.length - index,
+        })),
+        { name: 'commander', test: /[\\/]node_modules[\\/]commander[\\/]/ },
+      ],
     },
   },
 }

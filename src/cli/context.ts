@@ -7,7 +7,7 @@ import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
 import type { Access, Login, RemoteAddress } from '../stores/store.js'
-import type { GlobalFlags } from './flags.js'
+import type { GlobalFlags } from './define-command.js'
 import type { Preferences, Settings } from './settings.js'
 
 /** How a command looks at the settings that is not just a user of them. */

@@ -1,116 +1,137 @@
-import { Command, CommanderError } from 'commander'
+import { parseArgs } from 'node:util'
+import type { Command } from 'commander'
 import { version } from '../../package.json'
 import { writeAnswer } from '../output/output.js'
-import { PlantsError } from '../platform/errors.js'
+import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { parseChoice } from '../platform/values.js'
 import { pathTo, plants } from './commands/index.js'
-import { helpCommand, helpFlag, helpPage, widthFor } from './help/page.js'
-import { topicOf } from './help/topics.js'
-import type { CommandSpec, Flag, Topic } from './spec.js'
-import { checkValues, usageError } from './usage.js'
+import { answerCompletion } from './completion/complete.js'
+import type { CommandDefinition, OptionDefinition } from './define-command.js'
+import { helpOption, helpPage, widthFor } from './help/page.js'
+import { unknownCommand, usageError } from './usage.js'
 import { writeVersion } from './version.js'
 
 /**
- * Does what a command line says.
+ * Does what a command line says. Help, the version and a Tab are answered from the definitions of the commands; commander is loaded
+ * for the rest.
  *
  * @param argv the arguments after the program's name
- * @throws {PlantsError} what went wrong, also with the command line itself
+ * @throws {PlantsError} `malformed` for a command line that is wrong, and what the command throws
  */
-export async function runCommand(argv: string[], io: Io): Promise<void> {
-  const topic = argv.includes('help') ? topicIn(argv, io) : undefined
-  if (topic) return writeAnswer(io, await topic.page(widthFor(io)), 'Run it again')
-  if (argv[0] === 'help' && argv.length > 2) return runCommand([...argv.slice(1), '--help'], io)
-  const asksForHelp = argv.some((argument) => ['-h', '--help', 'help'].includes(argument))
-  const named = asksForHelp ? [] : (plants.commands ?? []).filter(({ name }) => argv.includes(name))
-  const isVersion = argv.includes('-V') || argv.includes('--version')
-  const stop = (named.length > 0 || isVersion) && (await parse(argv, io, named))
-  if (stop === undefined) return
-  if (stop && stop.error.code === 'commander.version') return writeVersion(argv, io)
-  const explained = await parse(argv, io, plants.commands ?? []) // what is wrong is told knowing all commands
-  if (explained) await tell(explained, argv, io)
+export async function runProgram(argv: string[], io: Io): Promise<void> {
+  if (!io.argumentsAreExact())
+    throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
+  const [first, ...rest] = argv
+  if (first === '__complete' && rest[0] === '--') return answerCompletion(rest.slice(1), io)
+  const isHelp = (word: string) => word === '-h' || word === '--help'
+  const words = argv.filter((word) => !isHelp(word))
+  const path = words.length < argv.length || first === undefined ? pathTo(words) : undefined
+  if (path) return writeAnswer(io, helpPage(path, widthFor(io)), 'Run it again')
+  if (first === 'help' && !rest.some((word) => word.startsWith('-'))) return writeHelp(rest, io)
+  if (argv.length === 1 && (first === '-V' || first === '--version')) return writeVersion(undefined, io)
+  await parse(argv, io)
 }
 
-/** The topic that is asked for among global flags. */
-function topicIn(argv: string[], io: Io): Topic | undefined {
-  const [first, ...words] = buildProgram(io, () => undefined).parseOptions(argv).operands
-  return first === 'help' ? topicOf(words) : undefined
+/** What `--output` and `--no-color` say, also on a command line that is wrong. */
+export function outputFlags(argv: string[]): { output: string | undefined; color: boolean } {
+  const options = { output: { type: 'string' }, 'no-color': { type: 'boolean' } } as const
+  const { output, 'no-color': noColor } = parseArgs({ args: argv, options, strict: false }).values
+  return { output: typeof output === 'string' ? output : undefined, color: !noColor }
 }
 
-async function tell({ error, program, shown }: Stop, argv: string[], io: Io): Promise<void> {
-  if (!['commander.helpDisplayed', 'commander.help'].includes(error.code)) throw await usageError(error, argv, program)
-  const unknown = unknownCommand(argv, program)
-  if (unknown !== undefined) return runCommand([unknown], io)
-  await writeAnswer(io, shown, 'Run it again')
+/** The page of `plants help`, a topic or a command. */
+async function writeHelp(words: readonly string[], io: Io): Promise<void> {
+  const topic = words.length === 1 ? plants.topics?.find(({ name }) => name === words[0]) : undefined
+  const path = pathTo(words)
+  const width = widthFor(io)
+  if (topic) return writeAnswer(io, await topic.page(width), 'Run it again')
+  if (path) return writeAnswer(io, helpPage(path, width), 'Run it again')
+  const known = words.findIndex((_, index) => !pathTo(words.slice(0, index + 1)))
+  const parent = pathTo(words.slice(0, known)) ?? [plants]
+  const names = (parent.at(-1)?.commands ?? []).map(({ name }) => name)
+  throw await unknownCommand(words[known] ?? '', names, words.slice(0, known).join(' '))
 }
 
-/** Why commander stopped, before the command did anything. */
-interface Stop {
-  error: CommanderError
-  program: Command
-  /** the help */
-  shown: string
-}
-
-/** Does what a command line says, with these commands. */
-async function parse(argv: string[], io: Io, commands: CommandSpec[]): Promise<Stop | undefined> {
-  let shown = ''
-  const program = buildProgram(io, (text) => {
-    shown += text
-  })
-  for (const command of commands) addCommand(program, command, io)
-  checkValues(argv, program)
-  try {
-    await program.parseAsync(argv, { from: 'user' })
-    return undefined
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-    return { error, program, shown }
+async function parse(argv: string[], io: Io): Promise<void> {
+  const { Command, CommanderError } = await import('commander')
+  let help = ''
+  const show = (text: string) => {
+    help += text
   }
-}
-
-/** The command that help was asked for, if there is none of that name. Help is no answer to flags without a command either. */
-function unknownCommand(argv: string[], program: Command): string | undefined {
-  const [first, second] = program.parseOptions(argv).operands
-  const asksForIt = argv.includes('-h') || argv.includes('--help')
-  if (first === undefined && argv.length > 0 && !asksForIt) {
-    const hint = argv.includes('-v') ? 'For the version: plants --version' : 'See: plants --help'
-    throw new PlantsError('malformed', 'No command was given', { hint })
-  }
-  const name = first === 'help' ? second : first
-  return name === 'help' || program.commands.some((command) => command.name() === name) ? undefined : name
-}
-
-function buildProgram(io: Io, show: (text: string) => void): Command {
-  const [versionFlag, ...flags] = plants.flags ?? []
   const program = new Command(plants.name)
-    .version(version, versionFlag?.term)
-    .helpOption(helpFlag.term)
-    .helpCommand(helpCommand.term)
+    .version(version, '-V, --version')
+    .helpOption(helpOption.flags)
     .configureHelp({ formatHelp: (command) => helpPage(pathTo(namesOf(command)) ?? [plants], widthFor(io)) })
     .configureOutput({ writeOut: show, writeErr: show, outputError: () => undefined })
     .showSuggestionAfterError(false)
     .exitOverride()
-  for (const flag of flags) addFlag(program, flag)
-  return program
+  for (const option of plants.options ?? []) if (!option.flags.endsWith('--version')) addOption(program, option)
+  addCommands(program, plants, io)
+  refuseOptionsAsValues(argv, program)
+  try {
+    await program.parseAsync(argv, { from: 'user' })
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error
+    if (error.code === 'commander.version') return writeVersion(outputFlags(argv).output, io)
+    if (!['commander.help', 'commander.helpDisplayed'].includes(error.code)) throw await usageError(error, argv, program)
+    await checkHelp(error.code, argv, program)
+    await writeAnswer(io, help, 'Run it again')
+  }
 }
 
-function addCommand(parent: Command, spec: CommandSpec, io: Io): void {
-  const command = parent.command(spec.name)
-  for (const { term } of spec.arguments ?? []) command.argument(term)
-  for (const flag of spec.flags ?? []) addFlag(command, flag)
-  for (const child of spec.commands ?? []) addCommand(command, child, io)
-  const { run } = spec
-  if (!run) return
-  command.action(async () => {
-    await run({ args: command.args, flags: () => command.optsWithGlobals() }, io)
+/** Refuses a command line without a command, or with an unknown one, for which commander would show the help of the program. */
+async function checkHelp(code: string, argv: string[], program: Command): Promise<void> {
+  const [word] = program.parseOptions(argv).operands
+  if (word === undefined && code === 'commander.help')
+    throw new PlantsError('malformed', 'No command was given', { hint: 'See: plants --help' })
+  const names = program.commands.map((command) => command.name())
+  if (word !== undefined && !names.includes(word)) throw await unknownCommand(word, names, '')
+}
+
+function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {
+  for (const definition of commands) {
+    const { run } = definition
+    const command = parent.command(definition.name)
+    for (const { name, description, parse: read } of definition.arguments ?? []) {
+      const argument = command.createArgument(name, description)
+      if (read) argument.argParser((text: string) => read(argument.name(), text))
+      command.addArgument(argument)
+    }
+    for (const option of definition.options ?? []) addOption(command, option)
+    if (run) command.action(() => run({ args: command.processedArgs.flat(), flags: command.optsWithGlobals() }, io))
+    else addCommands(command, definition, io)
+  }
+  const path = namesOf(parent)
+  parent.helpCommand(false)
+  parent.command('help [command...]').action((words: string[]) => writeHelp([...path, ...words], io))
+}
+
+/** Not by `.choices()`: its error names neither the option nor the value in a field. */
+function addOption(command: Command, { flags, description, choices, parse: given, conflicts, default: text }: OptionDefinition): void {
+  const option = command.createOption(flags, description)
+  const flag = option.long ?? flags
+  const read = given ?? (choices && ((name: string, value: string) => parseChoice(name, value, choices)))
+  if (read) option.argParser((value: string) => read(flag, value))
+  if (text !== undefined) option.default(read ? read(flag, text) : text, text)
+  if (conflicts) option.conflicts(conflicts)
+  command.addOption(option)
+}
+
+/** Refuses `--name --tag x`, where commander would take `--tag` for the name. */
+function refuseOptionsAsValues(argv: string[], program: Command): void {
+  const commands = [program, ...program.commands.flatMap((command) => [command, ...command.commands])]
+  const takesValue = new Set(commands.flatMap((command) => command.options.flatMap((option) => (option.required && option.long) || [])))
+  const end = argv.indexOf('--')
+  const index = argv.findIndex((argument, at) => takesValue.has(argument) && /^-[^\d.]/.test(argv[at + 1] ?? '') && (end < 0 || at < end))
+  if (index < 0) return
+  const next = (argv[index + 1] ?? '').replace(/(?<=^--[^=]*)=.*/s, '')
+  throw new PlantsError('malformed', `${argv[index]} needs a value, but ${next} follows`, {
+    hint: `For a value that begins with a dash: ${argv[index]}=${shellWord(next)}`,
   })
 }
 
-function addFlag(command: Command, { term, preset }: Flag): void {
-  command.option(term, '', preset)
-}
-
-/** What one types to get to a command, without the name of the program. */
+/** The words that lead to a command. */
 function namesOf(command: Command): string[] {
   return command.parent === null ? [] : [...namesOf(command.parent), command.name()]
 }

@@ -1,40 +1,34 @@
-import { writeAnswer, writeError } from '../output/output.js'
+import { writeError } from '../output/output.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { shownAddress } from '../stores/registry.js'
-import { pathTo } from './commands/index.js'
-import { helpPage, widthFor } from './help/page.js'
-import { topicOf } from './help/topics.js'
-import { outputFlag } from './output-flag.js'
-import { writeVersion } from './version.js'
+import { errorFormat, mayColor } from './context.js'
+import { outputFlags, runProgram } from './program.js'
 
 /**
- * Runs the command line: does what the arguments ask for, and tells how it ended.
+ * Runs the command line: does what the arguments ask for, and reports how it ended.
  *
  * @param argv the arguments after the program's name
  * @returns the exit code of the contract's table; it never throws
  */
 export async function run(argv: string[], io: Io): Promise<number> {
-  hideTokens(io)
-  hidePasswords(argv, io)
+  addSecrets(argv, io)
   try {
-    await dispatch(argv, io)
+    await runProgram(argv, io)
     return 0
   } catch (error) {
     if (systemCode(error) === 'EPIPE') return 0
     const failure = error instanceof PlantsError ? error : defect(error)
-    return await tell(failure, argv, io)
+    return await report(failure, argv, io)
   }
 }
 
-/** Tells what failed, and gives its exit code, or that of a signal that comes while nobody reads it. */
-async function tell(failure: PlantsError, argv: string[], io: Io): Promise<number> {
+/** Prints what failed, and gives its exit code, or that of a signal that comes while nobody reads it. */
+async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const { errorFormat, mayColor } = await import('./context.js')
-    await writeError(io, failure, {
-      errors: await errorFormat(outputFlag(argv), io),
-      colors: (stream) => mayColor(stream, { color: !argv.includes('--no-color') }, io),
-    })
+    const flags = outputFlags(argv)
+    const errors = await errorFormat(flags.output, io)
+    await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, flags, io) })
     return failure.exitCode
   } catch (interruption) {
     if (!(interruption instanceof PlantsError)) throw interruption
@@ -42,21 +36,10 @@ async function tell(failure: PlantsError, argv: string[], io: Io): Promise<numbe
   }
 }
 
-/** Before anything can be said about them. */
-function hideTokens({ env, secrets }: Io): void {
-  for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
-    const token = env[name]?.trim()
-    if (token) secrets.add(token)
-  }
-}
-
-/** Those in arguments, which are refused there, but perhaps not before they are named in an error, and in PLANTS_STORE. */
-function hidePasswords(argv: string[], { env, secrets }: Io): void {
-  for (const argument of argv) {
-    const [token] = /plants_[\w-]{43}/.exec(argument) ?? [] // one of `plants tokens create`
-    const [, ofVariable] = /^(?:PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)=(.+)$/s.exec(argument) ?? []
-    for (const secret of [token, ofVariable]) if (secret !== undefined) secrets.add(secret)
-  }
+/** Knows the secrets of a run before anything is printed: those in arguments are refused there, but perhaps not before an error names them. */
+function addSecrets(argv: string[], { env, secrets }: Io): void {
+  const tokens = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN'].map((name) => env[name]?.trim())
+  for (const secret of [...tokens, ...argv.flatMap(secretsIn)]) if (secret) secrets.add(secret)
   const addresses = argv.map((argument) => argument.replace(/^--[\w-]+=/, '')).filter((argument) => /[@/]|%40|password/i.test(argument))
   for (const text of [...addresses, env['PLANTS_STORE'] ?? '']) {
     const found: string[] = []
@@ -65,27 +48,9 @@ function hidePasswords(argv: string[], { env, secrets }: Io): void {
   }
 }
 
-/** What is asked for most often and needs nothing but data is answered here; the rest loads what reads a command line. */
-async function dispatch(argv: string[], io: Io): Promise<void> {
-  if (!io.argumentsAreExact()) {
-    throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
-  }
-  if (argv[0] === '__complete' && argv[1] === '--') return (await import('./completion/answer.js')).answerCompletion(argv.slice(2), io)
-  const page = helpFor(argv, io)
-  if (page !== undefined) return writeAnswer(io, await page, 'Run it again')
-  if (argv.length === 1 && ['-V', '--version'].includes(argv[0] ?? '')) return writeVersion(argv, io)
-  const { runCommand } = await import('./program.js')
-  await runCommand(argv, io)
-}
-
-/** The help that a command line asks for, if it asks for nothing else. */
-function helpFor(argv: string[], io: Io): string | Promise<string> | undefined {
-  const [first, ...rest] = argv
-  const topic = first === 'help' ? topicOf(rest) : undefined
-  if (topic) return topic.page(widthFor(io))
-  const words = first === 'help' ? rest : argv.filter((argument) => argument !== '-h' && argument !== '--help')
-  const path = words.length < argv.length || argv.length === 0 ? pathTo(words) : undefined
-  return path && helpPage(path, widthFor(io))
+/** A token of `plants tokens create`, and the value of a variable that was given as an argument. */
+function secretsIn(argument: string): (string | undefined)[] {
+  return [/plants_[\w-]{43}/.exec(argument)?.[0], /^(?:PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)=(.+)$/s.exec(argument)?.[1]]
 }
 
 function defect(cause: unknown): PlantsError {

@@ -5,12 +5,14 @@ import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { parseOutput } from '../platform/values.js'
 import { describeSqlite } from '../stores/registry.js'
-import { outputFlag } from './output-flag.js'
 
-/** Prints the version; with `--output json` also of what the program runs on. */
-export async function writeVersion(argv: string[], io: Io): Promise<void> {
-  const asked = outputFlag(argv)
-  const isJson = asked !== undefined && parseOutput('--output', asked) === 'json'
+/**
+ * Prints the version; as JSON also of what the program runs on.
+ *
+ * @param output what `--output` says
+ */
+export async function writeVersion(output: string | undefined, io: Io): Promise<void> {
+  const isJson = output !== undefined && parseOutput('--output', output) === 'json'
   await writeAnswer(io, isJson ? `${toJson({ version, ...(await platform()) })}\n` : `${version}\n`, 'Run it again')
 }
 
@@ -25,7 +27,7 @@ async function platform() {
   }
 }
 
-/** A version has to be told also where no store can be opened. */
+/** The version is printed also where no store can be opened. */
 function withoutSqlite(error: unknown): undefined {
   if (!(error instanceof PlantsError)) throw error
 }

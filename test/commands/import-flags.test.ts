@@ -38,7 +38,7 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
   ]
   const together = (one: string, other: string): Row => [
     ['plants', other, one],
-    `${one} and ${other} do not go together`,
+    `${one} cannot be used with ${other}`,
     'Leave out one of them',
   ]
 

@@ -603,20 +603,20 @@ describe('a command line that is wrong:', () => {
   test.each([
     ['stores add', 'stores add needs a name', 'See: plants stores add --help'],
     ['stores add team', 'stores add needs an address', 'See: plants stores add --help'],
-    ['stores add a ./b.db c', 'stores add takes two arguments, but got more', 'See: plants stores add --help'],
+    ['stores add a ./b.db c', 'stores add takes 2 arguments, but got 3', 'See: plants stores add --help'],
     ['stores use', 'stores use needs a store', 'See: plants stores use --help'],
     ['stores remove', 'stores remove needs a name', 'See: plants stores remove --help'],
-    ['stores remove a b', 'stores remove takes one argument, but got "b" besides', 'See: plants stores remove --help'],
-    ['stores list x', 'stores list takes no argument, but got "x"', 'See: plants stores list --help'],
-    ['stores rm team', 'Unknown command rm', 'Did you mean remove?'],
-    ['stores rename team t2', 'Unknown command rename', 'Did you mean add?'],
+    ['stores remove a b', 'stores remove takes 1 argument, but got 2', 'See: plants stores remove --help'],
+    ['stores list x', 'stores list takes no arguments, but got 1', 'See: plants stores list --help'],
+    ['stores rm team', 'Unknown command rm', 'See: plants stores --help'],
+    ['stores rename team t2', 'Unknown command rename', 'See: plants stores --help'],
     ['stores move team t2', 'Unknown command move', 'See: plants stores --help'],
     ['stores revoke team', 'Unknown command revoke', 'See: plants stores --help'],
     ['stores remov team', 'Unknown command remov', 'Did you mean remove?'],
-    ['stores delete team', 'Unknown command delete', 'Did you mean remove?'],
+    ['stores delete team', 'Unknown command delete', 'See: plants stores --help'],
     ['stores ls', 'Unknown command ls', 'Did you mean list?'],
-    ['stores new', 'Unknown command new', 'Did you mean add?'],
-    ['stores create', 'Unknown command create', 'Did you mean add?'],
+    ['stores new', 'Unknown command new', 'See: plants stores --help'],
+    ['stores create', 'Unknown command create', 'See: plants stores --help'],
     ['store list', 'Unknown command store', 'Did you mean stores?'],
     ['stores add team https://a --token-comand x', 'Unknown flag --token-comand', 'Did you mean --token-command?'],
     [
@@ -627,7 +627,7 @@ describe('a command line that is wrong:', () => {
     [
       'stores --token-command x add team https://a',
       'Unknown flag --token-command before the command',
-      'Write it behind: plants stores add --token-command',
+      'Write it after the command: plants stores add --token-command',
     ],
   ])('%s', async (command, message, hint) => {
     const user = gardener()

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { plants } from '../../src/cli/commands/index.js'
+import type { CommandDefinition } from '../../src/cli/define-command.js'
 import { topics } from '../../src/cli/help/topics.js'
-import type { CommandSpec } from '../../src/cli/spec.js'
 import { runPlants, type World } from '../helpers/run.js'
 import { User } from '../helpers/user.js'
 
@@ -21,7 +21,7 @@ const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-
 const globalFlags = ['--version', ...settingFlags, '--verbose', '--no-input', '--no-color']
 
 /** Every command with the words that lead to it. */
-function tree(command: CommandSpec = plants, path: string[] = []): [path: string[], command: CommandSpec][] {
+function tree(command: CommandDefinition = plants, path: string[] = []): [path: string[], command: CommandDefinition][] {
   const below = (command.commands ?? []).flatMap((child) => tree(child, [...path, child.name]))
   return [[path, command], ...below]
 }
@@ -31,7 +31,7 @@ describe('every command', () => {
     '"%s" is completed with all that it has',
     async (path, command) => {
       const start = path === '' ? '' : `${path} `
-      const own = path === '' ? [] : (command.flags ?? []).map(({ term }) => term.split(' ')[0])
+      const own = path === '' ? [] : (command.options ?? []).map(({ flags }) => flags.split(' ')[0])
       expect(await words(`${start}-`)).toEqual([...own, ...globalFlags, '--help'])
       if (command.commands) expect(await words(start)).toEqual([...command.commands.map(({ name }) => name), 'help'])
     },

@@ -1,5 +1,5 @@
-import { noToken } from '../../auth/credentials.js'
-import { noPassword } from '../../auth/password.js'
+import { findToken, noToken, savedToken } from '../../auth/credentials.js'
+import { findPassword, noPassword } from '../../auth/password.js'
 import { removeToken, saveToken } from '../../config/change.js'
 import { namedStores, savedKind } from '../../config/store-name.js'
 import { readable, warn, writeAnswer, writeResult } from '../../output/output.js'
@@ -7,29 +7,88 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { loginAddress } from '../../stores/shown-address.js'
+import { isLoginAddress, loginAddress } from '../../stores/shown-address.js'
+import type { PostgresAddress } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
-import { type CredentialKind, credentialKindOf } from '../credential-kind.js'
-import type { GlobalFlags } from '../flags.js'
+import { type CredentialKind, credentialKindOf, type Found } from '../credential-kind.js'
+import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import type { Settings } from '../settings.js'
-import { namesOf, otherStatuses, ownStatus, type TokenStatus } from './auth-status.js'
-import type { LoginFlags } from './settings-spec.js'
 
-export async function login(flags: LoginFlags, io: Io): Promise<void> {
-  const { settings, kind } = await resolveLocked(flags, io)
-  const { noun } = kind
-  kind.refuseUseless()
-  const secret = await readSecret(flags, kind, settings, io)
-  kind.hide(secret)
-  const verdict = await kind.check(secret)
-  if (verdict.state === 'refused') throw refusedSecret(verdict.error, kind, settings)
-  const savedAt = await saveToken(loginAddress(settings.store), secret, settings, io)
-  const checked = verdict.state === 'accepted'
-  if (!checked) await warn(io, `The ${noun} is saved, but could not be checked: ${verdict.error.message}`, settings)
-  for (const other of kind.others()) await warn(io, `${other}, and wins over it`, settings)
-  if (kind.exposure !== undefined) await warn(io, kind.exposure, settings)
-  const text = `Saved the ${noun} for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
-  await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
+const login = defineCommand({
+  name: 'login',
+  description: 'Save the token or the password for the store: asks for it, or reads it from stdin.',
+  options: [{ flags: '--with-token', description: 'read it from stdin' }],
+  async run({ flags }, io) {
+    const { settings, kind } = await credentialFor(flags, io)
+    const { noun } = kind
+    kind.refuseUseless()
+    const secret = await readSecret(flags, kind, settings, io)
+    kind.hide(secret)
+    const verdict = await kind.check(secret)
+    if (verdict.state === 'refused') throw refusedSecret(verdict.error, kind, settings)
+    const savedAt = await saveToken(loginAddress(settings.store), secret, settings, io)
+    const checked = verdict.state === 'accepted'
+    if (!checked) await warn(io, `The ${noun} is saved, but could not be checked: ${verdict.error.message}`, settings)
+    for (const other of kind.others()) await warn(io, `${other}, and wins over it`, settings)
+    if (kind.exposure !== undefined) await warn(io, kind.exposure, settings)
+    const text = `Saved the ${noun} for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
+    await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
+  },
+})
+
+const logout = defineCommand({
+  name: 'logout',
+  description: 'Remove the token or the password for the store.',
+  async run({ flags }, io) {
+    const { settings, kind } = await credentialFor(flags, io)
+    const removed = await removeToken(loginAddress(settings.store), settings, io)
+    for (const other of kind.others()) await warn(io, other, settings)
+    const text = `${removed ? `Removed the ${kind.noun}` : `There was no saved ${kind.noun}`} for ${calledBy(settings)}`
+    await writeResult(io, settings, { ...namesOf(settings), removed }, text)
+  },
+})
+
+const status = defineCommand({
+  name: 'status',
+  description: 'Show where the token or the password of each store comes from, but not itself. Exit code 3 when there is none.',
+  async run({ flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const { store, storeFlag } = settings
+    if (flags.store !== undefined && store.kind === 'file') throw takesNoToken(settings)
+    const own = await ownStatus(settings, io)
+    const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
+    const all = [...(own instanceof PlantsError ? [] : own), ...others]
+    const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : sentence(line, settings)))
+    if (lines.length > 0) await writeAnswer(io, lines.join(''), 'Run it again')
+    if (own instanceof PlantsError) throw own
+    if (own[0]?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
+    if (store.kind !== 'file') throw store.kind === 'remote' ? noToken(store, storeFlag) : noPassword(store, storeFlag)
+    const [{ store: name = 'https://plants.example.com' } = {}] = others
+    throw new PlantsError('unauthorized', 'No store has a token', { hint: `Save one with: plants auth login --store ${shellWord(name)}` })
+  },
+})
+
+const token = defineCommand({
+  name: 'token',
+  description: 'Print the token or the password for the store, for other programs.',
+  async run({ flags }, io) {
+    const { settings, kind } = await credentialFor(flags, io)
+    const found = await kind.find()
+    await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found[kind.noun]}\n`, 'Run it again')
+  },
+})
+
+export const auth: CommandDefinition = {
+  name: 'auth',
+  summary: 'save the token for a service, or the password for a database',
+  description:
+    'Manage the token for a service, or the password for a database. It is kept in your settings file, and sent to this address alone.',
+  commands: [login, logout, status, token],
+  examples: [
+    'plants auth login --store https://plants.example.com',
+    'plants auth login --store https://plants.example.com --with-token < token.txt',
+    'plants auth status --store https://plants.example.com',
+  ],
 }
 
 function refusedSecret(
@@ -37,40 +96,13 @@ function refusedSecret(
   { noun, hint }: CredentialKind,
   { store }: Settings,
 ): PlantsError {
+  const nothing = `Nothing was saved. ${hint}`
   return new PlantsError('unauthorized', `${store.name} does not accept this ${noun}: ${message}`, {
-    hint: `Nothing was saved. ${hint}`,
-    ...{ status, requestId, error },
+    hint: nothing,
+    status,
+    requestId,
+    error,
   })
-}
-
-export async function logout(flags: GlobalFlags, io: Io): Promise<void> {
-  const { settings, kind } = await resolveLocked(flags, io)
-  const removed = await removeToken(loginAddress(settings.store), settings, io)
-  for (const other of kind.others()) await warn(io, other, settings)
-  const text = `${removed ? `Removed the ${kind.noun}` : `There was no saved ${kind.noun}`} for ${calledBy(settings)}`
-  await writeResult(io, settings, { ...namesOf(settings), removed }, text)
-}
-
-export async function printToken(flags: GlobalFlags, io: Io): Promise<void> {
-  const { settings, kind } = await resolveLocked(flags, io)
-  const found = await kind.find()
-  await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found[kind.noun]}\n`, 'Run it again')
-}
-
-export async function status(flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const { store, storeFlag } = settings
-  if (flags.store !== undefined && store.kind === 'file') throw takesNoToken(settings)
-  const own = await ownStatus(settings, io)
-  const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
-  const all = [...(own instanceof PlantsError ? [] : own), ...others]
-  const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : sentence(line, settings)))
-  if (lines.length > 0) await writeAnswer(io, lines.join(''), 'Run it again')
-  if (own instanceof PlantsError) throw own
-  if (own[0]?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
-  if (store.kind !== 'file') throw store.kind === 'remote' ? noToken(store, storeFlag) : noPassword(store, storeFlag)
-  const [{ store: name = 'https://plants.example.com' } = {}] = others
-  throw new PlantsError('unauthorized', 'No store has a token', { hint: `Save one with: plants auth login --store ${shellWord(name)}` })
 }
 
 function sentence({ store, address, source, savedAt, expires }: TokenStatus, { file }: Settings): string {
@@ -94,7 +126,12 @@ function calledBy({ store, storeName }: Settings): string {
   return storeName === undefined ? address : `${storeName} (${address})`
 }
 
-async function readSecret(flags: LoginFlags, { noun, clean, failureOf }: CredentialKind, settings: Settings, io: Io): Promise<string> {
+async function readSecret(
+  flags: { withToken?: boolean | undefined },
+  { noun, clean, failureOf }: CredentialKind,
+  settings: Settings,
+  io: Io,
+): Promise<string> {
   const check = (text: string, what: string) => {
     const why = failureOf(clean(text))
     return why && `${what} ${why}`
@@ -129,7 +166,8 @@ async function readStdin(noun: string, io: Io): Promise<string> {
   }
 }
 
-async function resolveLocked(flags: GlobalFlags, io: Io): Promise<{ settings: Settings; kind: CredentialKind }> {
+/** Resolves the store of this run and the kind of credential that it takes. */
+async function credentialFor(flags: GlobalFlags, io: Io): Promise<{ settings: Settings; kind: CredentialKind }> {
   const settings = await resolveSettings(flags, io)
   if (settings.store.kind === 'file') throw takesNoToken(settings)
   return { settings, kind: credentialKindOf(settings.store, settings, io) }
@@ -140,4 +178,67 @@ function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
   const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
   const hint = names.length === 0 ? 'Name the service: --store https://plants.example.com' : `Name the store: --store ${names[0]}${others}`
   return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })
+}
+
+/** Where the token of a store comes from, or its password. */
+interface TokenStatus {
+  store: string
+  address: string
+  source: Found['source'] | 'none'
+  savedAt?: string | undefined
+  expires?: string | undefined
+}
+
+/** The store of this run, if it takes a token or a password; or why its token command has none, which hides nothing of the other stores. */
+async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus[] | PlantsError> {
+  if (settings.store.kind === 'file') return []
+  if (settings.store.kind === 'postgres') return [await passwordStatus(settings.store, settings, io)]
+  try {
+    const { source = 'none' as const, savedAt, expires } = (await findToken(settings.store, settings, io)) ?? {}
+    return [{ ...namesOf(settings), source, savedAt, expires }]
+  } catch (error) {
+    if (error instanceof PlantsError && error.kind === 'unauthorized') return error
+    throw error
+  }
+}
+
+/** The stores with a name, and the addresses that a token or a password was saved for. Their commands are not run: they may ask for something. */
+async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
+  const { storeName, store, file } = settings
+  const { saved } = file
+  const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
+  const resolved = await Promise.all(names.map((name) => resolveOther(name, settings, flags, io)))
+  const named = (await Promise.all(resolved.map((other) => (other ? savedStatus(other, io) : [])))).flat()
+  const known = new Set([loginAddress(store), ...named.map(({ address }) => address)])
+  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.has(address) && isLoginAddress(address))
+  return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
+}
+
+/** A store whose settings are wrong is told of, and hides nothing of the others. */
+async function resolveOther(name: string, settings: Settings, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
+  try {
+    return await resolveSettings(flags, io, { other: name, file: settings.file })
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    await warn(io, error.message, settings)
+    return undefined
+  }
+}
+
+async function savedStatus(settings: Settings, io: Io): Promise<TokenStatus[]> {
+  if (settings.store.kind === 'file') return []
+  if (settings.store.kind === 'postgres') return [await passwordStatus(settings.store, settings, io)]
+  if (settings.tokenCommand !== undefined) return [{ ...namesOf(settings), source: 'command' }]
+  const saved = savedToken(settings.file.saved, settings.store.name)
+  return [{ ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }]
+}
+
+async function passwordStatus(address: PostgresAddress, settings: Settings, io: Io): Promise<TokenStatus> {
+  const found = await findPassword(address, settings, io)
+  return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt }
+}
+
+/** A store by its name, or its address where it has none, and by the address that its token or its password is kept under. */
+function namesOf({ store, storeName }: Settings): { store: string; address: string } {
+  return { store: storeName ?? loginAddress(store), address: loginAddress(store) }
 }

@@ -1,24 +1,30 @@
 import { writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { visible } from '../../platform/escape.js'
-import type { Io } from '../../platform/io.js'
 import { targetOf } from '../../platform/link-target.js'
 import { parseText } from '../../platform/values.js'
 import { backUpStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
-import type { GlobalFlags } from '../flags.js'
+import { defineCommand } from '../define-command.js'
 
-export async function backup(text: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const file = io.resolvePath(parseText('file', text))
-  const { name } = settings.store
-  const options = { ...settings.opening, targetOf: (path: string) => targetOf(path, io) }
-  const copy = await backUpStore(settings.store, file, options)
-  if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
-  const { plants, bytes } = copy
-  const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${visible(name)} to ${visible(file)} (${sizeOf(bytes)})`
-  await writeResult(io, settings, { file, plants, bytes }, sentence)
-}
+export const backup = defineCommand({
+  name: 'backup',
+  summary: 'copy the store into a file',
+  description:
+    'Copy the store, as it is at this moment, into a file, which is checked before it takes its place. Others may use the store meanwhile.',
+  arguments: [{ name: '<file>', description: 'where to; an older backup there is replaced', values: 'file', parse: parseText }],
+  examples: ['plants backup plants.bak', 'plants backup "plants-$(date +%F).bak" --store ./garden.db'],
+  async run({ args: [path], flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const file = io.resolvePath(path)
+    const { name } = settings.store
+    const copy = await backUpStore(settings.store, file, { ...settings.opening, targetOf: (other) => targetOf(other, io) })
+    if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
+    const { plants, bytes } = copy
+    const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${visible(name)} to ${visible(file)} (${sizeOf(bytes)})`
+    await writeResult(io, settings, { file, plants, bytes }, sentence)
+  },
+})
 
 /** A size for people: `40 KiB`, `1.5 GiB`. */
 function sizeOf(bytes: number): string {

@@ -2,26 +2,47 @@ import { readable, writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { bash } from '../completion/bash.js'
-import { fish } from '../completion/fish.js'
-import { zsh } from '../completion/zsh.js'
+import { defineCommand } from '../define-command.js'
 
-const scripts = new Map([
-  ['bash', bash],
-  ['zsh', zsh],
-  ['fish', fish],
-])
+const shells = ['bash', 'zsh', 'fish'] as const
 
-/** Prints what makes a shell complete the commands. */
-export async function completion(shell: string, io: Io): Promise<void> {
-  const script = scripts.get(shell)
-  if (script === undefined) throw refuse(shell, io)
-  await writeAnswer(io, script, 'Run it again')
-}
+export const completion = defineCommand({
+  name: 'completion',
+  summary: 'let a shell complete commands, flags and stores',
+  description:
+    'Print a script that lets a shell complete commands, flags and their values, saved stores and settings. It asks plants itself, so it need not be renewed.',
+  arguments: [{ name: '[shell]', description: 'bash, zsh or fish', values: shells }],
+  notes: [
+    {
+      title: 'Installation',
+      lines: [
+        'bash, in ~/.bashrc:',
+        '  source <(plants completion bash)',
+        'zsh, once; then start a new shell. Or source it in ~/.zshrc, after compinit:',
+        `  plants completion zsh > "\${fpath[1]}/_plants"`,
+        'fish, once:',
+        '  plants completion fish > ~/.config/fish/completions/plants.fish',
+        'For another name of the program, such as p:',
+        '  bash: complete -F _plants p   zsh: compdef _plants p   fish: complete -c p -w plants',
+      ],
+    },
+  ],
+  examples: ['source <(plants completion bash)', 'plants completion zsh > _plants', 'plants completion fish > plants.fish'],
+  async run({ args: [name = ''] }, io) {
+    const shell = shells.find((candidate) => candidate === name)
+    if (shell === undefined) throw unknownShell(name, io)
+    const { scripts } = await import('../completion/scripts.js')
+    await writeAnswer(io, scripts[shell], 'Run it again')
+  },
+})
 
-function refuse(shell: string, { env }: Io): PlantsError {
+function unknownShell(name: string, { env }: Io): PlantsError {
   const [own = ''] = /[^/]*$/.exec(env['SHELL'] ?? '') ?? []
-  const hint = `For example: plants completion ${scripts.has(own) ? own : 'bash'}. How to install it: plants completion --help`
-  if (shell === '') return new PlantsError('malformed', 'completion needs a shell: bash, zsh or fish', { hint })
-  return new PlantsError('malformed', `There is no completion for ${readable(shorten(shell))}, only for bash, zsh and fish`, { hint })
+  const shell = shells.find((candidate) => candidate === own) ?? 'bash'
+  const hint = `For example: plants completion ${shell}. How to install it: plants completion --help`
+  const message =
+    name === ''
+      ? 'completion needs a shell: bash, zsh or fish'
+      : `There is no completion for ${readable(shorten(name))}, only for bash, zsh and fish`
+  return new PlantsError('malformed', message, { hint })
 }

@@ -1,7 +1,7 @@
 import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
 import { type SavedStore, savedStore, settingsPath } from '../../config/file.js'
-import { checkedValue, heldForKind, type Key, parseKey, withValue } from '../../config/key.js'
+import type { Key } from '../../config/key.js'
 import { type Origin, shownValue } from '../../config/origin.js'
 import { isStoreName, namedStores, placesOf, savedKind, unknownStore } from '../../config/store-name.js'
 import { presetOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
@@ -12,41 +12,109 @@ import type { Io } from '../../platform/io.js'
 import { parseAddress } from '../../stores/registry.js'
 import type { Address } from '../../stores/store.js'
 import { errorFormat, resolvePreferences } from '../context.js'
-import type { GlobalFlags } from '../flags.js'
+import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
 import type { Preferences } from '../settings.js'
 import { warnOfExposure } from '../store-access.js'
 
-export async function get(name: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io, { isMending: true })
-  const entry = entriesOf(settings).find((candidate) => candidate.name === name)
-  if (entry?.value === undefined) throw await noValue(name, settings)
-  const isSeen = io.stdout.isTerminal && settings.errors === 'text'
-  const text = settings.errors === 'json' ? toJson(entry) : isSeen ? readable(entry.value) : entry.value
-  await writeAnswer(io, `${text}\n`, 'Run it again')
+const setting = {
+  name: '<setting>',
+  description: `its name: ${settingsIn('user').join(', ')}; or of a store stores.NAME.SETTING. See: plants help environment`,
+  values: 'setting',
+} as const satisfies ArgumentDefinition
+
+const get = defineCommand({
+  name: 'get',
+  description: 'Print what a setting is, from wherever it has its value.',
+  arguments: [setting],
+  async run({ args: [name], flags }, io) {
+    const settings = await resolvePreferences(flags, io, { isMending: true })
+    const entry = entriesOf(settings).find((candidate) => candidate.name === name)
+    if (entry?.value === undefined) throw await noValue(name, settings)
+    const isSeen = io.stdout.isTerminal && settings.errors === 'text'
+    const text = settings.errors === 'json' ? toJson(entry) : isSeen ? readable(entry.value) : entry.value
+    await writeAnswer(io, `${text}\n`, 'Run it again')
+  },
+})
+
+const set = defineCommand({
+  name: 'set',
+  description: 'Save a setting.',
+  arguments: [setting, { name: '<value>', description: 'what it is to be', values: 'setting-value' }],
+  async run({ args: [name, text], flags }, io) {
+    const settings = await resolvePreferences(flags, io, { isMending: true })
+    const { checkedValue, parseKey, withValue } = await import('../../config/key.js')
+    const key = await parseKey(name, settings.file.saved)
+    const value = await checkedValue(key, name, text, settings.file.saved, io)
+    const address = await addressIn(key, text, settings, io)
+    await changeSettings(io, settings, async (saved) => {
+      const isGone = name === 'store' && typeof value === 'string' && isStoreName(value) && !savedStore(saved, value)
+      if (isGone) throw await unknownStore(value, saved)
+      return withValue(key, value, saved)
+    })
+    const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
+    if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
+    if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
+    if (address) await warnOfExposure(address, settings, io)
+    await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
+  },
+})
+
+const unset = defineCommand({
+  name: 'unset',
+  description: 'Remove a saved setting, so that its default applies.',
+  arguments: [setting],
+  async run({ args: [name], flags }, io) {
+    const settings = await resolvePreferences(flags, io, { isMending: true })
+    const { parseKey, withValue } = await import('../../config/key.js')
+    const key = await parseKey(name, settings.file.saved)
+    if (key.setting === 'address') {
+      throw new PlantsError('malformed', 'A store is nothing without its address', {
+        hint: `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`,
+      })
+    }
+    const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))
+    const removed = before !== after
+    await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)
+  },
+})
+
+const list = defineCommand({
+  name: 'list',
+  description: 'List the settings: what they are, where that came from, and what they mean.',
+  async run({ flags }, io) {
+    const settings = await resolvePreferences(flags, io, { isMending: true })
+    const entries = entriesOf(settings)
+    const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
+    await writeAnswer(io, text, 'Run it again')
+  },
+})
+
+/** Works also where the file is broken: then it is needed most. */
+const path = defineCommand({
+  name: 'path',
+  description: 'Print where the settings file is, or would be.',
+  async run({ flags }, io) {
+    const place = await settingsPath(io)
+    const isJson = (await errorFormat(flags.output, io)) === 'json'
+    const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? readable(place) : place
+    await writeAnswer(io, `${text}\n`, 'Run it again')
+  },
+})
+
+export const config: CommandDefinition = {
+  name: 'config',
+  summary: 'read and change the settings',
+  description: 'Read and change the settings. Those of a store are called stores.NAME.SETTING.',
+  commands: [get, set, unset, list, path],
+  examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
 }
 
 async function noValue(name: string, settings: Preferences): Promise<PlantsError> {
   const known = settingNames.find((candidate) => candidate === name)
   if (known !== undefined) return new PlantsError('notFound', `${name} has no value`, { hint: `What holds then: ${presetOf(known)}` })
+  const { parseKey } = await import('../../config/key.js')
   const { setting } = await parseKey(name, settings.file.saved)
   return new PlantsError('notFound', `${name} has no value`, { hint: `What holds for all stores tells: plants config get ${setting}` })
-}
-
-export async function set(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io, { isMending: true })
-  const key = await parseKey(name, settings.file.saved)
-  const value = await checkedValue(key, name, text, settings.file.saved, io)
-  const address = await addressIn(key, text, settings, io)
-  await changeSettings(io, settings, async (saved) => {
-    const isGone = name === 'store' && typeof value === 'string' && isStoreName(value) && !savedStore(saved, value)
-    if (isGone) throw await unknownStore(value, saved)
-    return withValue(key, value, saved)
-  })
-  const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
-  if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
-  if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
-  if (address) await warnOfExposure(address, settings, io)
-  await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
 }
 
 /** Where the store is that a value leads to, if it leads to one. */
@@ -61,40 +129,13 @@ async function addressIn({ setting }: Key, text: string, { file }: Preferences, 
 async function warnOfMove(name: string, address: string, settings: Preferences, io: Io): Promise<void> {
   const { saved } = settings.file
   const store = savedStore(saved, name)
+  const { heldForKind } = await import('../../config/key.js')
   const kept = heldForKind(store)
   if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
   const noun = savedKind(store?.address ?? '') === 'postgres' ? 'password' : 'token'
   if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
     await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`, settings)
-}
-
-export async function unset(name: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io, { isMending: true })
-  const key = await parseKey(name, settings.file.saved)
-  if (key.setting === 'address') {
-    throw new PlantsError('malformed', 'A store is nothing without its address', {
-      hint: `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`,
-    })
-  }
-  const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))
-  const removed = before !== after
-  await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)
-}
-
-export async function list(flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io, { isMending: true })
-  const entries = entriesOf(settings)
-  const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
-  await writeAnswer(io, text, 'Run it again')
-}
-
-/** Says it also where the file is broken: then it is needed most. */
-export async function path({ output }: GlobalFlags, io: Io): Promise<void> {
-  const place = await settingsPath(io)
-  const isJson = (await errorFormat(output, io)) === 'json'
-  const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? readable(place) : place
-  await writeAnswer(io, `${text}\n`, 'Run it again')
 }
 
 interface Entry {

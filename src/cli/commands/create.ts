@@ -8,53 +8,77 @@ import type { Io } from '../../platform/io.js'
 import { idTaken } from '../../stores/conflict.js'
 import { openExistingStore, openStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
 import { example, onePlant, readDocument } from '../input.js'
 import type { Settings } from '../settings.js'
-import type { CreateFlags } from './plants-spec.js'
 
-export async function create(flags: CreateFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const idempotencyKey = parseKey(flags.idempotencyKey)
-  if (flags.dryRun || flags.curl) {
-    const { previewCreate } = await import('../preview.js')
-    const draft = { idempotencyKey, isCurl: flags.curl === true, readPlant: (seen: Settings) => readPlant(flags, seen, io) }
-    return previewCreate(draft, settings, io)
-  }
-  const plant = await readPlant(flags, settings, io)
-  const store = await openStore(settings.store, settings.opening)
-  try {
-    const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
-      throw withLook(error, plant.id, settings)
-    })
-    if (!equalFields(answer, plant)) await warn(io, differs(answer, plant), settings)
-    const text = settings.output === 'json' ? toJson({ ...answer }) : await sentence({ ...answer, id: plant.id }, settings, io)
-    await writeAnswer(
-      io,
-      `${text}\n`,
-      settings.store.kind !== 'remote'
-        ? `The plant is stored. See it with: plants get ${plant.id}${settings.storeFlag}`
-        : 'The plant is stored',
-    )
-  } finally {
-    await store.close()
-  }
-}
+const options = [
+  { flags: '--id <int64>', description: 'identification number' },
+  { flags: '--name <text>', description: 'name of the plant' },
+  { flags: '--tag <text>', description: 'type of the plant' },
+  {
+    flags: '--file <path>',
+    description: 'read the plant as JSON from a file, or from stdin with "-"; flags override its fields',
+    values: 'file',
+  },
+  {
+    flags: '--idempotency-key <key>',
+    description: 'make it safe to repeat: the same key and plant get the same answer',
+    parse: parseIdempotencyKey,
+  },
+  { flags: '--dry-run', description: 'show what would be sent where, and create nothing' },
+  { flags: '--curl', description: 'print the curl command that would create it at a service, and create nothing' },
+] as const satisfies readonly OptionDefinition[]
+
+type CreateFlags = GlobalFlags & OptionValues<typeof options>
+
+export const create = defineCommand({
+  name: 'create',
+  summary: 'create a plant',
+  description: 'Create a plant, from flags, from JSON in a file or on stdin, or from answers to questions.',
+  options,
+  examples: [
+    'plants create --id 1 --name Fern --tag shade',
+    'plants create --file fern.json',
+    `echo '{"id":2,"name":"Moss"}' | plants create`,
+    'plants create --id 1 --name Fern --dry-run',
+  ],
+  async run({ flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const { idempotencyKey } = flags
+    if (flags.dryRun || flags.curl) {
+      const { previewCreate } = await import('../preview.js')
+      const draft = { idempotencyKey, isCurl: flags.curl === true, readPlant: (seen: Settings) => readPlant(flags, seen, io) }
+      return previewCreate(draft, settings, io)
+    }
+    const plant = await readPlant(flags, settings, io)
+    const store = await openStore(settings.store, settings.opening)
+    try {
+      const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
+        throw withLook(error, plant.id, settings)
+      })
+      if (!equalFields(answer, plant)) await warn(io, differs(answer, plant), settings)
+      const planted = describePlant({ ...answer, id: plant.id }, await styleFor(settings.colors(io.stdout)))
+      const see = settings.store.kind === 'remote' ? '' : `. See it with: plants get ${plant.id}${settings.storeFlag}`
+      const line = settings.output === 'json' ? toJson({ ...answer }) : `Planted ${planted}`
+      await writeAnswer(io, `${line}\n`, `The plant is stored${see}`)
+    } finally {
+      await store.close()
+    }
+  },
+})
 
 /** What a service answered may not be what it was given; then it is the answer that is shown. */
 function differs(answer: Plant, plant: NewPlant): string {
   return `The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${toJson({ ...plantOf(plant) })}`
 }
 
-function parseKey(key: string | undefined): string | undefined {
-  if (key === undefined || isIdempotencyKey(key)) return key
+function parseIdempotencyKey(flag: string, key: string): string {
+  if (isIdempotencyKey(key)) return key
   const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
-  throw new PlantsError('malformed', `--idempotency-key must be 1 to 255 visible ASCII characters, but ${failure}`, {
-    hint: 'A key that fits: --idempotency-key "$(uuidgen)"',
+  throw new PlantsError('malformed', `${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, {
+    hint: `A key that fits: ${flag} "$(uuidgen)"`,
   })
-}
-
-async function sentence(plant: NewPlant, settings: Settings, io: Io): Promise<string> {
-  return `Planted ${describePlant(plant, await styleFor(settings.colors(io.stdout)))}`
 }
 
 /** The plant from wherever it was given: flags over a document, or flags and answers. */

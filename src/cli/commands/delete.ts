@@ -5,38 +5,40 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
-import { parseId } from '../flags.js'
+import { defineCommand, parseId } from '../define-command.js'
 import type { Settings } from '../settings.js'
-import type { DeleteFlags } from './plants-spec.js'
 
-export async function deletePlant(text: string, flags: DeleteFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const id = parseId('id', text)
-  if (!flags.yes && !settings.mayAsk()) {
-    throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: 'To delete it without a question, add --yes' })
-  }
-  const store = await openExistingStore(settings.store, settings.opening)
-  try {
-    const shown = await store?.get(id)
-    if (!shown) throw notFound(id, settings, store !== undefined)
-    if (!flags.yes) await confirm(shown, settings, io)
-    const deleted = await store?.delete(id, flags.yes ? undefined : shown)
-    if (!deleted)
-      throw new PlantsError('conflict', `The plant ${id} was changed or deleted meanwhile`, { hint: 'Nothing was deleted. Look again' })
-    const line = settings.output === 'json' ? toJson({ ...deleted }) : await sentence(deleted, settings, io)
-    await writeAnswer(io, `${line}\n`, `It is deleted. It was: ${toJson({ ...deleted })}`)
-  } finally {
-    await store?.close()
-  }
-}
+export const deletePlant = defineCommand({
+  name: 'delete',
+  summary: 'delete a plant',
+  description: 'Delete the plant that has this id, and print it, so that it can be created again.',
+  arguments: [{ name: '<id>', description: 'identification number', parse: parseId }],
+  options: [{ flags: '--yes', description: 'do not ask' }],
+  examples: ['plants delete 1', 'plants delete 1 --yes > deleted.json'],
+  async run({ args: [id], flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    if (!flags.yes && !settings.mayAsk())
+      throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: 'To delete it without a question, add --yes' })
+    const store = await openExistingStore(settings.store, settings.opening)
+    try {
+      const shown = await store?.get(id)
+      if (!shown) throw notFound(id, settings, store !== undefined)
+      if (!flags.yes) await confirm(shown, settings, io)
+      const deleted = await store?.delete(id, flags.yes ? undefined : shown)
+      if (!deleted)
+        throw new PlantsError('conflict', `The plant ${id} was changed or deleted meanwhile`, { hint: 'Nothing was deleted. Look again' })
+      const plant = describePlant(deleted, await styleFor(settings.colors(io.stdout)))
+      const line = settings.output === 'json' ? toJson({ ...deleted }) : `Deleted ${plant}`
+      await writeAnswer(io, `${line}\n`, `It is deleted. It was: ${toJson({ ...deleted })}`)
+    } finally {
+      await store?.close()
+    }
+  },
+})
 
 async function confirm(plant: NewPlant, settings: Settings, io: Io): Promise<void> {
   const { askToConfirm } = await import('../prompts.js')
   const isColored = settings.colors(io.stderr)
   const question = `Delete ${describePlant(plant, await styleFor(isColored))}?`
   if (!(await askToConfirm(question, isColored, io))) throw new PlantsError('interrupted', `The plant ${plant.id} stays as it was`)
-}
-
-async function sentence(plant: NewPlant, settings: Settings, io: Io): Promise<string> {
-  return `Deleted ${describePlant(plant, await styleFor(settings.colors(io.stdout)))}`
 }

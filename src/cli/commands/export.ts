@@ -2,45 +2,53 @@ import { readable, warn, writeAnswer, writeResult } from '../../output/output.js
 import { PlantsError } from '../../platform/errors.js'
 import { visibleLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseChoice, parseText } from '../../platform/values.js'
+import { parseText } from '../../platform/values.js'
 import { isPartOf, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
-import { type Compression, compress, compressionOf, type Put } from '../../transfer/export/compression.js'
-import { exportFormats, formatOfName, toDocument, unknownEnd } from '../../transfer/export/export-format.js'
-import { writeOut } from '../../transfer/export/out-file.js'
+import type { Compression, Put } from '../../transfer/export/compression.js'
 import { formatNames } from '../../transfer/formats/format-names.js'
 import { resolveSettings } from '../context.js'
-import { parseQuery } from '../flags.js'
+import { defineCommand, queryOptions } from '../define-command.js'
 import type { Settings } from '../settings.js'
-import type { ExportFlags } from './copies-spec.js'
 
-export async function exportPlants(flags: ExportFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const query = parseQuery(flags)
-  const path = fileOf(flags, io)
-  const format = exportFormats[flags.format === undefined ? formatOfName(path ?? '') : parseChoice('--format', flags.format, formatNames)]
-  const compression = path === undefined ? undefined : compressionOf(path)
-  const store = await openExistingStore(settings.store, settings.opening)
-  try {
-    if (!store) throw noStore(settings)
-    const blocks = toDocument(store.snapshot({ ...query, record: format.record, between: format.between }), format)
-    if (path === undefined) await print(blocks, io)
-    else await save(blocks, { path, isNamed: flags.format !== undefined, compression, settings, io })
-  } finally {
-    await store?.close()
-  }
-}
-
-/** The path of the file to write; undefined for stdout, which has other names too. */
-function fileOf({ out }: ExportFlags, io: Io): string | undefined {
-  return out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(parseText('--out', out))
-}
-
-/** An end that is no format may be a slip, and one that packs would be believed. */
-async function warnOfName(path: string, settings: Settings, io: Io): Promise<void> {
-  const end = unknownEnd(path)
-  if (end !== undefined) await warn(io, `${end} is no format that is known here, so it becomes ndjson; --format NAME says which`, settings)
-}
+export const exportPlants = defineCommand({
+  name: 'export',
+  summary: 'write all plants to a file or to stdout',
+  description: 'Write the plants as they are at one moment, in the order of their ids, while others go on writing.',
+  options: [
+    {
+      flags: '--format <format>',
+      description: 'ndjson, json, csv or tsv; by default what the name of the file says, else ndjson',
+      choices: formatNames,
+    },
+    {
+      flags: '--out <file>',
+      description: 'replace this file, as a whole; .gz and .zst are compressed. By default stdout',
+      values: 'file',
+      parse: parseText,
+    },
+    ...queryOptions,
+  ],
+  examples: ['plants export > plants.ndjson', 'plants export --out plants.csv.gz'],
+  async run({ flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const { out, limit, after, tag } = flags
+    const path = out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(out)
+    const { exportFormats, formatOfName, toDocument } = await import('../../transfer/export/export-format.js')
+    const { compressionOf } = await import('../../transfer/export/compression.js')
+    const format = exportFormats[flags.format ?? formatOfName(path ?? '')]
+    const compression = path === undefined ? undefined : compressionOf(path)
+    const store = await openExistingStore(settings.store, settings.opening)
+    try {
+      if (!store) throw noStore(settings)
+      const blocks = toDocument(store.snapshot({ limit, after, tag, record: format.record, between: format.between }), format)
+      if (path === undefined) await print(blocks, io)
+      else await save(blocks, { path, isNamed: flags.format !== undefined, compression, settings, io })
+    } finally {
+      await store?.close()
+    }
+  },
+})
 
 /** Nothing is exported: an empty file could take the place of one that is needed. */
 function noStore({ store }: Settings): PlantsError {
@@ -66,7 +74,11 @@ interface Saving {
 async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, settings, io }: Saving): Promise<void> {
   if (await isPartOf(settings.store, path))
     throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
-  if (!isNamed) await warnOfName(path, settings, io)
+  const { unknownEnd } = await import('../../transfer/export/export-format.js')
+  const end = isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
+  if (end !== undefined) await warn(io, `${end} is no format that is known here, so it becomes ndjson; --format NAME says which`, settings)
+  const { compress } = await import('../../transfer/export/compression.js')
+  const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
   let bytes = 0
   const fill = async (put: Put) => {

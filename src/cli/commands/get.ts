@@ -4,21 +4,27 @@ import type { NewPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
-import { type GlobalFlags, parseId } from '../flags.js'
+import { defineCommand, parseId } from '../define-command.js'
 import type { Settings } from '../settings.js'
 
-export async function get(text: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const id = parseId('id', text)
-  const store = await openExistingStore(settings.store, settings.opening)
-  try {
-    const plant = await store?.get(id)
-    if (!plant) throw notFound(id, settings, store !== undefined)
-    await writeAnswer(io, settings.output === 'json' ? `${toJson({ ...plant })}\n` : await card(plant, settings, io), 'Run it again')
-  } finally {
-    await store?.close()
-  }
-}
+export const get = defineCommand({
+  name: 'get',
+  summary: 'show a plant',
+  description: 'Show the plant that has this id.',
+  arguments: [{ name: '<id>', description: 'identification number', parse: parseId }],
+  examples: ['plants get 1'],
+  async run({ args: [id], flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const store = await openExistingStore(settings.store, settings.opening)
+    try {
+      const plant = await store?.get(id)
+      if (!plant) throw notFound(id, settings, store !== undefined)
+      await writeAnswer(io, settings.output === 'json' ? `${toJson({ ...plant })}\n` : await card(plant, settings, io), 'Run it again')
+    } finally {
+      await store?.close()
+    }
+  },
+})
 
 async function card({ id, name, tag }: NewPlant, settings: Settings, io: Io): Promise<string> {
   const style = await styleFor(settings.colors(io.stdout))

@@ -2,46 +2,97 @@ import { warn } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseChoice, parseCount, parseText } from '../../platform/values.js'
+import { parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/conflict.js'
-import { kindNames } from '../../stores/store.js'
+import { defaultConcurrency, kindNames } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format-names.js'
 import type { ImportOrder } from '../../transfer/import/order.js'
 import { resolveSettings } from '../context.js'
-import { parseId } from '../flags.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId } from '../define-command.js'
 import type { Settings } from '../settings.js'
-import type { ImportFlags } from './copies-spec.js'
 
-export async function importPlants(files: string[], flags: ImportFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const order = readOrder(files, flags, settings, io)
-  const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
-  const { kind } = settings.store
-  if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNames[kind]}`, settings)
-  const { runImport } = await import('../import-run.js')
-  await runImport(order, settings, io)
-}
+const options = [
+  { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default what the content looks like', choices: formatNames },
+  {
+    flags: '--map <fields>',
+    description: 'which fields are the id, the name and the tag: name=CommonName,tag=Family',
+    parse: parseMap,
+  },
+  { flags: '--id-from <int64>', description: 'number the plants that have no id, from this one on', parse: parseId },
+  {
+    flags: '--if-exists <what>',
+    description: 'when the id exists: error, skip, or same, which skips equal plants',
+    choices: existsPolicies,
+    default: 'error',
+  },
+  {
+    flags: '--on-error <what>',
+    description: 'when a plant is rejected: continue, or stop before it',
+    choices: ['continue', 'stop'],
+    default: 'continue',
+  },
+  { flags: '--max-errors <count>', description: 'stop soon after so many were rejected', parse: parseCount },
+  {
+    flags: '--rejects <path>',
+    description: 'write the rejected records to this file, as they came, and why beside it, to PATH.reasons',
+    values: 'file',
+    parse: parseText,
+  },
+  { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
+  { flags: '--atomic', description: 'create all or none', conflicts: ['restart'] },
+  {
+    flags: '--journal <path>',
+    description: 'keep the checkpoint here; by default in your state directory, for files',
+    values: 'file',
+    parse: parseText,
+  },
+  { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },
+  { flags: '--restart', description: 'begin again, instead of resuming an interrupted import' },
+  {
+    flags: '--concurrency <count>',
+    description: `requests in flight at most, to a service; by default ${defaultConcurrency}`,
+    parse: parseCount,
+  },
+  { flags: '--rate <count>', description: 'requests a second at most, to a service', parse: parseRate },
+] as const satisfies readonly OptionDefinition[]
 
-function readOrder(files: string[], flags: ImportFlags, settings: Settings, io: Io): ImportOrder {
-  const path = (flag: string, text: string | undefined) => (text === undefined ? undefined : io.resolvePath(parseText(flag, text)))
-  const count = (flag: string, text: string | undefined) => (text === undefined ? undefined : parseCount(flag, text))
-  refuseTogether(flags)
-  refuseForService(flags, settings)
+type ImportFlags = GlobalFlags & OptionValues<typeof options>
+
+export const importPlants = defineCommand({
+  name: 'import',
+  summary: 'create many plants',
+  description:
+    'Create the plants in files, or on stdin: JSON, one a line or not, or CSV. It can be interrupted at any moment, and the same command resumes it.',
+  arguments: [{ name: '[files...]', description: 'files, and "-" for stdin; .gz and .zst too', values: 'file' }],
+  options,
+  examples: [
+    'plants import plants.ndjson',
+    'plants import list.csv --map name=CommonName,tag=Family --id-from 1',
+    'plants import plants.ndjson --rejects rejected.ndjson --if-exists same',
+    'plants export | plants import --store ./copy.db',
+  ],
+  async run({ args, flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    checkForService(flags, settings)
+    const order = orderOf(args, flags, io)
+    const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
+    const { kind } = settings.store
+    if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNames[kind]}`, settings)
+    const { runImport } = await import('../import-run.js')
+    await runImport(order, settings, io)
+  },
+})
+
+function orderOf(files: string[], flags: ImportFlags, io: Io): ImportOrder {
+  const { format, map = {}, idFrom, ifExists, onError, maxErrors = Infinity, rejects, journal, concurrency, rate } = flags
   return {
-    plan: {
-      inputs: inputsOf(files, io),
-      format: flags.format === undefined ? undefined : parseChoice('--format', flags.format, formatNames),
-      rules: { map: parseMap(flags.map), idFrom: flags.idFrom === undefined ? undefined : parseId('--id-from', flags.idFrom) },
-      ifExists: parseChoice('--if-exists', flags.ifExists, existsPolicies),
-      stopsAtRefusal: parseChoice('--on-error', flags.onError, ['continue', 'stop']) === 'stop',
-      maxErrors: count('--max-errors', flags.maxErrors) ?? Infinity,
-    },
-    rejects: path('--rejects', flags.rejects),
-    journal: flags.journal === false ? false : path('--journal', flags.journal),
+    plan: { inputs: inputsOf(files, io), format, rules: { map, idFrom }, ifExists, stopsAtRefusal: onError === 'stop', maxErrors },
+    rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
+    journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,
     staging: flags.check ? 'check' : flags.atomic ? 'atomic' : undefined,
-    concurrency: count('--concurrency', flags.concurrency),
-    rate: count('--rate', flags.rate?.replace(/\/s$/, '')),
+    concurrency,
+    rate,
   }
 }
 
@@ -55,38 +106,29 @@ function inputsOf(files: string[], io: Io): ImportOrder['plan']['inputs'] {
 }
 
 /** `name=CommonName,tag=Family` */
-function parseMap(text: string | undefined): ImportOrder['plan']['rules']['map'] {
-  if (text === undefined) return {}
+function parseMap(flag: string, text: string): ImportOrder['plan']['rules']['map'] {
   const entries = text.split(',').map((part) => /^\s*(id|name|tag)\s*=\s*(.*\S)\s*$/s.exec(part) ?? [])
   const fields = entries.map(([, field]) => field)
-  if (fields.includes(undefined) || new Set(fields).size < fields.length)
-    throw new PlantsError(
-      'malformed',
-      `--map must name a field of the input for id, name or tag, but was ${JSON.stringify(shorten(text))}`,
-      {
-        hint: 'For example: --map name=CommonName,tag=Family',
-      },
-    )
+  if (fields.includes(undefined) || new Set(fields).size < fields.length) {
+    const was = JSON.stringify(shorten(text))
+    throw new PlantsError('malformed', `${flag} must name a field of the input for id, name or tag, but was ${was}`, {
+      hint: 'For example: --map name=CommonName,tag=Family',
+    })
+  }
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
 }
 
-function refuseTogether(flags: ImportFlags): void {
-  const given: [string, boolean][] = [
-    ['--check', flags.check === true],
-    ['--atomic', flags.atomic === true],
-    ['--restart', flags.restart === true],
-  ]
-  const names = given.flatMap(([name, isGiven]) => (isGiven ? name : []))
-  if (names.length > 1 && names[0] !== undefined)
-    throw new PlantsError('malformed', `${names[0]} and ${names[1]} do not go together`, { hint: `Leave out one of them` })
+/** `100` or `100/s` */
+function parseRate(flag: string, text: string): number {
+  return parseCount(flag, text.replace(/\/s$/, ''))
 }
 
-/** What takes a look at what a store holds, which a service does not let one have. */
-function refuseForService({ ifExists, atomic }: ImportFlags, { store }: Settings): void {
+/** Refuses what needs to read or undo plants, which a service does not offer. */
+function checkForService({ ifExists, atomic }: ImportFlags, { store }: Settings): void {
   if (store.kind !== 'remote') return
   const flag = ifExists === 'same' ? '--if-exists same' : atomic ? '--atomic' : undefined
   if (flag === undefined) return
   const hint =
-    flag === '--atomic' ? 'Leave it out: an import goes on where it stopped' : 'Use --if-exists skip, or do this where its file is'
+    flag === '--atomic' ? 'Leave it out: an interrupted import can be resumed' : 'Use --if-exists skip, or do this where its file is'
   throw new PlantsError('malformed', `${flag} is not for ${store.name}: its service can create plants, but not show or undo them`, { hint })
 }

@@ -1,30 +1,27 @@
-import { presetOf, settingNames, settingOf } from '../../config/table.js'
+import { type CommandDefinition, globalOptions } from '../define-command.js'
 import { topics } from '../help/topics.js'
-import type { CommandSpec, Flag } from '../spec.js'
-import { completion } from './completion-spec.js'
-import { backup, exportPlants, importPlants, restore } from './copies-spec.js'
-import { create, deletePlant, get, list } from './plants-spec.js'
-import { openapi, serve, tokens } from './service-spec.js'
-import { auth, config, doctor, stores } from './settings-spec.js'
+import { auth } from './auth.js'
+import { backup } from './backup.js'
+import { completion } from './completion.js'
+import { config } from './config.js'
+import { create } from './create.js'
+import { deletePlant } from './delete.js'
+import { doctor } from './doctor.js'
+import { exportPlants } from './export.js'
+import { get } from './get.js'
+import { importPlants } from './import.js'
+import { list } from './list.js'
+import { openapi } from './openapi.js'
+import { restore } from './restore.js'
+import { serve } from './serve.js'
+import { stores } from './stores.js'
+import { tokens } from './tokens.js'
 
-/** Every command takes these. */
-const globalFlags: Flag[] = [
-  { term: '-V, --version', meaning: 'show the version' },
-  ...settingNames.flatMap((name) => {
-    const { flag, meaning, isSwitch, values } = settingOf(name)
-    if (flag === undefined) return []
-    return { term: flag, meaning: isSwitch ? meaning : `${meaning}; by default ${presetOf(name)}`, ...(values && { values }) }
-  }),
-  { term: '-v, --verbose', meaning: 'tell on stderr what is done: settings and where from, requests and answers' },
-  { term: '--no-input', meaning: 'never ask questions' },
-  { term: '--no-color', meaning: 'no colours; also NO_COLOR' },
-]
-
-/** The program, with its commands in the order of its help. */
-export const plants: CommandSpec = {
+/** The program, with its commands in the order of its help. Every run loads these files, so they import only what is small. */
+export const plants: CommandDefinition & { commands: readonly CommandDefinition[] } = {
   name: 'plants',
   description: 'Create plants in a store, here or behind HTTP, and read what is there.',
-  flags: globalFlags,
+  options: [{ flags: '-V, --version', description: 'show the version' }, ...globalOptions],
   commands: [
     ...[create, get, list, importPlants, deletePlant, exportPlants, backup, restore],
     ...[serve, tokens, openapi, stores, auth, config, doctor, completion],
@@ -34,7 +31,7 @@ export const plants: CommandSpec = {
 }
 
 /** The commands that words lead to, from the program on; undefined where there is no such command. */
-export function pathTo(words: string[], path: CommandSpec[] = [plants]): CommandSpec[] | undefined {
+export function pathTo(words: readonly string[], path: readonly CommandDefinition[] = [plants]): readonly CommandDefinition[] | undefined {
   const [word, ...rest] = words
   if (word === undefined) return path
   const next = path.at(-1)?.commands?.find(({ name }) => name === word)

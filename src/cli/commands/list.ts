@@ -4,28 +4,33 @@ import type { NewPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
-import { parseQuery } from '../flags.js'
+import { defineCommand, queryOptions } from '../define-command.js'
 import type { Settings } from '../settings.js'
-import type { ListFlags } from './plants-spec.js'
 
-export async function list(flags: ListFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const query = parseQuery(flags)
-  const store = await openExistingStore(settings.store, settings.opening)
-  try {
-    let isEmpty = true
-    const write = await pageWriter(settings, io)
-    for await (const page of store?.list(query) ?? []) {
-      isEmpty = false
-      await writeAnswer(io, write(page), 'Run it again')
+export const list = defineCommand({
+  name: 'list',
+  summary: 'list the plants',
+  description: 'List the plants in the order of their ids: a table on a terminal, else one JSON object a line.',
+  options: queryOptions,
+  examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000'],
+  async run({ flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const { limit, after, tag } = flags
+    const store = await openExistingStore(settings.store, settings.opening)
+    try {
+      let isEmpty = true
+      const write = await pageWriter(settings, io)
+      for await (const page of store?.list({ limit, after, tag }) ?? []) {
+        isEmpty = false
+        await writeAnswer(io, write(page), 'Run it again')
+      }
+      if (!store) await warn(io, `There is no store at ${settings.store.name} yet. plants create makes it`, settings)
+      else if (isEmpty && settings.output === 'text') await warn(io, tag === undefined ? 'No plants' : 'No plants with this tag', settings)
+    } finally {
+      await store?.close()
     }
-    if (!store) await warn(io, `There is no store at ${settings.store.name} yet. plants create makes it`, settings)
-    else if (isEmpty && settings.output === 'text')
-      await warn(io, flags.tag === undefined ? 'No plants' : 'No plants with this tag', settings)
-  } finally {
-    await store?.close()
-  }
-}
+  },
+})
 
 /** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
 async function pageWriter(settings: Settings, io: Io): Promise<(page: NewPlant[]) => string> {

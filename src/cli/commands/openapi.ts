@@ -1,9 +1,15 @@
 import { writeAnswer } from '../../output/output.js'
-import type { Io } from '../../platform/io.js'
 import { parseBasePath } from '../../platform/values.js'
-import type { OpenApiFlags } from './service-spec.js'
+import { defineCommand } from '../define-command.js'
 
-export async function printOpenApi({ basePath }: OpenApiFlags, io: Io): Promise<void> {
-  const { openApi } = await import('../../server/openapi.js')
-  await writeAnswer(io, `${openApi(parseBasePath('--base-path', basePath))}\n`, 'Run it again')
-}
+export const openapi = defineCommand({
+  name: 'openapi',
+  summary: 'print the description of the HTTP interface',
+  description: 'Print what plants serve answers at /openapi.json: the description of its interface, OpenAPI 3.1.',
+  options: [{ flags: '--base-path <path>', description: 'what stands before /plants, such as /v1', parse: parseBasePath }],
+  examples: ['plants openapi > openapi.json'],
+  async run({ flags: { basePath = '' } }, io) {
+    const { openApi } = await import('../../server/openapi.js')
+    await writeAnswer(io, `${openApi(basePath)}\n`, 'Run it again')
+  },
+})

@@ -1,18 +1,26 @@
 import { writeResult } from '../../output/output.js'
 import { visible } from '../../platform/escape.js'
-import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { restoreStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
-import type { RestoreFlags } from './copies-spec.js'
+import { defineCommand } from '../define-command.js'
 
-export async function restore(text: string, flags: RestoreFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const file = io.resolvePath(parseText('file', text))
-  const { name } = settings.store
-  const options = { ...settings.opening, force: flags.force === true, at: new Date(io.time()) }
-  const { plants, kept } = await restoreStore(settings.store, file, options)
-  const what = `${plants} ${plants === 1n ? 'plant' : 'plants'}`
-  const rest = kept === undefined ? '' : `; what was there is kept in ${visible(kept)}`
-  await writeResult(io, settings, { file, store: name, plants, kept }, `Restored ${what} from ${visible(file)} to ${visible(name)}${rest}`)
-}
+export const restore = defineCommand({
+  name: 'restore',
+  summary: 'restore a backup',
+  description:
+    'Replace what is in the store by a backup. What was there is kept in a file beside it. Others may use the store meanwhile, and see it change at once.',
+  arguments: [{ name: '<file>', description: 'a backup of plants backup', values: 'file', parse: parseText }],
+  options: [{ flags: '--force', description: 'also when there are plants in the store' }],
+  examples: ['plants restore plants.bak --store ./new.db', 'plants restore plants.bak --force'],
+  async run({ args: [path], flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const file = io.resolvePath(path)
+    const { name } = settings.store
+    const options = { ...settings.opening, force: flags.force === true, at: new Date(io.time()) }
+    const { plants, kept } = await restoreStore(settings.store, file, options)
+    const rest = kept === undefined ? '' : `; what was there is kept in ${visible(kept)}`
+    const sentence = `Restored ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${visible(file)} to ${visible(name)}${rest}`
+    await writeResult(io, settings, { file, store: name, plants, kept }, sentence)
+  },
+})

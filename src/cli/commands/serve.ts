@@ -3,30 +3,81 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { visible } from '../../platform/escape.js'
 import type { Io, Output } from '../../platform/io.js'
-import { parseBasePath, parseChoice, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
+import { readTextFile } from '../../platform/text-files.js'
+import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
 import { defaultPort, logLevels, loopback } from '../../server/defaults.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
 import type { Settings } from '../settings.js'
-import type { ServeFlags } from './service-spec.js'
 
-export async function serve(flags: ServeFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const { startService } = await import('../../server/service.js')
-  const drainTimeout = parseTimer('--drain-timeout', flags.drainTimeout)
-  const service = await startService(await planOf(flags, settings, io))
-  try {
-    const told = untilTold(io.signal)
-    const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
-    // As the lines of a log are: whoever reads it may have left, or be slow, and nothing waits for them.
-    const announced = io.stdout.log(`${io.stdout.isTerminal ? visible(text) : text}\n`)
-    await Promise.race([told, announced.then(() => told)])
-  } finally {
-    await service.drain(drainTimeout)
-    await flush(io.stderr)
-  }
-}
+const options = [
+  { flags: '--host <host>', description: 'address to listen at; 0.0.0.0 for all of this machine', default: loopback, parse: parseText },
+  {
+    flags: '--port <port>',
+    description: `port to listen at: ${defaultPort} (default); 0 for any that is free`,
+    parse: parsePort,
+    conflicts: ['socket'],
+  },
+  { flags: '--socket <path>', description: 'listen at a Unix socket instead', values: 'file', parse: parseText },
+  { flags: '--base-path <path>', description: 'what stands before /plants, such as /v1', parse: parseBasePath },
+  { flags: '--tls-cert <path>', description: 'PEM certificate, with its chain', values: 'file', parse: parseText },
+  { flags: '--tls-key <path>', description: 'PEM key of the certificate', values: 'file', parse: parseText },
+  {
+    flags: '--token-file <path>',
+    description: 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN',
+    values: 'file',
+    parse: parseText,
+  },
+  { flags: '--admin-port <port>', description: 'answer /live, /ready and /metrics there, without a token', parse: parsePort },
+  { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
+  { flags: '--body-limit <size>', description: 'size of a body', default: '1MiB', parse: parseSize },
+  { flags: '--header-limit <size>', description: 'size of all headers of a request', default: '16KiB', parse: parseSize },
+  { flags: '--header-timeout <duration>', description: 'until the headers have come', default: '10s', parse: parseTimer },
+  {
+    flags: '--request-timeout <duration>',
+    description: 'until the body has come, and until more of an answer is read',
+    default: '30s',
+    parse: parseTimer,
+  },
+  { flags: '--keep-alive <duration>', description: 'how long an idle connection stays open', default: '65s', parse: parseTimer },
+  { flags: '--connection-limit <count>', description: 'open connections', default: '10000', parse: parseCount },
+  { flags: '--queue-limit <count>', description: 'creates that wait; more are sent away with 503', default: '10000', parse: parseCount },
+  { flags: '--batch-limit <count>', description: 'creates that share a commit', default: '1000', parse: parseCount },
+  { flags: '--drain-timeout <duration>', description: 'how long a drain may take', default: '10s', parse: parseTimer },
+  {
+    flags: '--log-level <level>',
+    description: 'trace, debug, info, warn, error, fatal or silent',
+    choices: logLevels,
+    default: 'info',
+  },
+] as const satisfies readonly OptionDefinition[]
+
+type ServeFlags = GlobalFlags & OptionValues<typeof options>
+
+export const serve = defineCommand({
+  name: 'serve',
+  summary: 'serve a store over HTTP',
+  description: 'Serve a store with the HTTP operation of the specification. Its address is the first line on stdout, the log is on stderr.',
+  options,
+  examples: ['plants tokens create --note laptop', 'plants serve', 'plants serve --store ./garden.db --port 0 --base-path /v1'],
+  async run({ flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const { startService } = await import('../../server/service.js')
+    const service = await startService(await optionsFor(flags, settings, io))
+    try {
+      const stopped = untilStopped(io.signal)
+      const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
+      // As the lines of a log are: whoever reads it may have left, or be slow, and nothing waits for them.
+      const announced = io.stdout.log(`${io.stdout.isTerminal ? visible(text) : text}\n`)
+      await Promise.race([stopped, announced.then(() => stopped)])
+    } finally {
+      await service.drain(flags.drainTimeout)
+      await flush(io.stderr)
+    }
+  },
+})
 
 /** Waits for the end of the log; a reader who has stalled is waited for a second, and no more. */
 async function flush(log: Output): Promise<void> {
@@ -38,11 +89,12 @@ async function flush(log: Output): Promise<void> {
   clearTimeout(timer)
 }
 
-async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
+async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
   const { callersOf } = await import('../serve-tokens.js')
-  // Told to stop, the service still answers what it has received, so its store goes on.
+  const { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit } = flags
+  // A drain still answers what the service has received, so the signal does not end its store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
-  const opening = { ...settings.opening, clock, batchLimit: parseCount('--batch-limit', flags.batchLimit) }
+  const opening = { ...settings.opening, clock, batchLimit: flags.batchLimit }
   return {
     openStore: (watch) => openStoreWithTokens(settings.store, { ...opening, ...watch }),
     findCallers: (tokens, complain) => {
@@ -56,24 +108,21 @@ async function planOf(flags: ServeFlags, settings: Settings, io: Io): Promise<Se
       })
     },
     place: placeOf(flags, io),
-    basePath: parseBasePath('--base-path', flags.basePath),
+    basePath: flags.basePath ?? '',
     tls: await tlsOf(flags, io),
     admin: adminOf(flags),
-    limits: limitsOf(flags),
-    log: { output: io.stderr, level: parseChoice('--log-level', flags.logLevel, logLevels) },
+    limits: { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit },
+    log: { output: io.stderr, level: flags.logLevel },
     now: () => performance.now(), // at half the price of the one that starts fast
   }
 }
 
 function placeOf({ socket, host, port }: ServeFlags, io: Io): ServiceOptions['place'] {
-  if (socket === undefined) return { host: parseText('--host', host), port: parsePort('--port', port ?? defaultPort) }
-  if (port !== undefined) throw new PlantsError('malformed', '--socket and --port cannot go together', { hint: 'Leave one of them out' })
-  return { path: io.resolvePath(parseText('--socket', socket)) }
+  return socket === undefined ? { host, port: port ?? defaultPort } : { path: io.resolvePath(socket) }
 }
 
 function adminOf({ adminHost, adminPort }: ServeFlags): ServiceOptions['admin'] {
-  if (adminPort !== undefined)
-    return { host: parseText('--admin-host', adminHost ?? loopback), port: parsePort('--admin-port', adminPort), isAdmin: true }
+  if (adminPort !== undefined) return { host: adminHost ?? loopback, port: adminPort, isAdmin: true }
   if (adminHost !== undefined) throw new PlantsError('malformed', '--admin-host needs --admin-port', { hint: 'Add --admin-port 9090' })
   return undefined
 }
@@ -90,28 +139,26 @@ function warnOfRights(flag: 'tlsKey' | 'tokenFile', given: string | undefined, i
     complain(`Others can read or write ${path}, the file of ${name}. Change that with: chmod 600 ${shellWord(path)}`)
 }
 
-function limitsOf(flags: ServeFlags): ServiceOptions['limits'] {
-  return {
-    bodyLimit: parseSize('--body-limit', flags.bodyLimit),
-    headerLimit: parseSize('--header-limit', flags.headerLimit),
-    headerTimeout: parseTimer('--header-timeout', flags.headerTimeout),
-    requestTimeout: parseTimer('--request-timeout', flags.requestTimeout),
-    keepAlive: parseTimer('--keep-alive', flags.keepAlive),
-    connectionLimit: parseCount('--connection-limit', flags.connectionLimit),
-    queueLimit: parseCount('--queue-limit', flags.queueLimit),
-  }
-}
-
 async function tlsOf({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
-  if (tlsCert === undefined || tlsKey === undefined) {
+  if (tlsCert === undefined || tlsKey === undefined)
     throw new PlantsError('malformed', 'TLS needs a certificate and its key', { hint: 'Give both --tls-cert PATH and --tls-key PATH' })
+  const [certPath, keyPath] = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)]
+  const hint = 'Give PEM files with --tls-cert and --tls-key'
+  const tls = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
+  const { createSecureContext } = await import('node:tls')
+  try {
+    createSecureContext(tls)
+    return tls
+  } catch (error) {
+    throw new PlantsError('malformed', `${certPath} and ${keyPath} are not a certificate and its key`, {
+      hint: 'Give two PEM files that belong together, the key without a password',
+      cause: error,
+    })
   }
-  const { readTls } = await import('../serve-tls.js')
-  return readTls(io.resolvePath(parseText('--tls-cert', tlsCert)), io.resolvePath(parseText('--tls-key', tlsKey)))
 }
 
-function untilTold(signal: AbortSignal): Promise<void> {
+function untilStopped(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve()
     signal.addEventListener('abort', () => resolve(), { once: true })

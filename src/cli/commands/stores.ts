@@ -3,7 +3,6 @@ import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { shownValue } from '../../config/origin.js'
-import { savedValue } from '../../config/saved-value.js'
 import { isStoreName, namedStores, placesOf, savedKind, unknownStore } from '../../config/store-name.js'
 import { flagValue, isFor, misfit, settingsIn } from '../../config/table.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
@@ -15,29 +14,138 @@ import { initialiseDatabase, parseAddress } from '../../stores/registry.js'
 import { loginAddress } from '../../stores/shown-address.js'
 import { type Address, kindNames } from '../../stores/store.js'
 import { resolvePreferences, resolveSettings, usualPatience } from '../context.js'
-import type { GlobalFlags } from '../flags.js'
+import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import type { Preferences, Settings } from '../settings.js'
 import { warnOfExposure } from '../store-access.js'
-import type { InitFlags } from './settings-spec.js'
 
-export async function add(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io)
-  checkName(name)
-  const address = await parseAddress(text, 'The address', placesOf(io, true))
-  const store = storeFrom(address, flags, io)
-  // --timeout belongs to the store here, and says nothing about others who change the settings.
-  await changeSettings(io, { patience: usualPatience }, (saved) => {
-    const other = savedStore(saved, name)
-    if (other) throw nameTaken(name, other)
-    return { ...saved, stores: { ...saved.stores, [name]: store } }
-  })
-  if (address.kind === 'remote' && isOpenToAll(address) && !store['allow-http']) {
-    const hint = `plants config set stores.${name}.allow-http true`
-    await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
-  }
-  await warnOfExposure(address, settings, io)
-  const how = `Use it with --store ${name}, or always: plants stores use ${name}`
-  await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`)
+const add = defineCommand({
+  name: 'add',
+  description: 'Save a store under a name. --timeout, --ca-cert, --allow-http and --allow-async-commit are saved with it.',
+  arguments: [
+    { name: '<name>', description: 'letters, digits, "-" and "_"' },
+    { name: '<address>', description: 'a path, http(s)://…, unix:PATH or postgres://…', values: 'file' },
+  ],
+  options: [{ flags: '--token-command <command>', description: 'take its token from what this command prints; no shell reads it' }],
+  async run({ args: [name, text], flags }, io) {
+    const settings = await resolvePreferences(flags, io)
+    checkName(name)
+    const address = await parseAddress(text, 'The address', placesOf(io, true))
+    const store = await storeFrom(address, flags, io)
+    // --timeout belongs to the store here, and says nothing about others who change the settings.
+    await changeSettings(io, { patience: usualPatience }, (saved) => {
+      const other = savedStore(saved, name)
+      if (other) throw nameTaken(name, other)
+      return { ...saved, stores: { ...saved.stores, [name]: store } }
+    })
+    if (address.kind === 'remote' && isOpenToAll(address) && !store['allow-http']) {
+      const hint = `plants config set stores.${name}.allow-http true`
+      await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
+    }
+    await warnOfExposure(address, settings, io)
+    const how = `Use it with --store ${name}, or always: plants stores use ${name}`
+    await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`)
+  },
+})
+
+const init = defineCommand({
+  name: 'init',
+  description:
+    'Make the store in a database, as somebody who may. With --role, let a role, which must be there, run a service on it: it may create and read, and change nothing else. What is there already stays.',
+  arguments: [{ name: '<address>', description: "postgres://…, of an administrator or of the database's owner" }],
+  options: [{ flags: '--role <name>', description: 'the role that plants serve is to log in as', parse: parseText }],
+  async run({ args: [text], flags }, io) {
+    if (!isStoreName(text)) await parseAddress(text, 'The address', placesOf(io, true)) // whose errors name it as what it is here
+    const settings = await resolveSettings({ ...flags, store: text }, io)
+    const { store } = settings
+    if (store.kind !== 'postgres') {
+      const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
+      throw new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}: only a database needs to be made a store`, { hint })
+    }
+    const { role } = flags
+    // As SQL has it, quoted or not; a store that everybody may read is not what anybody has to do by a slip.
+    if (role !== undefined && /^(public|none)$/i.test(role)) {
+      const why = role.toLowerCase() === 'none' ? 'is no role' : 'would be everybody'
+      throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Name the role that plants serve logs in as' })
+    }
+    await initialiseDatabase(store, settings.opening, role)
+    const granted = role === undefined ? '' : `, and ${readable(role)} may create and read plants there`
+    await writeResult(io, settings, { address: store.name, role }, `${readable(store.name)} holds a store${granted}`)
+  },
+})
+
+const list = defineCommand({
+  name: 'list',
+  description: 'List the stores that have a name.',
+  async run({ flags }, io) {
+    const settings = await resolvePreferences(flags, io)
+    const used = shownValue(settings.origins.find(({ name }) => name === 'store')?.value)
+    const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
+    const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io, false))).name }
+    const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
+    const rows: Row[] = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
+      ...row,
+      inUse: (row.name ?? row.address) === used,
+    }))
+    const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
+    await writeAnswer(io, text, 'Run it again')
+  },
+})
+
+const use = defineCommand({
+  name: 'use',
+  description: 'Choose the store of all commands that name none; "local" for your own, which is there without being saved.',
+  arguments: [{ name: '<store>', description: 'a saved name, or an address', values: 'store' }],
+  async run({ args: [store], flags }, io) {
+    const settings = await resolvePreferences(flags, io)
+    const chosen = await resolveSettings(flags, io, { other: store })
+    await changeSettings(io, settings, ({ store: _, ...saved }) => {
+      if (store === 'local') return saved
+      if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
+      if (savedStore(saved, store)) return { ...saved, store }
+      throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
+    })
+    const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
+    if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
+    await warnOfExposure(chosen.store, settings, io)
+    const text = `From now on commands use ${readable(store)}${chosen.store.name === store ? '' : `, ${readable(chosen.store.name)}`}`
+    await writeResult(io, settings, { ...fieldsOfChosen(store, chosen), inUse: !winner }, text)
+  },
+})
+
+const remove = defineCommand({
+  name: 'remove',
+  description: 'Forget a store and its saved token or password. Its plants stay where they are.',
+  arguments: [{ name: '<name>', description: 'its name', values: 'saved-store' }],
+  async run({ args: [name], flags }, io) {
+    const settings = await resolvePreferences(flags, io)
+    if (name === 'local')
+      throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })
+    let address = ''
+    const { before, after } = await changeSettings(io, settings, async (saved) => {
+      const addresses = await addressesOf(saved, io)
+      const own = addresses.get(name)
+      if (own === undefined) throw await unknownStore(name, saved)
+      address = own
+      return without(name, addresses, saved)
+    })
+    const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
+    const rest = before.store === name ? '. Commands use the store local again' : ''
+    const shown = shownValue(address)
+    const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${savedKind(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
+    await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
+  },
+})
+
+export const stores: CommandDefinition = {
+  name: 'stores',
+  summary: 'give stores a name, and choose one',
+  description: 'Save stores under a name, with what belongs to them. A name works wherever an address does.',
+  commands: [add, init, list, use, remove],
+  examples: [
+    'plants stores add garden ./garden.db',
+    "plants stores add team https://plants.example.com/v1 --timeout 2m --token-command 'pass show plants'",
+    'plants stores list',
+  ],
 }
 
 function checkName(name: string): void {
@@ -54,7 +162,8 @@ function nameTaken(name: string, { address }: SavedStore): PlantsError {
 }
 
 /** What is kept of a store: its address, and every setting that was given and belongs to one. */
-function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
+async function storeFrom(address: Address, flags: GlobalFlags, io: Io): Promise<SavedStore> {
+  const { savedValue } = await import('../../config/saved-value.js')
   const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
     const text = flagValue(name, flags)
     if (text === undefined) return []
@@ -64,20 +173,6 @@ function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
     throw new PlantsError('malformed', `--${name} ${misfit(name, address.kind, address.name)}`, { hint })
   })
   return { address: address.kind === 'file' && address.isDefault ? 'local' : address.name, ...Object.fromEntries(values) }
-}
-
-export async function list(flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io)
-  const used = shownValue(settings.origins.find(({ name }) => name === 'store')?.value)
-  const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
-  const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io, false))).name }
-  const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
-  const rows: Row[] = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
-    ...row,
-    inUse: (row.name ?? row.address) === used,
-  }))
-  const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
-  await writeAnswer(io, text, 'Run it again')
 }
 
 function fieldsOf(name: string, store: SavedStore) {
@@ -104,44 +199,9 @@ async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<stri
   return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], await styleFor(settings.colors(io.stdout)), io.stdout)(cells)
 }
 
-export async function use(store: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io)
-  const chosen = await resolveSettings(flags, io, { other: store })
-  await changeSettings(io, settings, ({ store: _, ...saved }) => {
-    if (store === 'local') return saved
-    if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
-    if (savedStore(saved, store)) return { ...saved, store }
-    throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
-  })
-  const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
-  if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
-  await warnOfExposure(chosen.store, settings, io)
-  const text = `From now on commands use ${readable(store)}${chosen.store.name === store ? '' : `, ${readable(chosen.store.name)}`}`
-  await writeResult(io, settings, { ...fieldsOfChosen(store, chosen), inUse: !winner }, text)
-}
-
 function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
   const saved = storeName === undefined ? undefined : savedStore(file.saved, storeName)
   return saved === undefined ? { name, address: store.name } : fieldsOf(name, saved)
-}
-
-export async function remove(name: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolvePreferences(flags, io)
-  if (name === 'local')
-    throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })
-  let address = ''
-  const { before, after } = await changeSettings(io, settings, async (saved) => {
-    const addresses = await addressesOf(saved, io)
-    const own = addresses.get(name)
-    if (own === undefined) throw await unknownStore(name, saved)
-    address = own
-    return without(name, addresses, saved)
-  })
-  const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
-  const rest = before.store === name ? '. Commands use the store local again' : ''
-  const shown = shownValue(address)
-  const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${savedKind(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
-  await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
 }
 
 /** The addresses of the saved stores as tokens and passwords are bound to them; one that is broken stays as it is. */
@@ -167,23 +227,4 @@ function without(name: string, addresses: Map<string, string>, saved: SavedSetti
   if (isShared || kept.tokens === undefined) return kept
   const { [address]: token, ...tokens } = kept.tokens
   return { ...kept, tokens }
-}
-
-export async function init(text: string, flags: InitFlags, io: Io): Promise<void> {
-  if (!isStoreName(text)) await parseAddress(text, 'The address', placesOf(io, true)) // whose errors name it as what it is here
-  const settings = await resolveSettings({ ...flags, store: text }, io)
-  const { store } = settings
-  if (store.kind !== 'postgres') {
-    const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-    throw new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}: only a database needs to be made a store`, { hint })
-  }
-  const role = flags.role === undefined ? undefined : parseText('--role', flags.role)
-  // As SQL has it, quoted or not; a store that everybody may read is not what anybody has to do by a slip.
-  if (role !== undefined && /^(public|none)$/i.test(role)) {
-    const why = role.toLowerCase() === 'none' ? 'is no role' : 'would be everybody'
-    throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Name the role that plants serve logs in as' })
-  }
-  await initialiseDatabase(store, settings.opening, role)
-  const granted = role === undefined ? '' : `, and ${readable(role)} may create and read plants there`
-  await writeResult(io, settings, { address: store.name, role }, `${readable(store.name)} holds a store${granted}`)
 }

@@ -7,58 +7,78 @@ import { parseLife } from '../../platform/values.js'
 import { openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
 import type { Token, TokenStore } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
-import { type GlobalFlags, parseId } from '../flags.js'
+import { type CommandDefinition, defineCommand, parseId } from '../define-command.js'
 import type { Settings } from '../settings.js'
-import type { TokenFlags } from './service-spec.js'
 
-export async function create(flags: TokenFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const createdAt = new Date(io.time())
-  const expiresAt = flags.expires === undefined ? undefined : new Date(io.time() + parseLife('--expires', flags.expires))
-  const { digestOf, newToken } = await import('../../server/tokens.js')
-  const token = newToken()
-  const store = await openStoreWithTokens(settings.store, settings.opening)
-  try {
-    const added = await store.tokens.add(digestOf(token), { note: flags.note, createdAt, expiresAt })
-    const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
-    await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...fieldsOf(added), token })}\n` : `${token}\n`, hint)
-    if (io.stdout.isTerminal && settings.errors === 'text')
-      await warn(io, `This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is shown only now`, settings)
-  } finally {
-    await store.close()
-  }
-}
-
-export async function list(flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  await withTokens(settings, async (tokens) => {
-    let isEmpty = true
-    const write = await pageWriter(settings, io)
-    for await (const page of tokens?.list() ?? []) {
-      isEmpty = false
-      await writeAnswer(io, write(page), 'Run it again')
+const create = defineCommand({
+  name: 'create',
+  description: 'Make a token and print it. It is not shown again.',
+  options: [
+    { flags: '--note <text>', description: 'what it is for' },
+    { flags: '--expires <duration>', description: 'how long it is valid: 90d, 12h; without, until it is revoked', parse: parseLife },
+  ],
+  async run({ flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const { note, expires } = flags
+    const createdAt = new Date(io.time())
+    const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
+    const { digestOf, newToken } = await import('../../server/tokens.js')
+    const token = newToken()
+    const store = await openStoreWithTokens(settings.store, settings.opening)
+    try {
+      const added = await store.tokens.add(digestOf(token), { note, createdAt, expiresAt })
+      const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
+      await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...fieldsOf(added), token })}\n` : `${token}\n`, hint)
+      if (io.stdout.isTerminal && settings.errors === 'text')
+        await warn(io, `This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is shown only now`, settings)
+    } finally {
+      await store.close()
     }
-    if (isEmpty) await warn(io, `No tokens. Make one with: plants tokens create${settings.storeFlag}`, settings)
-  })
-}
+  },
+})
 
-export async function revoke(text: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const settings = await resolveSettings(flags, io)
-  const id = parseId('id', text)
-  await withTokens(settings, async (tokens) => {
-    const token = await tokens?.revoke(id, new Date(io.time()))
-    if (!token) {
-      const hint = `See which there are with: plants tokens list${settings.storeFlag}`
-      throw new PlantsError('notFound', `No token has the id ${id} in ${settings.store.name}`, { hint })
-    }
-    await writeAnswer(
-      io,
-      settings.output === 'json'
-        ? `${toJson(fieldsOf(token))}\n`
-        : `Revoked token ${id}${token.note === undefined ? '' : ` (${visible(token.note)})`}\n`,
-      'It is revoked',
-    )
-  })
+const list = defineCommand({
+  name: 'list',
+  description: 'List the tokens: what they are for and until when, but not the tokens themselves.',
+  async run({ flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    await withTokens(settings, async (tokens) => {
+      let isEmpty = true
+      const write = await pageWriter(settings, io)
+      for await (const page of tokens?.list() ?? []) {
+        isEmpty = false
+        await writeAnswer(io, write(page), 'Run it again')
+      }
+      if (isEmpty) await warn(io, `No tokens. Make one with: plants tokens create${settings.storeFlag}`, settings)
+    })
+  },
+})
+
+const revoke = defineCommand({
+  name: 'revoke',
+  description: 'Make a token invalid, at once; a running plants serve follows within a second.',
+  arguments: [{ name: '<id>', description: 'the number that plants tokens list shows', parse: parseId }],
+  async run({ args: [id], flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    await withTokens(settings, async (tokens) => {
+      const token = await tokens?.revoke(id, new Date(io.time()))
+      if (!token) {
+        const hint = `See which there are with: plants tokens list${settings.storeFlag}`
+        throw new PlantsError('notFound', `No token has the id ${id} in ${settings.store.name}`, { hint })
+      }
+      const note = token.note === undefined ? '' : ` (${visible(token.note)})`
+      const line = settings.output === 'json' ? toJson(fieldsOf(token)) : `Revoked token ${id}${note}`
+      await writeAnswer(io, `${line}\n`, 'It is revoked')
+    })
+  },
+})
+
+export const tokens: CommandDefinition = {
+  name: 'tokens',
+  summary: 'manage who may use plants serve',
+  description: 'Manage the bearer tokens that plants serve accepts. The store keeps only their SHA-256.',
+  commands: [create, list, revoke],
+  examples: ['plants tokens create --note laptop --expires 90d', 'plants tokens list', 'plants tokens revoke 1'],
 }
 
 /** Opens the store for its tokens; when there is none yet, none is made. */

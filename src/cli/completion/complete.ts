@@ -1,67 +1,85 @@
-import type { SavedSettings } from '../../config/file.js'
-import { topics } from '../help/topics.js'
-import type { CommandSpec, Flag, Term } from '../spec.js'
-import { type Candidate, nothing, type Offer, offer } from './offer.js'
-import { flagCalled, flagsAt, mayRepeat, namesOf, type Reading, readWords, takesValue } from './read-words.js'
-import { type Circumstances, offerValues } from './values.js'
+import { readSettings, type SavedSettings } from '../../config/file.js'
+import { writeAnswer } from '../../output/output.js'
+import { PlantsError } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { redact } from '../../platform/redact.js'
+import type { ArgumentDefinition, CommandDefinition } from '../define-command.js'
+import { type Candidate, type Completions, candidatesOnly, completeValues, nothing, type ValueContext } from './values.js'
+import { findOption, namesOf, optionsAt, type ParsedWords, parseWords, takesValue } from './words.js'
+
+/**
+ * Answers the script of a shell: a line that says which files the shell is to offer (`none`, `any`, or endings) and, after a tab,
+ * the prefix of each candidate; then a line for each candidate, its meaning after a tab.
+ */
+export async function answerCompletion(words: string[], io: Io): Promise<void> {
+  const { files, prefix, candidates } = await complete(words, () => savedSettings(io))
+  const first = `${typeof files === 'string' ? files : files.join(' ')}\t${prefix}\n`
+  const lines = candidates.map(({ word, meaning }) => `${word}\t${meaning}\n`)
+  await writeAnswer(io, redact([first, ...lines].join(''), io), 'Run it again')
+}
+
+/** Settings that are broken are reported by the next command; somebody who is still writing one only sees less. */
+async function savedSettings(io: Io): Promise<SavedSettings> {
+  try {
+    return (await readSettings(io)).saved
+  } catch (error) {
+    if (error instanceof PlantsError) return { version: 1 }
+    throw error
+  }
+}
 
 /**
  * What the last word can become.
  *
- * @param words those behind the name of the program, up to the cursor, without what a shell takes away; the last may be empty
+ * @param words those after the name of the program, up to the cursor, without what a shell takes away; the last may be empty
  */
-export async function complete(words: readonly string[], saved: () => Promise<SavedSettings>): Promise<Offer> {
+async function complete(words: readonly string[], saved: () => Promise<SavedSettings>): Promise<Completions> {
   const text = words.at(-1) ?? ''
-  const reading = readWords(words.slice(0, -1))
-  const { operands, asking } = reading
-  if (asking) return offerValues(asking.values, { text, operands, saved })
-  if (reading.isOver) return nothing
+  const parsed = parseWords(words.slice(0, -1))
+  const { operands, pending } = parsed
+  if (pending) return completeValues(pending.choices ?? pending.values, { text, operands, saved })
+  if (parsed.optionsEnded) return nothing
   const [, name, value = ''] = /^(--[^=]+=)(.*)$/s.exec(text) ?? []
-  if (name !== undefined) return offerBehind(name, { text: value, operands, saved }, reading)
-  if (text.startsWith('-')) return offer(flagCandidates(reading, text))
-  return offerWords(reading, { text, operands, saved })
+  if (name !== undefined) {
+    const option = findOption(name.slice(0, -1), parsed)
+    if (!option || !takesValue(option)) return nothing
+    const values = await completeValues(option.choices ?? option.values, { text: value, operands, saved })
+    return { ...values, prefix: `${name}${values.prefix}` }
+  }
+  if (text.startsWith('-')) return candidatesOnly(optionCandidates(parsed, text))
+  return completeOperand(parsed, { text, operands, saved })
 }
 
-/** The values of `--flag=`. */
-async function offerBehind(name: string, circumstances: Circumstances, reading: Reading): Promise<Offer> {
-  const flag = flagCalled(name.slice(0, -1), reading)
-  if (!flag || !takesValue(flag)) return nothing
-  const values = await offerValues(flag.values, circumstances)
-  return { ...values, prefix: `${name}${values.prefix}` }
+async function completeOperand(parsed: ParsedWords, context: ValueContext): Promise<Completions> {
+  const { path, operands, isHelp } = parsed
+  const command = path.at(-1)
+  if (isHelp) return candidatesOnly(operands.length > 0 ? [] : [...(command?.commands ?? []).map(commandCandidate), ...topicsOf(command)])
+  if (command?.commands) return candidatesOnly(operands.length > 0 ? [] : [...command.commands.map(commandCandidate), helpCandidate])
+  const argument = argumentAt(command?.arguments ?? [], operands.length)
+  if (argument) return completeValues(argument.values, context)
+  return context.text === '' ? candidatesOnly(optionCandidates(parsed, '--')) : nothing
 }
 
-async function offerWords(reading: Reading, circumstances: Circumstances): Promise<Offer> {
-  const command = reading.path.at(-1)
-  if (reading.isHelp) return offer(helpCandidates(reading))
-  if (command?.commands) return offer(reading.operands.length > 0 ? [] : [...command.commands.map(candidateOf), helpCandidate])
-  const argument = argumentAt(command?.arguments ?? [], reading.operands.length)
-  if (argument) return offerValues(argument.values, circumstances)
-  return circumstances.text === '' ? offer(flagCandidates(reading, '--')) : nothing
-}
-
-function argumentAt(taken: Term[], index: number): Term | undefined {
+function argumentAt(taken: readonly ArgumentDefinition[], index: number): ArgumentDefinition | undefined {
   const last = taken.at(-1)
-  return taken[index] ?? (last && mayRepeat(last) ? last : undefined)
+  return taken[index] ?? (last?.name.includes('...') ? last : undefined)
 }
 
-function helpCandidates({ path, operands }: Reading): Candidate[] {
-  if (operands.length > 0) return []
-  const pages = path.length === 1 ? topics.map(({ name, meaning }) => ({ word: name, meaning })) : []
-  return [...(path.at(-1)?.commands ?? []).map(candidateOf), ...pages]
-}
-
-function candidateOf({ name, summary, description }: CommandSpec): Candidate {
+function commandCandidate({ name, summary, description }: CommandDefinition): Candidate {
   return { word: name, meaning: summary ?? description }
+}
+
+function topicsOf(command: CommandDefinition | undefined): Candidate[] {
+  return (command?.topics ?? []).map(({ name, meaning }) => ({ word: name, meaning }))
 }
 
 const helpCandidate: Candidate = { word: 'help', meaning: 'show the help of a command' }
 
-/** Long flags; a short one only to who has begun to write it. */
-function flagCandidates(reading: Reading, text: string): Candidate[] {
+/** Long options; a short one only to who has begun to write it. */
+function optionCandidates(parsed: ParsedWords, text: string): Candidate[] {
   const isShort = /^-[^-]/.test(text)
-  const isOffered = (flag: Flag) => !reading.given.has(flag) || mayRepeat(flag)
-  return flagsAt(reading)
-    .filter(isOffered)
-    .flatMap((flag) => namesOf(flag).map((word) => ({ word, meaning: flag.meaning })))
+  return optionsAt(parsed)
+    .filter((option) => !parsed.given.has(option))
+    .flatMap((option) => namesOf(option).map((word) => ({ word, meaning: option.description })))
     .filter(({ word }) => word.startsWith('--') !== isShort)
 }

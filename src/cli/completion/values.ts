@@ -4,41 +4,61 @@ import { namedStores, savedKind } from '../../config/store-name.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { shorten, visible } from '../../platform/escape.js'
 import type { Values } from '../../platform/values.js'
-import { type Candidate, nothing, type Offer, offer } from './offer.js'
+
+/** What a word can become. The shell compares it with what is written of the word, each in its own way. */
+export interface Completions {
+  candidates: readonly Candidate[]
+  /** what stands in front of each candidate in the word, such as `--output=` */
+  prefix: string
+  /** the files that the shell offers besides, in its own way: all, or those with such an ending */
+  files: 'none' | 'any' | string[]
+}
+
+/** A word that ends with a dot goes on. */
+export interface Candidate {
+  word: string
+  meaning: string
+}
+
+export const nothing: Completions = { candidates: [], prefix: '', files: 'none' }
+
+export function candidatesOnly(candidates: readonly Candidate[]): Completions {
+  return { ...nothing, candidates }
+}
 
 /** What the values of an argument or a flag depend on. */
-export interface Circumstances {
+export interface ValueContext {
   /** what is written of the value */
   text: string
-  /** the arguments in front of it */
+  /** the arguments before it */
   operands: readonly string[]
   /** what is saved; it is read only when it is asked for */
   saved(): Promise<SavedSettings>
 }
 
 /** What an argument or a flag can be. */
-export async function offerValues(values: Values | undefined, circumstances: Circumstances): Promise<Offer> {
+export async function completeValues(values: Values | undefined, context: ValueContext): Promise<Completions> {
   if (values === undefined) return nothing
-  if (typeof values !== 'string') return offer(values.map((word) => ({ word, meaning: '' })))
-  return offers[values](circumstances)
+  if (typeof values !== 'string') return candidatesOnly(values.map((word) => ({ word, meaning: '' })))
+  return completers[values](context)
 }
 
-const offers: Record<Extract<Values, string>, (circumstances: Circumstances) => Promise<Offer>> = {
+const completers: Record<Extract<Values, string>, (context: ValueContext) => Promise<Completions>> = {
   file: async () => ({ ...nothing, files: 'any' }),
-  store: offerStores,
-  'saved-store': async ({ saved }) => offer(storesIn(await saved())),
-  setting: async ({ text, saved }) => offer(settingsFor(text, await saved())),
-  'setting-value': async (circumstances) => offerValues(valuesOf(circumstances.operands[0] ?? ''), circumstances),
+  store: completeStores,
+  'saved-store': async ({ saved }) => candidatesOnly(storesIn(await saved())),
+  setting: async ({ text, saved }) => candidatesOnly(settingsFor(text, await saved())),
+  'setting-value': async (context) => completeValues(valuesOf(context.operands[0] ?? ''), context),
 }
 
 /** Names, and files as an address can name them: a word without a slash is one only with the ending of a store. */
-async function offerStores({ text, saved }: Circumstances): Promise<Offer> {
+async function completeStores({ text, saved }: ValueContext): Promise<Completions> {
   const [prefix = ''] = /^(sqlite|unix):/i.exec(text) ?? []
   if (prefix !== '') return { ...nothing, prefix, files: 'any' }
   if (/^(https?|postgres(ql)?):/i.test(text)) return nothing
   if (/^[.~]|\//.test(text)) return { ...nothing, files: 'any' }
   const local = { word: 'local', meaning: 'your own store, which is there without being saved' }
-  return { ...offer([...storesIn(await saved()), local]), files: ['db', 'sqlite'] }
+  return { ...candidatesOnly([...storesIn(await saved()), local]), files: ['db', 'sqlite'] }
 }
 
 function storesIn(saved: SavedSettings): Candidate[] {

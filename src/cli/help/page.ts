@@ -1,40 +1,40 @@
+import { wrap } from '../../output/wrap.js'
 import type { Io } from '../../platform/io.js'
-import type { CommandSpec, Flag, Term } from '../spec.js'
-import { columnFor, paragraph, rowsOf, section } from './layout.js'
+import type { CommandDefinition, OptionDefinition } from '../define-command.js'
 
-export const helpFlag: Flag = { term: '-h, --help', meaning: 'show this help' }
-export const helpCommand: Term = { term: 'help [command]', meaning: 'show the help of a command' }
+export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
+export const helpCommand = { name: 'help [command]', description: 'show the help of a command' }
 
 /**
- * The help of a command. It is laid out here because it is shown a hundred times a day, and the library that reads the command
- * line takes longer to load than this takes altogether.
+ * The help of a command. It is laid out here because it is shown a hundred times a day, and commander takes longer to load than
+ * this takes altogether.
  *
  * @param path the commands that lead to it, from the program on
  * @param width columns of the place where it is shown
  */
-export function helpPage(path: CommandSpec[], width: number): string {
+export function helpPage(path: readonly CommandDefinition[], width: number): string {
   const [program, ...below] = path
   const command = path.at(-1)
   if (!program || !command) return ''
-  const own = (command.flags ?? []).map(withPreset)
-  const sections: [title: string, rows: readonly Term[]][] = [
-    ['Arguments', (command.arguments ?? []).map((argument) => ({ ...argument, term: argument.term.replace(/[<>[\].]/g, '') }))],
-    ['Options', [...own, helpFlag]],
-    ['Global Options', below.length > 0 ? (program.flags ?? []) : []],
-    ['Commands', command.commands ? [...command.commands.map(rowOf), helpCommand] : []],
-    ['Topics', (command.topics ?? []).map(({ name, meaning }) => ({ term: `help ${name}`, meaning }))],
+  const { name, description, arguments: taken = [], options = [], commands, topics = [], notes = [], examples = [] } = command
+  const sections: [title: string, rows: readonly Row[]][] = [
+    ['Arguments', taken.map((argument) => ({ term: argument.name.replace(/[<>[\].]/g, ''), meaning: argument.description }))],
+    ['Options', [...options, helpOption].map(optionRow)],
+    ['Global Options', below.length > 0 ? (program.options ?? []).map(optionRow) : []],
+    ['Commands', commands ? [...commands.map(commandRow), { term: helpCommand.name, meaning: helpCommand.description }] : []],
+    ['Topics', topics.map((topic) => ({ term: `help ${topic.name}`, meaning: topic.meaning }))],
   ]
   const column = columnFor(
     sections.flatMap(([, rows]) => rows),
     width,
   )
-  const rest = command.commands ? ['[command]'] : (command.arguments ?? []).map(({ term }) => term)
+  const rest = commands ? ['[command]'] : taken.map((argument) => argument.name)
   return [
-    `Usage: ${[...path.map(({ name }) => name), '[options]', ...rest].join(' ')}\n\n`,
-    `${paragraph(command.description, width)}\n`,
+    `Usage: ${[...path.slice(0, -1).map((parent) => parent.name), name, '[options]', ...rest].join(' ')}\n\n`,
+    `${paragraph(description, width)}\n`,
     ...sections.filter(([, rows]) => rows.length > 0).map(([title, rows]) => `${title}:\n${rowsOf(rows, width, column)}\n`),
-    ...(command.notes ?? []).map(({ title, lines }) => `${section(title, lines)}\n`),
-    command.examples ? section(command.examples.length > 1 ? 'Examples' : 'Example', command.examples) : '',
+    ...notes.map(({ title, lines }) => `${section(title, lines)}\n`),
+    examples.length > 0 ? section(examples.length > 1 ? 'Examples' : 'Example', examples) : '',
   ].join('')
 }
 
@@ -43,11 +43,38 @@ export function widthFor({ stdout }: Io): number {
   return stdout.isTerminal ? stdout.columns : 100
 }
 
-function withPreset({ preset, ...flag }: Flag): Term {
-  return preset === undefined ? flag : { ...flag, meaning: `${flag.meaning} (default: "${preset}")` }
+function optionRow({ flags, description, default: text }: OptionDefinition): Row {
+  return { term: flags, meaning: text === undefined ? description : `${description} (default: "${text}")` }
 }
 
-function rowOf({ name, flags, arguments: taken = [], summary, description }: CommandSpec): Term {
-  const words = [name, ...(flags ? ['[options]'] : []), ...taken.map(({ term }) => term)]
+function commandRow({ name, options, arguments: taken = [], summary, description }: CommandDefinition): Row {
+  const words = [name, ...(options ? ['[options]'] : []), ...taken.map((argument) => argument.name)]
   return { term: words.join(' '), meaning: summary ?? description }
+}
+
+/** A word and what it means, side by side. */
+export interface Row {
+  term: string
+  meaning: string
+}
+
+/** Rows whose meanings begin at the same column, and stay after it; below a term that leaves no room beside it. */
+export function rowsOf(rows: readonly Row[], width: number, column = columnFor(rows, width)): string {
+  const indent = `\n${' '.repeat(column)}`
+  const beside = (term: string) => (term.length + 4 <= column ? `  ${term}`.padEnd(column) : `  ${term}${indent}`)
+  return rows.map(({ term, meaning }) => `${beside(term)}${wrap(meaning, width - column).join(indent)}\n`).join('')
+}
+
+/** Where the meanings begin that stand beside the longest of the terms, but in the left half. */
+export function columnFor(rows: readonly Row[], width: number): number {
+  return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
+}
+
+/** Lines under a title; they stay as they are, since some are for a shell. */
+export function section(title: string, lines: readonly string[]): string {
+  return `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}`
+}
+
+export function paragraph(text: string, width: number): string {
+  return `${wrap(text, width).join('\n')}\n`
 }

@@ -1,24 +1,19 @@
-import type { Topic } from '../spec.js'
+import type { Topic } from '../define-command.js'
 
-export const topics: Topic[] = [
+export const topics: readonly Topic[] = [
   {
     name: 'environment',
     meaning: 'every setting and variable, and which wins',
-    page: async (width) => (await import('./environment.js')).environment(width),
+    page: async (width) => (await import('./topic-pages.js')).environmentPage(width),
   },
   {
     name: 'exit-codes',
     meaning: 'what a run can end with, and when',
-    page: async (width) => (await import('./exit-codes.js')).exitCodesPage(width),
+    page: async (width) => (await import('./topic-pages.js')).exitCodesPage(width),
   },
   {
     name: 'formats',
     meaning: 'what plants, answers and errors look like',
-    page: async (width) => (await import('./formats.js')).formats(width),
+    page: async (width) => (await import('./topic-pages.js')).formatsPage(width),
   },
 ]
-
-/** The topic that words name behind `help`. */
-export function topicOf([word, ...others]: string[]): Topic | undefined {
-  return others.length === 0 ? topics.find(({ name }) => name === word) : undefined
-}

@@ -1,0 +1,148 @@
+/**
+ * What bash runs for a Tab. It takes words apart at "=" and ":", so they are put together again, and what it is to insert
+ * begins behind the last of these. Nothing that was typed is evaluated.
+ */
+const bash = script`# Completion of plants for bash 4.4 and newer: source <(plants completion bash)
+
+_plants() {
+  local IFS=$' \t\n' rest=\${COMP_LINE:0:COMP_POINT} program=\${COMP_WORDS[0]} words=() at piece blank is_target=
+  COMPREPLY=()
+  for ((at = 0; at <= COMP_CWORD; at++)); do
+    blank=\${rest%%[![:space:]]*}
+    rest=\${rest#"$blank"}
+    piece=\${COMP_WORDS[at]}
+    if ((at == COMP_CWORD)); then piece=$rest; fi
+    rest=\${rest#"$piece"}
+    if [[ $piece == [\<\>]* ]]; then
+      is_target=yes
+    elif [[ $is_target ]]; then
+      if ((at == COMP_CWORD)); then compopt -o bashdefault -o default; return 0; fi
+      is_target=
+    elif [[ $blank || $at -eq 0 ]]; then
+      words+=("$piece")
+    else
+      words[\${#words[@]}-1]+=$piece
+    fi
+  done
+  words=("\${words[@]//[\"\'\\]/}")
+
+  # An alias is no program; what it stands for is hidden from here.
+  if [[ \${BASH_ALIASES[$program]-} ]]; then program=plants; fi
+  program=\${program/#\~\//\${HOME-}/}
+  program=\${program/#\$HOME\//\${HOME-}/}
+  local word=\${words[\${#words[@]}-1]} files prefix line candidate
+  local inserted=\${word%"$2"}
+  {
+    IFS= read -r line || return 0
+    files=\${line%%$'\t'*} prefix=\${line#*$'\t'}
+    while IFS= read -r line; do
+      candidate=$prefix\${line%%$'\t'*}
+      if [[ $candidate == "$word"* ]]; then COMPREPLY+=("\${candidate#"$inserted"}"); fi
+    done
+  } < <("$program" __complete -- "\${words[@]:1}" 2>/dev/null </dev/null)
+
+  case $files in
+    none) if [[ \${#COMPREPLY[@]} -eq 1 && \${COMPREPLY[0]} == *. ]]; then compopt -o nospace; fi ;;
+    any) compopt -o bashdefault -o default ;;
+    *) _plants_files "\${word#"$prefix"}" "$files" ;;
+  esac
+  return 0
+}
+
+# Folders, and files with such endings, beside the words that are offered already.
+_plants_files() {
+  local path ending is_folder=
+  for path in "\${COMPREPLY[@]}"; do
+    if [[ -d $path ]]; then is_folder=yes; fi
+  done
+  if [[ ! $is_folder ]]; then compopt -o filenames; fi
+  while IFS= read -r path; do
+    if [[ $is_folder ]]; then printf -v path %q "$path"; fi
+    COMPREPLY+=("$path")
+  done < <(compgen -d -- "$1" || :; for ending in $2; do compgen -f -X "!*.$ending" -- "$1" || :; done)
+}
+
+complete -F _plants plants
+`
+
+/** What zsh runs for a Tab, as a file that its completion loads or as a text that is sourced. Nothing that was typed is evaluated. */
+const zsh = script`#compdef plants
+# Completion of plants for zsh: plants completion zsh > "\${fpath[1]}/_plants"
+
+_plants() {
+  local program=\${(Q)words[1]} files prefix line word
+  local -a lines whole begun
+  integer ret=1
+  program=\${program/#\~\//\${HOME-}/}
+  program=\${program/#\$HOME\//\${HOME-}/}
+  lines=("\${(@f)$("$program" __complete -- "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2>/dev/null </dev/null)}")
+  if [[ -z $lines[1] ]]; then return 1; fi
+  files=\${lines[1]%%$'\t'*} prefix=\${lines[1]#*$'\t'}
+  for line in "\${(@)lines[2,-1]}"; do
+    word=\${line%%$'\t'*}
+    line=\${line#*$'\t'}
+    line=\${line//\\/\\\\}
+    line=\${word//:/\\:}\${line:+:$line}
+    if [[ $word == *. ]]; then begun+=("$line"); else whole+=("$line"); fi
+  done
+  compset -P "\${(b)prefix}" || true
+  if (( $#whole )); then _describe -V 'plants' whole && ret=0; fi
+  if (( $#begun )); then _describe -V 'plants' begun -S '' && ret=0; fi
+  case $files in
+    none) ;;
+    any) _files && ret=0 ;;
+    *) _files -g "*.(\${files// /|})(-.)" && ret=0 ;;
+  esac
+  return ret
+}
+
+if [[ \${funcstack[1]-} == _plants ]]; then
+  _plants "$@"
+elif (( \${+functions[compdef]} )); then
+  compdef _plants plants
+else
+  print -u2 'plants: zsh completes nothing yet. Put this in front: autoload -U compinit; compinit'
+fi
+`
+
+/**
+ * What fish runs for a Tab. It compares, quotes and describes the words itself. Of several rules it tries the last one first,
+ * so the answer is there when the rule about files asks for it.
+ */
+const fish = script`# Completion of plants for fish: plants completion fish | source
+
+function __plants_complete
+    set -g __plants_files none
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    set -l program (string replace -r '^(~|\$HOME)/' "$HOME/" -- $words[1])
+    type -q $program; or return
+    set -l lines ($program __complete -- $words[2..-1] "$current" 2>/dev/null </dev/null)
+    set -q lines[1]; or return
+    set -l first (string split \t -- $lines[1])
+    set __plants_files $first[1]
+    for line in $lines[2..-1]
+        printf '%s\n' $first[2]$line
+    end
+    switch $__plants_files
+        case none any
+        case '*'
+            set -l endings (string replace -a ' ' '|\.' -- $__plants_files)
+            set -l paths (__fish_complete_path (string replace -- "$first[2]" '' $current))
+            for path in (string match -r -- "^[^\t]*(?:/|\.$endings)(?:\t.*)?\$" $paths)
+                printf '%s\n' $first[2]$path
+            end
+    end
+end
+
+complete -c plants -n 'test "$__plants_files" = any' -F
+complete -c plants -f -k -a '(__plants_complete)'
+`
+
+/** What `plants completion` prints. */
+export const scripts = { bash, zsh, fish }
+
+/** A text as it is written, but for the backslash in front of `${`, which TypeScript needs and shells must not see. */
+function script({ raw }: TemplateStringsArray): string {
+  return raw.join('').replaceAll('\\${', '${')
+}

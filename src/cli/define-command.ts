@@ -1,0 +1,161 @@
+import { presetOf, settingNames, settingOf } from '../config/table.js'
+import { parseInt64 } from '../plant/json.js'
+import { idRule } from '../plant/plant.js'
+import type { Io } from '../platform/io.js'
+import { parseCount, refusedValue, type Values } from '../platform/values.js'
+
+/** A command: the command line, the help and the completion of shells are built from it. What `run` needs and is slow to load is imported there. */
+export interface CommandDefinition {
+  name: string
+  /** for the list of commands; the description if there is none */
+  summary?: string
+  description: string
+  arguments?: readonly ArgumentDefinition[]
+  options?: readonly OptionDefinition[]
+  /** subcommands, of a command that does nothing itself */
+  commands?: readonly CommandDefinition[]
+  /** pages of help besides those of the commands; the program has some */
+  topics?: readonly Topic[]
+  notes?: readonly Note[]
+  /** lines for a shell */
+  examples?: readonly string[]
+  run?(given: Given, io: Io): Promise<void>
+}
+
+/** A page that `plants help NAME` shows. */
+export interface Topic {
+  name: string
+  meaning: string
+  /** @param width columns of the place where it is shown */
+  page(width: number): Promise<string>
+}
+
+/** What else there is to know about a command. The lines are not wrapped, since some are for a shell. */
+export interface Note {
+  title: string
+  lines: readonly string[]
+}
+
+export interface ArgumentDefinition {
+  /** `<id>`, `[shell]` or `[files...]` */
+  name: string
+  description: string
+  /** what a shell completes */
+  values?: Values
+  /** Reads a value. Throws `malformed`. */
+  parse?(name: string, text: string): unknown
+}
+
+export interface OptionDefinition {
+  /** `--yes`, `--limit <count>`, `-v, --verbose` or `--no-color` */
+  flags: string
+  description: string
+  /** the only values that it takes */
+  choices?: readonly string[]
+  /** what a shell completes, where there are no choices */
+  values?: Values
+  /** as it would be typed */
+  default?: string
+  /** Reads a value. Throws `malformed`. */
+  parse?(flag: string, text: string): unknown
+  /** the options that it cannot be used with, in camel case */
+  conflicts?: string[]
+}
+
+/** What a command line gives a command. */
+export interface Given<Args = string[], Flags = object> {
+  args: Args
+  /** its options and the global ones, in camel case */
+  flags: GlobalFlags & Flags
+}
+
+/** Defines a command, whose `run` gets the values that its arguments and options say. */
+export function defineCommand<
+  const Arguments extends readonly ArgumentDefinition[] = [],
+  const Options extends readonly OptionDefinition[] = [],
+>(
+  definition: Omit<CommandDefinition, 'arguments' | 'options' | 'commands' | 'run'> & {
+    arguments?: Arguments
+    options?: Options
+    run(given: Given<ArgumentValues<Arguments>, OptionValues<Options>>, io: Io): Promise<void>
+  },
+): CommandDefinition {
+  return definition
+}
+
+const ownOptions = [
+  { flags: '-v, --verbose', description: 'log settings and their sources, requests and responses on stderr' },
+  { flags: '--no-input', description: 'never ask questions' },
+  { flags: '--no-color', description: 'no colours; also NO_COLOR' },
+] as const satisfies readonly OptionDefinition[]
+
+/** The options of every command: the settings, which are read where they are resolved, and a few others. */
+export const globalOptions: readonly OptionDefinition[] = [
+  ...settingNames.flatMap((name) => {
+    const { flag, meaning, isSwitch, values } = settingOf(name)
+    if (flag === undefined) return []
+    return { flags: flag, description: isSwitch ? meaning : `${meaning}; by default ${presetOf(name)}`, ...(values && { values }) }
+  }),
+  ...ownOptions,
+]
+
+export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
+
+/** The options that choose some of the plants. */
+export const queryOptions = [
+  { flags: '--limit <count>', description: 'at most so many', parse: parseCount },
+  { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
+  { flags: '--tag <text>', description: 'only plants with this tag' },
+] as const satisfies readonly OptionDefinition[]
+
+/** Reads an id in JSON's number grammar, for the option or argument that has this name. */
+export function parseId(name: string, text: string): bigint {
+  const id = parseInt64(text)
+  if (id === undefined) throw refusedValue(name, idRule, text, '1')
+  return id
+}
+
+type ArgumentValues<Arguments extends readonly ArgumentDefinition[]> = Arguments extends readonly [{ name: `[${string}...]` }]
+  ? string[]
+  : { -readonly [Index in keyof Arguments]: ArgumentValue<Arguments[Index]> }
+type ArgumentValue<One> = One extends { parse(name: string, text: string): infer Value } ? Value : string | OptionalOf<One>
+type OptionalOf<One> = One extends { name: `[${string}` } ? undefined : never
+
+/**
+ * The values of options as commander gives them: `--id-from <int64>` gives `{ idFrom?: string }`, or what `parse` or `choices` says,
+ * `--yes` gives `{ yes?: boolean }`, and `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. One with a default is there.
+ */
+export type OptionValues<Options extends readonly OptionDefinition[]> = {
+  [One in Options[number] as One extends { default: string } ? never : NameOf<One>]?: ValueOf<Options[number], NameOf<One>>
+} & {
+  [One in Options[number] as One extends { default: string } ? NameOf<One> : never]: ValueOf<Options[number], NameOf<One>>
+}
+
+type ValueOf<All extends OptionDefinition, Name> =
+  | (IsNegated<All, Name> extends never ? never : false)
+  | ([Positive<All, Name>] extends [never] ? boolean : Positive<All, Name>)
+type IsNegated<All extends OptionDefinition, Name> = All extends { flags: `--no-${string}` }
+  ? NameOf<All> extends Name
+    ? true
+    : never
+  : never
+type Positive<All extends OptionDefinition, Name> = All extends { flags: `--no-${string}` }
+  ? never
+  : NameOf<All> extends Name
+    ? PositiveOf<All>
+    : never
+type PositiveOf<One extends OptionDefinition> = One extends { parse(flag: string, text: string): infer Value }
+  ? Value
+  : One extends { choices: readonly (infer Choice)[] }
+    ? Choice
+    : One['flags'] extends `${string} <${string}>`
+      ? string
+      : boolean
+
+type NameOf<One extends OptionDefinition> = LongOf<One> extends `no-${infer Name}` ? CamelCase<Name> : CamelCase<LongOf<One>>
+/** the name of an option without its dashes and its value */
+type LongOf<One extends OptionDefinition> = WithoutValue<
+  One['flags'] extends `-${string}--${infer Rest}` ? Rest : One['flags'] extends `--${infer Rest}` ? Rest : never
+>
+type WithoutValue<Text extends string> = Text extends `${infer Name} <${string}>` ? Name : Text
+type CamelCase<Text extends string> = Text extends `${infer Word}-${infer Rest}` ? `${Word}${Capitalize<CamelCase<Rest>>}` : Text
