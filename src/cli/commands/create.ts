@@ -140,7 +140,7 @@ function listNames(names: string[]): string {
 
 function flagsHint(given: Record<string, unknown>, io: Io): string {
   const missing = [given['id'] === undefined ? '--id NUMBER' : [], given['name'] === undefined ? '--name TEXT' : []].flat()
-  const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Mend the flags'
+  const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Correct the flags'
   return `${flags}, or ${io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'give a file of JSON with --file PATH'}`
 }
 
