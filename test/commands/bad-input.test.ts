@@ -462,7 +462,7 @@ const notPlants: Row[] = [
     2,
     422,
     `Not a NewPlant: ${what}`,
-    others === undefined ? example : `${example}. What it has besides: ${others}`,
+    others === undefined ? example : `${example}. Unknown fields: ${others}`,
   ],
 )
 
@@ -555,7 +555,7 @@ const files: Row[] = [
     2,
     422,
     'Not a NewPlant: name must be a string, but is missing',
-    `${example}. What it has besides: "nmae"`,
+    `${example}. Unknown fields: "nmae"`,
   ],
 ]
 

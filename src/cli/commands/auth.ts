@@ -214,7 +214,7 @@ async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Pr
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
-/** A store whose settings are wrong is told of, and hides nothing of the others. */
+/** Warns of a store whose settings are wrong, which hides nothing of the others. */
 async function resolveOther(name: string, settings: Settings, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
   try {
     return await resolveSettings(flags, io, { other: name, file: settings.file })

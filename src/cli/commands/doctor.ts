@@ -98,7 +98,7 @@ async function* stores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIte
     return isDone ? undefined : examineStore(other, io)
   })
   const findings = [examineStore(own, io), ...others]
-  for (const finding of findings) finding.catch(() => undefined) // which is told in its turn
+  for (const finding of findings) finding.catch(() => undefined) // which is reported in its turn
   for (const finding of findings) {
     const found = await finding
     if (found) yield found
