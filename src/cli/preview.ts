@@ -24,7 +24,7 @@ export interface Draft {
 /**
  * Shows what a create would do. Nothing is written or sent, no token is shown, and no command is started for it.
  *
- * @throws {PlantsError} what the create would, as far as that can be told here; `malformed` for curl and a store that is no service
+ * @throws {PlantsError} what the create would, as far as it is known here; `malformed` for curl and a store that is no service
  */
 export async function previewCreate(draft: Draft, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
@@ -34,8 +34,8 @@ export async function previewCreate(draft: Draft, settings: Settings, io: Io): P
 }
 
 function noCurl({ store, storeFlag }: Settings): PlantsError {
-  const hint = `Put it behind HTTP with: plants serve${storeFlag}, and give the address that it prints with --store`
-  return new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, { hint })
+  const hint = `Serve it over HTTP with: plants serve${storeFlag}, and give the address that it prints with --store`
+  return new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}, where curl cannot create a plant`, { hint })
 }
 
 async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Draft, settings: Settings, io: Io): Promise<void> {

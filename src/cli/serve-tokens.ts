@@ -9,7 +9,7 @@ import { digestOf, newToken } from '../server/tokens.js'
 import type { TokenStore } from '../stores/store.js'
 import type { Settings } from './settings.js'
 
-interface Sources {
+interface TokenSourceOptions {
   tokenFile: string | undefined
   /** whether somebody sees what is shown, so that a first token can be */
   mayShow: boolean
@@ -24,12 +24,12 @@ interface Sources {
  *
  * @throws {PlantsError} `unauthorized` when nobody could come in, `malformed` for tokens that are none
  */
-export async function callersOf(tokens: TokenStore, sources: Sources): Promise<FindToken> {
-  const { tokenFile, io, complain } = sources
+export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOptions): Promise<FindToken> {
+  const { tokenFile, io, complain } = options
   const given = io.env['PLANTS_SERVE_TOKEN'] ? io.env['PLANTS_SERVE_TOKEN'].trim() : undefined
   const fixed = given !== undefined ? fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']])) : undefined
   if (given !== undefined && given.length < shortToken) complain('PLANTS_SERVE_TOKEN is short enough to be guessed')
-  if (tokenFile === undefined) return fixed ?? storeTokens(tokens, sources)
+  if (tokenFile === undefined) return fixed ?? storeTokens(tokens, options)
   const path = io.resolvePath(parseText('--token-file', tokenFile))
   const read = tokenFileReader(path, complain)
   const inFile = changingTokens(readTokens(path), read, io.now)
@@ -39,7 +39,7 @@ export async function callersOf(tokens: TokenStore, sources: Sources): Promise<F
 /** characters below which a token is warned of */
 const shortToken = 16
 
-async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: Sources): Promise<FindToken> {
+async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenSourceOptions): Promise<FindToken> {
   let [isEmpty, isAnyUsable] = [true, false]
   for await (const page of tokens.list()) {
     isEmpty = false

@@ -70,7 +70,7 @@ const wrongIds: Row[] = [
     2,
     422,
     `Not a NewPlant: id must be ${int64}, but was ${JSON.stringify(text)}`,
-    `Mend the flags${orFile}`,
+    `Correct the flags${orFile}`,
   ],
   [{ argv: ['get', text] }, 2, 400, `id must be ${int64}, but was ${JSON.stringify(text)}`, 'For example: 1'],
 ])
@@ -104,35 +104,35 @@ const flags: Row[] = [
     2,
     422,
     `Not a NewPlant: id must be ${int64}, but was "${'x'.repeat(39)}…"`,
-    `Mend the flags${orFile}`,
+    `Correct the flags${orFile}`,
   ],
   [
     { argv: ['create', '--id', `${'x'.repeat(38)}${seedling.repeat(3)}`, '--name', 'Fern'] },
     2,
     422,
     `Not a NewPlant: id must be ${int64}, but was "${'x'.repeat(38)}${seedling}…"`,
-    `Mend the flags${orFile}`,
+    `Correct the flags${orFile}`,
   ],
   [
     { argv: ['create', '--id', seedling.repeat(41), '--name', 'Fern'] },
     2,
     422,
     `Not a NewPlant: id must be ${int64}, but was "${seedling.repeat(39)}…"`,
-    `Mend the flags${orFile}`,
+    `Correct the flags${orFile}`,
   ],
   [
     { argv: ['create', '--id', seedling.repeat(21), '--name', 'Fern'] },
     2,
     422,
     `Not a NewPlant: id must be ${int64}, but was "${seedling.repeat(21)}"`,
-    `Mend the flags${orFile}`,
+    `Correct the flags${orFile}`,
   ],
   [
     { argv: ['create', '--id', '1', '--name', '\ud800'] },
     2,
     422,
     'Not a NewPlant: name must be well-formed Unicode, but holds half of a surrogate pair',
-    `Mend the flags${orFile}`,
+    `Correct the flags${orFile}`,
   ],
   [{ argv: 'create --name Fern --id' }, 2, 400, '--id needs a value', 'See: plants create --help'],
   [{ argv: 'create --id 1 --name' }, 2, 400, '--name needs a value', 'See: plants create --help'],
@@ -462,7 +462,7 @@ const notPlants: Row[] = [
     2,
     422,
     `Not a NewPlant: ${what}`,
-    others === undefined ? example : `${example}. What it has besides: ${others}`,
+    others === undefined ? example : `${example}. Unknown fields: ${others}`,
   ],
 )
 
@@ -555,7 +555,7 @@ const files: Row[] = [
     2,
     422,
     'Not a NewPlant: name must be a string, but is missing',
-    `${example}. What it has besides: "nmae"`,
+    `${example}. Unknown fields: "nmae"`,
   ],
 ]
 

@@ -280,9 +280,9 @@ describe('a name that is no setting is refused:', () => {
     ['config list timeout', 'config list takes no arguments, but got 1', 'See: plants config list --help'],
     ['config path x', 'config path takes no arguments, but got 1', 'See: plants config path --help'],
     ['config ls', 'Unknown command ls', 'Did you mean list?'],
-    ['config show', 'Unknown command show', 'Did you mean get?'],
-    ['config rm timeout', 'Unknown command rm', 'Did you mean unset?'],
-    ['config remove timeout', 'Unknown command remove', 'Did you mean unset?'],
+    ['config show', 'Unknown command show', 'See: plants config --help'],
+    ['config rm timeout', 'Unknown command rm', 'See: plants config --help'],
+    ['config remove timeout', 'Unknown command remove', 'See: plants config --help'],
     ['config reset timeout', 'Unknown command reset', 'Did you mean set?'],
     ['config onset timeout', 'Unknown command onset', 'See: plants config --help'],
   ])('plants %s', async (command, message, hint) => {

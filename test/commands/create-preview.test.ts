@@ -269,7 +269,7 @@ test('--curl is refused for a store in a file, before anything is read', async (
   expect(await new User().run(['create', '--curl', '--store', store])).toEqual(
     refusal(
       `${store} is a file, where curl cannot create a plant`,
-      `Put it behind HTTP with: plants serve --store ${store}, and give the address that it prints with --store`,
+      `Serve it over HTTP with: plants serve --store ${store}, and give the address that it prints with --store`,
     ),
   )
 })

@@ -219,7 +219,7 @@ test.each([
   [
     'create --id 1 --name Fern --curl',
     `${garden} is a database, where curl cannot create a plant`,
-    'Put it behind HTTP with: plants serve --store db, and give the address that it prints with --store',
+    'Serve it over HTTP with: plants serve --store db, and give the address that it prints with --store',
   ],
   [
     'backup x.bak',

@@ -249,7 +249,7 @@ describe('settings that others can read or replace', () => {
           check: 'settings',
           state: 'warning',
           message: `The settings in ${world.file} are open to others (mode 644)`,
-          hint: `Mend it with: chmod 600 ${world.file}`,
+          hint: `Correct it with: chmod 600 ${world.file}`,
         },
       ],
       said: [],

@@ -7,8 +7,8 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { isLoginAddress, type PostgresAddress } from '../../stores/address.js'
-import { kindOfText, loginAddress } from '../../stores/registry.js'
+import { isLoginAddress, loginAddress } from '../../stores/shown-address.js'
+import type { PostgresAddress } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
 import { type CredentialKind, credentialKindOf, type Found } from '../credential-kind.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
@@ -214,7 +214,7 @@ async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Pr
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
-/** A store whose settings are wrong is told of, and hides nothing of the others. */
+/** Warns of a store whose settings are wrong, which hides nothing of the others. */
 async function resolveOther(name: string, settings: Settings, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
   try {
     return await resolveSettings(flags, io, { other: name, file: settings.file })

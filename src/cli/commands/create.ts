@@ -127,7 +127,7 @@ async function accept(checked: Checked, hint: string, settings: Settings, io: Io
   const others = checked.otherFields.length === 0 ? undefined : listNames(checked.otherFields)
   if ('problems' in checked) {
     const message = `Not a NewPlant: ${checked.problems.join('; ')}`
-    throw new PlantsError('invalid', message, { hint: others ? `${hint}. What it has besides: ${others}` : hint })
+    throw new PlantsError('invalid', message, { hint: others ? `${hint}. Unknown fields: ${others}` : hint })
   }
   if (others) await warn(io, `Not stored, because a NewPlant has only id, name and tag: ${others}`, settings)
   return checked.plant
@@ -140,7 +140,7 @@ function listNames(names: string[]): string {
 
 function flagsHint(given: Record<string, unknown>, io: Io): string {
   const missing = [given['id'] === undefined ? '--id NUMBER' : [], given['name'] === undefined ? '--name TEXT' : []].flat()
-  const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Mend the flags'
+  const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Correct the flags'
   return `${flags}, or ${io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'give a file of JSON with --file PATH'}`
 }
 

@@ -1,16 +1,16 @@
 import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
 import { readSettings, type SettingsFile } from '../../config/file.js'
-import { failureOf, namedStores } from '../../config/resolve.js'
+import { failureOf } from '../../config/origin.js'
+import { namedStores } from '../../config/store-name.js'
 import { settingOf } from '../../config/table.js'
 import { jsonLine, type Style, styleFor, writeAnswer } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { visible } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
-import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/address.js'
 import { checkToken, describeSqlite, inspectDatabase, inspectFile } from '../../stores/registry.js'
-import type { DatabaseReport } from '../../stores/store.js'
+import type { DatabaseReport, FileAddress, PostgresAddress, RemoteAddress } from '../../stores/store.js'
 import { mayColor, outputFormat, resolvePreferences, resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
 import type { Settings } from '../settings.js'
@@ -98,7 +98,7 @@ async function* stores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIte
     return isDone ? undefined : examineStore(other, io)
   })
   const findings = [examineStore(own, io), ...others]
-  for (const finding of findings) finding.catch(() => undefined) // which is told in its turn
+  for (const finding of findings) finding.catch(() => undefined) // which is reported in its turn
   for (const finding of findings) {
     const found = await finding
     if (found) yield found

@@ -20,7 +20,7 @@ import { tokens } from './tokens.js'
 /** The program, with its commands in the order of its help. Every run loads these files, so they import only what is small. */
 export const plants: CommandDefinition & { commands: readonly CommandDefinition[] } = {
   name: 'plants',
-  description: 'Create plants in a store, here or behind HTTP, and read what is there.',
+  description: 'Create plants in a store, here or over HTTP, and read what is there.',
   options: [{ flags: '-V, --version', description: 'show the version' }, ...globalOptions],
   commands: [
     ...[create, get, list, importPlants, deletePlant, exportPlants, backup, restore],

@@ -90,7 +90,7 @@ async function flush(log: Output): Promise<void> {
 }
 
 async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
-  const { callersOf } = await import('../serve-tokens.js')
+  const { tokenSourceFor } = await import('../serve-tokens.js')
   const { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit } = flags
   // A drain still answers what the service has received, so the signal does not end its store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
@@ -99,7 +99,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
     openStore: (watch) => openStoreWithTokens(settings.store, { ...opening, ...watch }),
     findCallers: (tokens, complain) => {
       for (const flag of ['tlsKey', 'tokenFile'] as const) warnOfRights(flag, flags[flag], io, complain)
-      return callersOf(tokens, {
+      return tokenSourceFor(tokens, {
         tokenFile: flags.tokenFile,
         mayShow: flags.input !== false && io.stderr.isTerminal,
         settings,
