@@ -64,12 +64,9 @@ describe('the documentation', () => {
     )
   })
 
-  test('lists every flag of every command, and no other', async () => {
-    const helps = await Promise.all(commands.map(help))
-    const real = flagsIn(helps.join('\n'))
-    const told = flagsIn(readme.replaceAll(/`npm [^`]*`/g, ''))
-    expect([...told].filter((flag) => !real.has(flag))).toEqual([])
-    expect([...real].filter((flag) => !told.has(flag))).toEqual([])
+  test('lists every subcommand', () => {
+    const subcommands = [...helps.keys()].filter((path) => path.includes(' '))
+    expect(subcommands.filter((path) => !documentation.includes(`\n| \`plants ${path}`))).toEqual([])
   })
 
   test('lists every flag of every command, and no other', () => {

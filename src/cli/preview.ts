@@ -35,7 +35,7 @@ export async function previewCreate(draft: Draft, settings: Settings, io: Io): P
 
 function noCurl({ store, storeFlag }: Settings): PlantsError {
   const hint = `Serve it over HTTP with: plants serve${storeFlag}, and give the address that it prints with --store`
-  return new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}, where curl cannot create a plant`, { hint })
+  return new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, { hint })
 }
 
 async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Draft, settings: Settings, io: Io): Promise<void> {

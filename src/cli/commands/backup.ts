@@ -1,7 +1,7 @@
 import { writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { visible } from '../../platform/escape.js'
-import { targetOf } from '../../platform/link-target.js'
+import { targetOf } from '../../platform/files.js'
 import { parseText } from '../../platform/values.js'
 import { backUpStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'

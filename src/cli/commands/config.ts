@@ -2,9 +2,7 @@ import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
 import type { Key } from '../../config/edit.js'
 import { type SavedStore, savedStore, settingsPath } from '../../config/file.js'
-import type { Key } from '../../config/key.js'
-import { type Origin, shownValue } from '../../config/origin.js'
-import { isStoreName, namedStores, placesOf, savedKind, unknownStore } from '../../config/store-name.js'
+import { isStoreName, namedStores, type Origin, placesOf, shownValue, unknownStore } from '../../config/resolve.js'
 import { presetOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
@@ -43,7 +41,7 @@ const set = defineCommand({
   arguments: [setting, { name: '<value>', description: 'what it is to be', values: 'setting-value' }],
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io, { isMending: true })
-    const { checkedValue, parseKey, withValue } = await import('../../config/key.js')
+    const { checkedValue, parseKey, withValue } = await import('../../config/edit.js')
     const key = await parseKey(name, settings.file.saved)
     const value = await checkedValue(key, name, text, settings.file.saved, io)
     const address = await addressIn(key, text, settings, io)
@@ -66,7 +64,7 @@ const unset = defineCommand({
   arguments: [setting],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io, { isMending: true })
-    const { parseKey, withValue } = await import('../../config/key.js')
+    const { parseKey, withValue } = await import('../../config/edit.js')
     const key = await parseKey(name, settings.file.saved)
     if (key.setting === 'address') {
       throw new PlantsError('malformed', 'A store is nothing without its address', {
@@ -113,7 +111,7 @@ export const config: CommandDefinition = {
 async function noValue(name: string, settings: Preferences): Promise<PlantsError> {
   const known = settingNames.find((candidate) => candidate === name)
   if (known !== undefined) return new PlantsError('notFound', `${name} has no value`, { hint: `What holds then: ${presetOf(known)}` })
-  const { parseKey } = await import('../../config/key.js')
+  const { parseKey } = await import('../../config/edit.js')
   const { setting } = await parseKey(name, settings.file.saved)
   return new PlantsError('notFound', `${name} has no value`, { hint: `What holds for all stores tells: plants config get ${setting}` })
 }
@@ -130,7 +128,7 @@ async function addressIn({ setting }: Key, text: string, { file }: Preferences, 
 async function warnOfMove(name: string, address: string, settings: Preferences, io: Io): Promise<void> {
   const { saved } = settings.file
   const store = savedStore(saved, name)
-  const { heldForKind } = await import('../../config/key.js')
+  const { heldForKind } = await import('../../config/edit.js')
   const kept = heldForKind(store)
   if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of

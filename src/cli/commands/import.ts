@@ -4,7 +4,8 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/conflict.js'
-import { defaultConcurrency, kindNames } from '../../stores/store.js'
+import { kindNoun } from '../../stores/registry.js'
+import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format-names.js'
 import type { ImportOrder } from '../../transfer/import/order.js'
 import { resolveSettings } from '../context.js'
@@ -77,7 +78,7 @@ export const importPlants = defineCommand({
     const order = orderOf(args, flags, io)
     const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
     const { kind } = settings.store
-    if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNames[kind]}`, settings)
+    if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNoun(kind)}`, settings)
     const { runImport } = await import('../import-run.js')
     await runImport(order, settings, io)
   },

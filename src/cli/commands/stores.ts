@@ -2,8 +2,7 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
-import { shownValue } from '../../config/origin.js'
-import { isStoreName, namedStores, placesOf, savedKind, unknownStore } from '../../config/store-name.js'
+import { isStoreName, namedStores, placesOf, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, misfit, settingsIn } from '../../config/table.js'
 import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
@@ -56,9 +55,9 @@ const init = defineCommand({
     if (!isStoreName(text)) await parseAddress(text, 'The address', placesOf(io, true)) // whose errors name it as what it is here
     const settings = await resolveSettings({ ...flags, store: text }, io)
     const { store } = settings
-    if (store.kind !== 'postgres') {
+    if (!takesPassword(store)) {
       const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-      throw new PlantsError('malformed', `${store.name} is ${kindNames[store.kind]}: only a database needs to be made a store`, { hint })
+      throw new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}: only a database needs to be made a store`, { hint })
     }
     const { role } = flags
     // As SQL has it, quoted or not; a store that everybody may read is not what anybody has to do by a slip.
@@ -130,7 +129,7 @@ const remove = defineCommand({
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
     const rest = before.store === name ? '. Commands use the store local again' : ''
     const shown = shownValue(address)
-    const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${savedKind(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
+    const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${kindOfText(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
   },
 })
@@ -162,7 +161,7 @@ function nameTaken(name: string, { address }: SavedStore): PlantsError {
 
 /** What is kept of a store: its address, and every setting that was given and belongs to one. */
 async function storeFrom(address: Address, flags: GlobalFlags, io: Io): Promise<SavedStore> {
-  const { savedValue } = await import('../../config/saved-value.js')
+  const { savedValue } = await import('../../config/edit.js')
   const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
     const text = flagValue(name, flags)
     if (text === undefined) return []

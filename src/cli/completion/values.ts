@@ -3,6 +3,7 @@ import { namedStores, shownValue } from '../../config/resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { shorten, visible } from '../../platform/escape.js'
 import type { Values } from '../../platform/values.js'
+import { kindOfText } from '../../stores/registry.js'
 
 /** What a word can become. The shell compares it with what is written of the word, each in its own way. */
 export interface Completions {

@@ -1,4 +1,4 @@
-import { wrap } from '../../output/wrap.js'
+import { wrap } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import type { CommandDefinition, OptionDefinition } from '../define-command.js'
 
