@@ -1,6 +1,7 @@
-import { chownSync, linkSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chownSync, linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { backoff } from '../src/platform/clock.js'
 import { holdLock } from '../src/platform/file-lock.js'
 import { DatabaseSync } from './helpers/database.js'
 import { openOptions } from './helpers/store.js'
@@ -46,4 +47,29 @@ describe('a lock is not taken', () => {
     expect(readFileSync(victim).equals(bytes)).toBe(true)
     expect(readFileSync(lock).equals(bytes)).toBe(true)
   }
+})
+
+test('a lock whose file is removed afterwards is held by one at a time', async () => {
+  const folder = temporaryFolder()
+  let holders = 0
+  const hold = () =>
+    holdLock(join(folder, 'lock'), { ...openOptions(), trusts: () => true, isTemporary: true }, async () => {
+      holders += 1
+      await new Promise(setImmediate)
+      const most = holders
+      holders -= 1
+      return most
+    })
+  expect(await Promise.all(Array.from({ length: 20 }, hold))).toEqual(Array(20).fill(1))
+  expect(readdirSync(folder)).toEqual([])
+})
+
+test.each([
+  [0, 0, 5],
+  [0, 0.5, 7.5],
+  [3, 0, 40],
+  [9, 0, 50],
+  [5000, 1, 100],
+])('the backoff before attempt %i is between half and all of what it may be at most', (attempt, random, milliseconds) => {
+  expect(backoff(attempt, { base: 10, max: 100, random: () => random })).toBe(milliseconds)
 })

@@ -1,10 +1,10 @@
-import { chmodSync, closeSync, constants, mkdtempSync, openSync, readdirSync, renameSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, constants, existsSync, mkdtempSync, openSync, readdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Conf from 'conf'
-import { unwritableReasons } from '../platform/atomic-file.js'
+import { moveIntoPlace, unwritableReasons } from '../platform/atomic-file.js'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { holdLock } from '../platform/file-lock.js'
-import { giveToOwner, makeFolder, prefixFor, removeFolder, syncFolder, targetOf } from '../platform/files.js'
+import { giveToOwner, makeFolder, prefixFor, removeFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { longestFile, type SavedSettings, settingsPath } from './file.js'
 
@@ -89,19 +89,13 @@ function replace(target: string, settings: SavedSettings): void {
       })
     }
     give(conf.path, 0, old ?? statSync(dirname(target)))
-    renameSync(conf.path, target)
-    keepName(target)
+    try {
+      moveIntoPlace(conf.path, target)
+    } catch (error) {
+      if (existsSync(conf.path)) throw error // else the change is in effect: only a crash could still undo it
+    }
   } finally {
     removeFolder(folder)
-  }
-}
-
-/** The change is in effect by now, so a disk that fails here must not have it called undone: only a crash could still undo it. */
-function keepName(target: string): void {
-  try {
-    syncFolder(dirname(target))
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
   }
 }
 

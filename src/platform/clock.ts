@@ -1,6 +1,6 @@
 /** What it takes to wait; `Io` is one. */
 export interface Clock {
-  /** aborts when the program is told to stop */
+  /** aborts when the program is to stop */
   readonly signal: AbortSignal
   /** milliseconds, never going back */
   now(): number

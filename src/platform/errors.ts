@@ -68,7 +68,7 @@ interface Details {
 }
 
 /**
- * A failure that a person can mend or a script can act on. The message says what failed, and on what;
+ * A failure that a person can fix or a script can act on. The message says what failed, and on what;
  * the hint says what to do next. Neither ends with a full stop, and neither ever holds a token.
  */
 export class PlantsError extends Error {

@@ -75,7 +75,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     code = exitCode
     const { received } = signals
     if (received === undefined) return
-    // A reader that stalls would hold the process for ever: it was told to go, so it goes. One that does not stall has half a second.
+    // A reader that stalls would hold the process for ever: it has half a second, then the signal ends the process.
     const deadline = process.uptime() + 0.5
     const timer = setInterval(() => {
       const isWriting = stdout.isWriting || stderr.isWriting

@@ -14,18 +14,18 @@ export type Statement = ReturnType<Database['prepare']>
  * Connects to an SQLite file that exists, and that anybody may have made (https://sqlite.org/security.html).
  *
  * @param uri a `file:` URI, see https://sqlite.org/uri.html
- * @throws what SQLite throws, see `failure.ts`
+ * @throws what SQLite throws, see `stores/sqlite/errors.ts`
  */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
-  const limits = { sqlLength: longestSql }
+  const limits = { sqlLength: maxSqlLength }
   const db = new DatabaseSync(uri, { readOnly, readBigInts: true, timeout: 0, enableForeignKeyConstraints: false, defensive: true, limits })
   db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1') // neither reads the file
   return db
 }
 
-/** bytes of a statement, also of one that SQLite finds in a schema: many times what ours take */
-const longestSql = 100_000
+/** bytes of a statement, including one that SQLite finds in a schema: many times what ours take */
+const maxSqlLength = 100_000
 
 /**
  * Copies a database, page by page, into a file that is empty: SQLite's online backup, in a thread of its own.

@@ -37,7 +37,7 @@ export function sourceName(path: string): string {
  */
 export function readTextFile(path: string, hint: string): string {
   try {
-    const counted = upTo(longestText, () => new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint }))
+    const counted = upTo(maxTextLength, () => new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint }))
     return Buffer.concat(Array.from(chunksOf(path), counted)).toString()
   } catch (error) {
     throw systemCode(error) === undefined ? error : unreadable(path, error, hint)
@@ -50,7 +50,7 @@ export function unreadable(source: string, cause: unknown, hint: string): Plants
 }
 
 /** bytes of a file that a flag has named; a device may have no end */
-const longestText = 16 * 1_048_576
+const maxTextLength = 16 * 1_048_576
 
 function reasonOf(code: string): string {
   return reasons[code] ?? `the system says ${code}`

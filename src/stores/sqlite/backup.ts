@@ -1,13 +1,14 @@
 import { closeSync, fsyncSync, openSync, readSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
+import type { Clock } from '../../platform/clock.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
 import type { BackupOptions, Copy, OpenOptions } from '../store.js'
 import { type Connection, openToRead } from './connection.js'
-import { damagedStore, explainFailure, isFull, notOurs, unchanged } from './errors.js'
+import { DamagedStoreError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
@@ -17,15 +18,14 @@ export async function backUp(address: FileAddress, file: string, options: Backup
   const path = realPathOf(address.path)
   const target = targetOf(file, path, options)
   if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
-  const { signal } = options.clock
   try {
     await reportOwner(address, options)
     return await withSnapshot(path, options, async (snapshot) => {
       await checkTarget(target, options)
-      return copyStore(snapshot, target, signal)
+      return copyStore(snapshot, target, options.clock)
     })
   } catch (error) {
-    throw explainFailure(unchanged(error, signal), path)
+    throw explainFailure(unchanged(error, options.clock.signal), path)
   }
 }
 
@@ -106,6 +106,9 @@ export async function withSnapshot<T>(
   }
 }
 
+/** What listens to signals from when it is first asked for its own. Before, while nothing is made, they end the process at once. */
+type Signalled = Pick<Clock, 'signal'>
+
 /**
  * Copies a store into a file for its owner alone, which takes the place of `target` once it is whole, checked and on the disk.
  *
@@ -113,14 +116,14 @@ export async function withSnapshot<T>(
  * @throws {PlantsError} `unwritable` when there is no place for it, `unavailable` when the store could not be read or is damaged, or
  * the reason of the signal. What was at `target` is as it was then.
  */
-export async function copyStore(snapshot: Connection, target: string, signal: AbortSignal, beside = target): Promise<Copy> {
+export async function copyStore(snapshot: Connection, target: string, { signal }: Signalled, beside = target): Promise<Copy> {
   try {
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
       makeFile({ path: copy, isDefault: false })
       await copyDatabase(snapshot.db, copy, () => signal.throwIfAborted())
-      await checkSignal(signal)
+      await checkSignal({ signal })
       const plants = finishCopy(copy, snapshot.path)
-      await checkSignal(signal)
+      await checkSignal({ signal })
       snapshot.checkUnchanged()
       moveIntoPlace(copy, target)
       return { plants, bytes: statSync(target).size }
@@ -157,14 +160,14 @@ function finishCopy(path: string, source: string): bigint {
 export function integrityCheck(db: Database, path: string): bigint {
   if (!identify(db, path)) throw notOurs(path, 'holds no store')
   const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
-  if (found !== 'ok') throw damagedStore(path, String(found))
+  if (found !== 'ok') throw new DamagedStoreError(path, String(found))
   return countPlants(db)
 }
 
 /** Lets signals in, which wait while SQLite works, and throws the reason when there was one. */
-export async function checkSignal(signal: AbortSignal): Promise<void> {
+export async function checkSignal(clock: Signalled): Promise<void> {
   await new Promise(setImmediate)
-  signal.throwIfAborted()
+  clock.signal.throwIfAborted()
 }
 
 /** What is wrong with the disk is wrong where the copy is made, except for a store that cannot be read. */

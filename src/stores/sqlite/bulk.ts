@@ -23,7 +23,7 @@ export class BulkInsert {
   /**
    * Creates rows, from one on in the order of the batch, as many as a transaction may take, and notes how each went.
    *
-   * @returns the first that was not looked at; the number of rows when there is none, or when one was refused and that ends it
+   * @returns the first that was not looked at; the number of rows when there is none, or when a rejected one ends it
    */
   run(batch: Batch, from: number, policy: Policy): number {
     const end = this.#clock.now() + maxTurn
@@ -47,7 +47,7 @@ export class BulkInsert {
     return true
   }
 
-  /** Creates a range of rows one by one. True when one was refused that ends it. */
+  /** Creates a range of rows one by one. True when a rejected one ends it. */
   #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtRefusal }: Policy): boolean {
     const find = this.#connection.prepare(`SELECT ${plantColumns} FROM plants WHERE id = ?`)
     const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantFields.map(() => '?').join()})`)

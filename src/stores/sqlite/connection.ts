@@ -32,10 +32,15 @@ export class Connection {
     return statement
   }
 
-  /** Runs what reads, or can be run again, once SQLite is not busy. Throws a `PlantsError` that says what to do. */
+  /** Runs what can be run again, until SQLite is not busy. */
+  retry<T>(call: () => T): Promise<T> {
+    return retryWhileBusy(call, this.#waiting, () => lockedError(this.path, this.#waiting.timeout))
+  }
+
+  /** Does the same, and checks that the file has not changed. Throws a `PlantsError` that says what to do. */
   async run<T>(call: () => T): Promise<T> {
     try {
-      const result = await retryWhileBusy(call, this.#waiting, () => lockedError(this.path, this.#waiting.timeout))
+      const result = await this.retry(call)
       this.checkUnchanged()
       return result
     } catch (error) {

@@ -5,17 +5,25 @@ import { primaryCode } from '../../platform/sqlite.js'
 
 /**
  * Turns a failure of SQLite or of the file system into an error that says what to do about it.
- * Anything else, a mistake of ours, is given back as it is.
+ * Anything else, a defect of ours, is returned as it is.
  */
 export function explainFailure(error: unknown, path: string): unknown {
-  if (error instanceof BadRowError) return damagedStore(path, error.message, error)
-  const explain = explanations[primaryCode(error) ?? systemCode(error) ?? '']
+  if (error instanceof BadRowError) return new DamagedStoreError(path, error.message, error)
+  const code = primaryCode(error) ?? systemCode(error) ?? ''
   const text = error instanceof Error ? error.message : ''
-  if (!explain || (primaryCode(error) === 1 && !/^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)))
-    return error
-  if (explain === damaged) return damagedStore(path, text, error)
-  const { message, hint, retryable = false } = describe(() => explain(path, text), path, text)
-  return new PlantsError('unavailable', message, { hint, retryable, cause: error })
+  // A file that claims to be ours can be the reason for these errors in our SQL; any other is a defect.
+  const isOfFile = code === 1 && /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)
+  if (isOfFile || code === 11) return new DamagedStoreError(path, text, error)
+  const explain = explanations[code]
+  if (!explain) return error
+  try {
+    const { message, hint, retryable = false } = explain(path, text)
+    return new PlantsError('unavailable', message, { hint, retryable, cause: error })
+  } catch (reason) {
+    if (systemCode(reason) === undefined) throw reason
+    const hint = 'Look at the disk and its logs, then try again' // looking for the reason has failed, perhaps for the same reason
+    return new PlantsError('unavailable', `The store ${path} could not be used: ${text}`, { hint, retryable: true, cause: error })
+  }
 }
 
 /** Runs an action on a store, and explains what it throws. */
@@ -27,15 +35,16 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
   }
 }
 
-/** A row that no store of plants can hold, whatever its tables say: somebody has written the file by other means. */
+/** A row that this program cannot have written, because no store of plants can hold it. */
 export class BadRowError extends Error {}
 
-/** The error of `damagedStore`. */
+/** What is in the file contradicts itself. */
 export class DamagedStoreError extends PlantsError {
   readonly path: string
 
-  constructor(path: string, { message, hint }: Explanation, cause: unknown) {
-    super('unavailable', message, { hint, cause })
+  constructor(path: string, why: string, cause?: unknown) {
+    const hint = `Copy the file aside, then bring back a backup, or what can be read: sqlite3 ${shellWord(path)} .recover`
+    super('unavailable', `The store ${path} is damaged: ${why}`, { hint, cause })
     this.path = path
   }
 }
@@ -43,11 +52,6 @@ export class DamagedStoreError extends PlantsError {
 /** The store is there, but not a file that this version can use. */
 export function notOurs(path: string, why: string, hint = elsewhere): PlantsError {
   return new PlantsError('unavailable', `${path} ${why}`, { hint })
-}
-
-/** What is in the file contradicts itself. */
-export function damagedStore(path: string, why: string, cause?: unknown): DamagedStoreError {
-  return new DamagedStoreError(path, damaged(path, why), cause)
 }
 
 /** This user may not write to a store, or not beside it. */
@@ -91,12 +95,10 @@ const elsewhere = 'Choose another file with --store PATH'
 
 /** By SQLite's primary result code, and by the code of a system call. */
 const explanations: Record<string, (path: string, message: string) => Explanation> = {
-  1: damaged, // what only a file that says it is ours can be the reason of; any other is a mistake in our SQL
   3: forbidden,
   7: tooLarge,
   8: forbidden,
   10: failing,
-  11: damaged,
   13: full,
   14: unopened,
   18: tooLarge,
@@ -115,27 +117,6 @@ const explanations: Record<string, (path: string, message: string) => Explanatio
   ENAMETOOLONG: (path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }),
   EMFILE: crowded,
   ENFILE: crowded,
-}
-
-/** Looking for the reason can fail for the same reason. */
-function describe(explain: () => Explanation, path: string, text: string): Explanation {
-  try {
-    return explain()
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return {
-      message: `The store ${path} could not be used: ${text}`,
-      hint: 'Look at the disk and its logs, then try again',
-      retryable: true,
-    }
-  }
-}
-
-function damaged(path: string, message: string): Explanation {
-  return {
-    message: `The store ${path} is damaged: ${message}`,
-    hint: `Copy the file aside, then bring back a backup, or what can be read: sqlite3 ${shellWord(path)} .recover`,
-  }
 }
 
 function full(path: string): Explanation {

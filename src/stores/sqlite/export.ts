@@ -70,7 +70,7 @@ function cells(separator: string): string {
   return ['id', ...textFields.map(({ name }) => `ifnull(${cell(name, separator)}, '')`)].join(` || ${separator} || `)
 }
 
-/** In quotes where RFC 4180 wants them, and where the text is empty; `instr` looks behind a U+0000, other functions do not. */
+/** In quotes where RFC 4180 wants them, and where the text is empty; `instr` looks past a U+0000, other functions do not. */
 function cell(column: string, separator: string): string {
   const special = [separator, `'"'`, 'char(10)', 'char(13)'].map((character) => `instr(${column}, ${character})`)
   return `CASE WHEN ${column} = '' OR ${special.join(' OR ')} THEN '"' || replace(${column}, '"', '""') || '"' ELSE ${column} END`

@@ -10,7 +10,7 @@ import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
  * The real path of a file that may not be there yet. SQLite keeps the log beside the file that a link leads to, so
  * everything that looks for the log must go by this path.
  *
- * @throws {PlantsError} `unavailable` when the system does not tell it
+ * @throws {PlantsError} `unavailable` when the system does not resolve it
  */
 export function realPathOf(path: string): string {
   const known = [path, dirname(path)].find((candidate) => existsSync(candidate))
@@ -77,7 +77,7 @@ export function isImmutable(path: string): boolean {
   throw notOurs(path, why, 'Copy both files to such a folder')
 }
 
-/** Which file a path leads to now; why that cannot be told, where the system will not say. */
+/** Which file a path leads to now, as device:inode; `none`, or the system's error code, when that cannot be found out. */
 export function identityOf(path: string): string {
   try {
     const { dev, ino } = statSync(path, { bigint: true })

@@ -5,8 +5,8 @@ import type { NewPlant } from '../../plant/plant.js'
 import type { Database, Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
 import { refuseUnlessRepeated } from '../conflict.js'
-import type { CreateOptions, FileReport, Foresight, OpenOptions } from '../store.js'
-import { openReadOnly } from './connection.js'
+import type { CreateOptions, FileAddress, FileReport, Foresight, OpenOptions } from '../store.js'
+import { type Connection, openReadOnly } from './connection.js'
 import { allows, explained, isWritable, unwritableStore } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
 import { identify, toPlant } from './schema.js'
@@ -32,16 +32,16 @@ export function inspect(address: FileAddress, options: OpenOptions): Promise<Fil
   })
 }
 
-/** Whether a file that is there holds a store. Throws what `identify` throws for a file of another program. */
+/** Whether a file that is there holds a store, now or a moment ago. Throws what SQLite throws, and what `identify` throws for a file of another program. */
 export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
-  return look(path, waiting, (db) => identify(db, path))
+  return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path)))
 }
 
 /** Reads a file, and leaves no trace. */
-async function look<T>(path: string, waiting: Waiting, read: (db: Database) => T): Promise<T> {
+async function look<T>(path: string, waiting: Waiting, read: (connection: Connection) => Promise<T>): Promise<T> {
   const connection = openReadOnly(path, waiting)
   try {
-    return await connection.run(() => read(connection.db))
+    return await read(connection)
   } finally {
     connection.close()
   }
@@ -60,14 +60,15 @@ const networks = new Map([
 /**
  * Finds out what a create would do, without doing it.
  *
- * @throws {PlantsError} what the create would throw, as far as that can be told
+ * @throws {PlantsError} what the create would throw, as far as that can be known
  */
 export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
   const path = realPathOf(address.path)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)
   if (!isOpen) throw unwritableStore(path)
-  return { exists, creates: !exists || (await explained(path, () => look(path, options, (db) => wouldCreate(db, plant, create)))) }
+  const check = (connection: Connection) => connection.run(() => wouldCreate(connection.db, plant, create))
+  return { exists, creates: !exists || (await explained(path, () => look(path, options, check))) }
 }
 
 /** False when the key has created the plant already. Throws `conflict` as `create` does. */

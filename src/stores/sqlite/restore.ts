@@ -1,4 +1,5 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
+import type { Clock } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
@@ -68,7 +69,7 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
   const backupPath = isEmpty ? undefined : await backUpBeside(path, options)
   try {
     checkBackup(db, backup.path) // it may be another file since it was looked through
-    await copyRows(db, options.clock.signal)
+    await copyRows(db, options.clock)
     const plants = countPlants(db)
     backup.checkUnchanged()
     commit(connection)
@@ -85,12 +86,12 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let backupPath = name
   for (let count = 2; existsSync(backupPath); count += 1) backupPath = `${name}-${count}`
-  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, backupPath, options.clock.signal, path))
+  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, backupPath, options.clock, path))
   return backupPath
 }
 
 /** Puts the rows of the attached database `backup` in the place of those of a store, in steps of some milliseconds. */
-async function copyRows(db: Database, signal: AbortSignal): Promise<void> {
+async function copyRows(db: Database, clock: Clock): Promise<void> {
   const names = Object.keys(tables) as (keyof typeof tables)[] // of a constant
   for (const name of names) db.prepare(`DELETE FROM main.${name}`).run()
   const { plants: columns } = tables
@@ -99,10 +100,10 @@ async function copyRows(db: Database, signal: AbortSignal): Promise<void> {
   let copied = copyAfter('').run().changes
   const copyNext = copyAfter('WHERE id > (SELECT max(id) FROM main.plants)')
   while (Number(copied) === rowsInStep) {
-    await checkSignal(signal)
+    await checkSignal(clock)
     copied = copyNext.run().changes
   }
-  await checkSignal(signal)
+  await checkSignal(clock)
   for (const name of names.filter((other) => other !== 'plants'))
     db.prepare(`INSERT INTO main.${name} (${tables[name]}) SELECT ${tables[name]} FROM backup.${name}`).run()
 }

@@ -168,7 +168,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     })
   }
 
-  /** Takes a turn at writing, and writes nothing. Throws what `create` would, as far as that can be told. */
+  /** Takes a turn at writing, and writes nothing. Throws what `create` would, as far as that can be known. */
   check(): Promise<void> {
     return this.#writer.write(() => undefined)
   }

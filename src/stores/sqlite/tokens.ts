@@ -67,11 +67,11 @@ function toToken(row: unknown): Token | undefined {
 }
 
 /** milliseconds before and after 1970 that a `Date` can hold: past them it would be neither before nor after any other */
-const longestTime = 8.64e15
+const maxTime = 8.64e15
 
 function toDate(time: bigint): Date
 function toDate(time: bigint | null): Date | undefined
 function toDate(time: bigint | null): Date | undefined {
   if (time === null) return undefined
-  return new Date(Math.min(Math.max(Number(time), -longestTime), longestTime))
+  return new Date(Math.min(Math.max(Number(time), -maxTime), maxTime))
 }

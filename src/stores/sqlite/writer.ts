@@ -17,8 +17,8 @@ interface Job<T = unknown> {
   /** ends the wait for its turn, when the signal aborts */
   abort: (() => void) | undefined
   signal: AbortSignal | undefined
-  /** what came of the work, until the caller is told */
-  result: { value: T } | { refusal: PlantsError } | undefined
+  /** what came of the work, until the transaction is on the disk */
+  result: { value: T } | { error: PlantsError } | undefined
 }
 
 /** Jobs in one transaction at most, so that others get a turn: about 10 ms. */
@@ -196,14 +196,14 @@ function perform(job: Job): void {
     job.result = { value: job.work() }
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    job.result = { refusal: error }
+    job.result = { error }
   }
 }
 
 /** Resolves or rejects a job whose transaction is on the disk. */
 function settle({ result, resolve, reject }: Job): void {
   if (result && 'value' in result) resolve(result.value)
-  else reject(result?.refusal)
+  else reject(result?.error)
 }
 
 function removeAbortListener({ abort, signal }: Job): void {

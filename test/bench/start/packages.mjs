@@ -12,10 +12,10 @@ const source = (path) => join(import.meta.dirname, '../../../src', path)
  */
 const parts = {
   commander: { imports: ['commander'] },
-  'SQLite driver': { imports: [source('stores/sqlite/driver.ts')], call: 'describeDriver', mark: '@photostructure/sqlite' },
-  zod: { imports: [source('new-plant-schema.ts')] },
+  'SQLite driver': { imports: [source('platform/sqlite.ts')], call: 'describeDriver', mark: '@photostructure/sqlite' },
+  zod: { imports: [source('plant/schema.ts')] },
   conf: { imports: ['conf'] },
-  '@inquirer/prompts': { imports: [source('prompts.ts')], mark: '@inquirer/core' },
+  '@inquirer/prompts': { imports: [source('cli/prompts.ts')], mark: '@inquirer/core' },
   chalk: { imports: ['chalk'] },
   execa: { imports: ['execa'] },
   undici: { imports: ['undici/lib/core/connect.js', 'undici/lib/dispatcher/pool.js'] },
