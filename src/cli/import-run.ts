@@ -4,19 +4,17 @@ import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
-import { Import, type ImportTools } from '../transfer/import/import.js'
+import { Import, type ImportContext, type ImportOptions, type ImportPlan } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from '../transfer/import/journal.js'
-import type { ImportOrder, ImportPlan } from '../transfer/import/order.js'
 import { type Position, readPosition, settledAt } from '../transfer/import/position.js'
-import { Progress } from '../transfer/import/progress.js'
+import { Progress, rejectedIn } from '../transfer/import/progress.js'
 import { Rejects } from '../transfer/import/rejects.js'
-import { refusedIn } from '../transfer/import/tally.js'
 import { mostShown, plants, Summary } from './import-summary.js'
 import type { Settings } from './settings.js'
 
 /** Imports, goes on with an import, or checks one, and tells how that went. Throws `incomplete` when something was refused. */
-export async function runImport(order: ImportOrder, settings: Settings, io: Io): Promise<void> {
+export async function runImport(order: ImportOptions, settings: Settings, io: Io): Promise<void> {
   const binding = bindingOf(order, settings)
   const path = await journalPathOf(order, binding, io)
   const { rejects } = order
@@ -35,7 +33,7 @@ interface Setting {
   old?: (Binding & { id: string }) | undefined
 }
 
-function bindingOf({ plan, rejects }: ImportOrder, { store }: Settings): Binding {
+function bindingOf({ plan, rejects }: ImportOptions, { store }: Settings): Binding {
   const { map, idFrom } = plan.rules
   const flags = {
     '--format': plan.format,
@@ -51,13 +49,13 @@ function bindingOf({ plan, rejects }: ImportOrder, { store }: Settings): Binding
 }
 
 /** What comes on stdin cannot be asked for again, so nothing is kept about it that nobody asked for. */
-async function journalPathOf({ journal, staging, plan }: ImportOrder, binding: Binding, io: Io): Promise<string | undefined> {
+async function journalPathOf({ journal, staging, plan }: ImportOptions, binding: Binding, io: Io): Promise<string | undefined> {
   if (journal === false || staging || (journal === undefined && plan.inputs.some(({ path }) => path === '-'))) return undefined
   const folder = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : undefined
   return journal ?? journalPath(folder ?? (await io.stateFolder()), binding)
 }
 
-async function withStore(order: ImportOrder, settings: Settings, setting: Setting): Promise<void> {
+async function withStore(order: ImportOptions, settings: Settings, setting: Setting): Promise<void> {
   const { rate, staging } = order
   // What is sent together with a plant that is refused could not be taken back.
   const concurrency = order.plan.stopsAtRefusal ? 1 : order.concurrency
@@ -69,7 +67,7 @@ async function withStore(order: ImportOrder, settings: Settings, setting: Settin
   }
 }
 
-async function importInto(many: ManyStore, order: ImportOrder, settings: Settings, setting: Setting): Promise<void> {
+async function importInto(many: ManyStore, order: ImportOptions, settings: Settings, setting: Setting): Promise<void> {
   const { io, journal, old } = setting
   if (old) await many.checkpoints?.removeCheckpoint(old.id)
   const position = await findPosition(many, journal, order.plan)
@@ -108,11 +106,11 @@ async function tellGoingOn(position: Position, settings: Settings, io: Io): Prom
 async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io, isStaged: boolean): Promise<void> {
   await importing.run()
   if (!importing.isDone && signal.aborted) throw interrupted(importing, signal, isStaged)
-  if (importing.isDone && refusedIn(importing.tally) === 0) await commit?.()
+  if (importing.isDone && rejectedIn(importing.counters) === 0) await commit?.()
 }
 
 /** A rejects file that is not empty must be the one of the import that goes on, or begins again. */
-function openRejects({ rejects }: ImportOrder, { journal, old, io }: Setting, position: Position | undefined): Rejects | undefined {
+function openRejects({ rejects }: ImportOptions, { journal, old, io }: Setting, position: Position | undefined): Rejects | undefined {
   if (rejects === undefined) return undefined
   const isOurs = journal?.isOld || old?.flags['--rejects'] === rejects
   return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
@@ -141,22 +139,22 @@ function toolsOf(
   { store, checkpoints }: ManyStore,
   { io, journal, rejects, progress, settings }: Surroundings,
   importing: () => Import,
-): ImportTools {
+): ImportContext {
   let told = 0
   return {
     ...{ store, checkpoints, journal, rejects, io },
     key: journal?.id ?? randomUUID(),
     stop: io.signal,
-    tellRefused: async (refused, { name }) => {
+    onRejected: async (rejected, { name }) => {
       if (told >= mostShown && settings.errors === 'text') return
-      const all = refused.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
+      const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
       const shown = settings.errors === 'json' ? all : all.slice(0, mostShown - told)
       told += shown.length
       if (shown.length === 0) return
       await progress.clear()
       await writeRefusals(io, shown, settings)
     },
-    tellProgress: () => progress.show(() => importing().glimpse),
+    onProgress: () => progress.show(() => importing().snapshot),
   }
 }
 

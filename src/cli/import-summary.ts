@@ -1,11 +1,9 @@
 import { warn, writeResult } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { Import } from '../transfer/import/import.js'
-import type { ImportOrder } from '../transfer/import/order.js'
+import type { Import, ImportOptions } from '../transfer/import/import.js'
 import type { Position } from '../transfer/import/position.js'
-import { clockOf, grouped } from '../transfer/import/progress.js'
-import { refusedIn, settledIn, type Tally } from '../transfer/import/tally.js'
+import { type Counters, clockOf, grouped, rejectedIn, settledIn } from '../transfer/import/progress.js'
 import type { Settings } from './settings.js'
 
 /** refused plants that are shown to a person */
@@ -14,45 +12,45 @@ export const mostShown = 20
 /** What an import says at its end. */
 export class Summary {
   readonly #io: Io
-  readonly #order: ImportOrder
+  readonly #order: ImportOptions
   readonly #settings: Settings
   readonly #start: number
   /** settled by earlier runs */
   readonly #before: number
 
-  constructor(order: ImportOrder, settings: Settings, io: Io, position: Position | undefined) {
+  constructor(order: ImportOptions, settings: Settings, io: Io, position: Position | undefined) {
     this.#io = io
     this.#order = order
     this.#settings = settings
     this.#start = io.now()
-    this.#before = position ? settledIn(position.tally) : 0
+    this.#before = position ? settledIn(position.counters) : 0
   }
 
   /** Writes it. Throws `incomplete` when plants were refused, `unknownOutcome` when it is not known of some whether they are stored. */
   async write(importing: Import, hasJournal: boolean): Promise<void> {
     await this.#warn(importing)
     const seconds = Math.round(this.#io.now() - this.#start) / 1000
-    const rate = Math.round((settledIn(importing.tally) - this.#before) / Math.max(seconds, 0.001))
-    const counts = this.#count(importing.tally)
+    const rate = Math.round((settledIn(importing.counters) - this.#before) / Math.max(seconds, 0.001))
+    const counts = this.#count(importing.counters)
     const rejects = counts.refused > 0 ? this.#order.rejects : undefined
     const { valid, created, ...others } = counts
     const first = valid === undefined ? { created } : { valid }
     const since = this.#before > 0 ? ' since it went on' : ''
-    const sentence = `${sentenceOf(counts, importing.tally)} in ${timeOf(seconds)}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
+    const sentence = `${sentenceOf(counts, importing.counters)} in ${timeOf(seconds)}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
     await writeResult(this.#io, this.#settings, { ...first, ...others, seconds, rate, rejects }, `${sentence}: ${listOf(counts)}`)
-    throwUnknown(importing.tally, this.#order)
+    throwUnknown(importing.counters, this.#order)
     if (counts.refused > 0) throw this.#incomplete(importing, hasJournal)
   }
 
-  async #warn({ tally, refused }: Import): Promise<void> {
-    const hidden = refused - mostShown
+  async #warn({ counters, rejected }: Import): Promise<void> {
+    const hidden = rejected - mostShown
     if (hidden > 0 && this.#settings.errors === 'text')
       await warn(
         this.#io,
         hidden === 1 ? '1 more was refused than is shown here' : `${grouped(hidden)} more were refused than are shown here`,
         this.#settings,
       )
-    const fields = Object.entries(tally.otherFields)
+    const fields = Object.entries(counters.otherFields)
     for (const [name, count] of fields.slice(0, mostShown))
       await warn(this.#io, `${describeField(name)} (of ${plants(count)})`, this.#settings)
     const more = fields.length - mostShown
@@ -61,18 +59,18 @@ export class Summary {
       await warn(this.#io, `Only the input was checked: what ${this.#settings.store.name} holds, its service does not tell`, this.#settings)
   }
 
-  #count(tally: Tally): Counts {
+  #count(counters: Counters): Counts {
     const { staging } = this.#order
-    const { created, skipped, unknown } = tally
-    const refused = refusedIn(tally)
-    const others = { skipped, refused, reasons: tally.refused, unknown }
+    const { created, skipped, unknown } = counters
+    const refused = rejectedIn(counters)
+    const others = { skipped, refused, reasons: counters.refused, unknown }
     return staging === 'check' ? { valid: created, ...others } : { created: staging === 'atomic' && refused > 0 ? 0 : created, ...others }
   }
 
-  #incomplete({ tally, isDone, format }: Import, hasJournal: boolean): PlantsError {
-    const { plan, rejects, staging } = this.#order
-    const refused = refusedIn(tally)
-    const [only, ...others] = Object.keys(tally.refused)
+  #incomplete({ counters, isDone, isBeforeRecord, format }: Import, hasJournal: boolean): PlantsError {
+    const { rejects, staging } = this.#order
+    const refused = rejectedIn(counters)
+    const [only, ...others] = Object.keys(counters.refused)
     const stopped = isDone ? '' : ', and the import stopped there'
     const nothing = staging === 'atomic' ? ', so nothing was created' : ''
     const hints = {
@@ -82,7 +80,7 @@ export class Summary {
       kept: `Mend them in ${rejects}, then: plants import ${shellWord(rejects ?? '')}${format === 'json' ? ' --format json' : ''}`,
       lost: 'To keep the refused plants in a file, add --rejects PATH',
     }
-    const stop = plan.stopsAtRefusal ? hints.stoppedBefore : hints.stoppedBehind
+    const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedBehind
     const end = staging ? hints.staged : rejects === undefined ? hints.lost : hints.kept
     return new PlantsError('incomplete', `${plants(refused)} ${refused === 1 ? 'was' : 'were'} refused${stopped}${nothing}`, {
       hint: isDone || staging ? end : stop,
@@ -107,15 +105,15 @@ interface Counts {
   unknown: number
 }
 
-function throwUnknown({ unknown }: Tally, { rejects }: ImportOrder): void {
+function throwUnknown({ unknown }: Counters, { rejects }: ImportOptions): void {
   if (unknown === 0) return
   throw new PlantsError('unknownOutcome', `Whether ${plants(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is not known`, {
     hint: rejects === undefined ? 'Look in the store for those that were named' : `They are in ${rejects}: look in the store for them`,
   })
 }
 
-function sentenceOf({ valid }: Counts, tally: Tally): string {
-  return `${valid === undefined ? 'Read' : 'Checked'} ${plants(settledIn(tally))}`
+function sentenceOf({ valid }: Counts, counters: Counters): string {
+  return `${valid === undefined ? 'Read' : 'Checked'} ${plants(settledIn(counters))}`
 }
 
 function listOf({ created, valid, skipped, refused, reasons, unknown }: Counts): string {

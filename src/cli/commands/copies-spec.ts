@@ -1,6 +1,6 @@
 import { existsPolicies } from '../../stores/conflict.js'
 import { defaultConcurrency } from '../../stores/store.js'
-import { formatNames } from '../../transfer/formats/format-names.js'
+import { formatNames } from '../../transfer/formats/format.js'
 import type { GlobalFlags } from '../flags.js'
 import { type CommandSpec, command, type Flag, type FlagValues } from '../spec.js'
 import { queryFlags } from './plants-spec.js'

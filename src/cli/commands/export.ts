@@ -5,10 +5,18 @@ import type { Io } from '../../platform/io.js'
 import { parseChoice, parseText } from '../../platform/values.js'
 import { isPartOf, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
-import { type Compression, compress, compressionOf, type Put } from '../../transfer/export/compression.js'
-import { exportFormats, formatOfName, toDocument, unknownEnd } from '../../transfer/export/export-format.js'
+import {
+  type Compression,
+  compress,
+  compressionOf,
+  formatOfName,
+  type Put,
+  toDocument,
+  unknownEnd,
+} from '../../transfer/export/document.js'
 import { writeOut } from '../../transfer/export/out-file.js'
-import { formatNames } from '../../transfer/formats/format-names.js'
+import { formatNames } from '../../transfer/formats/format.js'
+import { formats } from '../../transfer/formats/formats.js'
 import { resolveSettings } from '../context.js'
 import { parseQuery } from '../flags.js'
 import type { Settings } from '../settings.js'
@@ -18,7 +26,7 @@ export async function exportPlants(flags: ExportFlags, io: Io): Promise<void> {
   const settings = await resolveSettings(flags, io)
   const query = parseQuery(flags)
   const path = fileOf(flags, io)
-  const format = exportFormats[flags.format === undefined ? formatOfName(path ?? '') : parseChoice('--format', flags.format, formatNames)]
+  const format = formats[flags.format === undefined ? formatOfName(path ?? '') : parseChoice('--format', flags.format, formatNames)].write
   const compression = path === undefined ? undefined : compressionOf(path)
   const store = await openExistingStore(settings.store, settings.opening)
   try {

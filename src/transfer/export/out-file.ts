@@ -7,7 +7,7 @@ import { PlantsError, systemCode, unwritableReasons } from '../../platform/error
 import { syncFolder } from '../../platform/folder.js'
 import type { Io } from '../../platform/io.js'
 import { targetOf } from '../../platform/link-target.js'
-import type { Put } from './compression.js'
+import type { Put } from './document.js'
 
 /**
  * Writes a file, which takes the place of an old one as a whole: until all is on the disk, and after whatever goes wrong, the old one is
