@@ -6,10 +6,10 @@ import type { Position } from '../transfer/import/position.js'
 import { type Counters, clockOf, grouped, rejectedIn, settledIn } from '../transfer/import/progress.js'
 import type { Settings } from './settings.js'
 
-/** refused plants that are shown to a person */
-export const mostShown = 20
+/** rejected records that are shown to a person at most */
+export const maxShown = 20
 
-/** What an import says at its end. */
+/** What an import prints at its end. */
 export class Summary {
   readonly #io: Io
   readonly #order: ImportOptions
@@ -26,7 +26,7 @@ export class Summary {
     this.#before = position ? settledIn(position.counters) : 0
   }
 
-  /** Writes it. Throws `incomplete` when plants were refused, `unknownOutcome` when it is not known of some whether they are stored. */
+  /** Prints it. Throws `incomplete` when records were rejected, `unknownOutcome` when the outcome of some is unknown. */
   async write(importing: Import, hasJournal: boolean): Promise<void> {
     await this.#warn(importing)
     const seconds = Math.round(this.#io.now() - this.#start) / 1000
@@ -35,7 +35,7 @@ export class Summary {
     const rejects = counts.refused > 0 ? this.#order.rejects : undefined
     const { valid, created, ...others } = counts
     const first = valid === undefined ? { created } : { valid }
-    const since = this.#before > 0 ? ' since it went on' : ''
+    const since = this.#before > 0 ? ' since it was resumed' : ''
     const sentence = `${sentenceOf(counts, importing.counters)} in ${timeOf(seconds)}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
     await writeResult(this.#io, this.#settings, { ...first, ...others, seconds, rate, rejects }, `${sentence}: ${listOf(counts)}`)
     throwUnknown(importing.counters, this.#order)
@@ -43,7 +43,7 @@ export class Summary {
   }
 
   async #warn({ counters, rejected }: Import): Promise<void> {
-    const hidden = rejected - mostShown
+    const hidden = rejected - maxShown
     if (hidden > 0 && this.#settings.errors === 'text')
       await warn(
         this.#io,
@@ -51,9 +51,9 @@ export class Summary {
         this.#settings,
       )
     const fields = Object.entries(counters.otherFields)
-    for (const [name, count] of fields.slice(0, mostShown))
+    for (const [name, count] of fields.slice(0, maxShown))
       await warn(this.#io, `${describeField(name)} (of ${plants(count)})`, this.#settings)
-    const more = fields.length - mostShown
+    const more = fields.length - maxShown
     if (more > 0) await warn(this.#io, `Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`, this.#settings)
     if (this.#order.staging === 'check' && this.#settings.store.kind === 'remote')
       await warn(this.#io, `Only the input was checked: what ${this.#settings.store.name} holds, its service does not tell`, this.#settings)
@@ -74,13 +74,13 @@ export class Summary {
     const stopped = isDone ? '' : ', and the import stopped there'
     const nothing = staging === 'atomic' ? ', so nothing was created' : ''
     const hints = {
-      stoppedBefore: hasJournal ? 'Mend it, then run the same command again: it goes on there' : 'Mend it. What stands before it was taken',
-      stoppedBehind: hasJournal ? 'The same command goes on behind them' : 'What stands behind them was not read',
-      staged: 'Mend the input: nothing was created',
-      kept: `Mend them in ${rejects}, then: plants import ${shellWord(rejects ?? '')}${format === 'json' ? ' --format json' : ''}`,
+      stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume there' : 'Fix it. What comes before it was imported',
+      stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'What comes after them was not read',
+      staged: 'Fix the input: nothing was created',
+      kept: `Fix them in ${rejects}, then: plants import ${shellWord(rejects ?? '')}${format === 'json' ? ' --format json' : ''}`,
       lost: 'To keep the refused plants in a file, add --rejects PATH',
     }
-    const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedBehind
+    const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
     const end = staging ? hints.staged : rejects === undefined ? hints.lost : hints.kept
     return new PlantsError('incomplete', `${plants(refused)} ${refused === 1 ? 'was' : 'were'} refused${stopped}${nothing}`, {
       hint: isDone || staging ? end : stop,

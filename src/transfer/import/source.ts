@@ -226,7 +226,9 @@ async function* decompress(pieces: AsyncIterable<Uint8Array>, compression: Compr
   if (!stream) {
     const file = name === 'stdin' ? '' : ` ${shellWord(name.startsWith('-') ? `./${name}` : name)}`
     const hint = `Use Node 22.15 or newer, or: ${compression.program}${file} | plants import`
-    throw new PlantsError('malformed', `${name} is packed with ${compression.name}, which this version of Node cannot unpack`, { hint })
+    throw new PlantsError('malformed', `${name} is compressed with ${compression.name}, which this version of Node cannot decompress`, {
+      hint,
+    })
   }
   const input = Readable.from(pieces)
   input.on('error', (error) => Readable.prototype.destroy.call(stream, error)).pipe(stream)
@@ -236,7 +238,7 @@ async function* decompress(pieces: AsyncIterable<Uint8Array>, compression: Compr
     if (!systemCode(error)?.startsWith('Z')) throw error
     const what = error instanceof Error ? error.message : ''
     throw new PlantsError('malformed', `${name} is damaged: ${compression.name} says "${what}"`, {
-      hint: 'Pack it again from its source',
+      hint: 'Compress it again from its source',
       cause: error,
     })
   } finally {
