@@ -12,7 +12,6 @@ const doors: Record<string, RegExp> = {
   chalk: /^src\/output\//,
   commander: /^src\/cli\//,
   conf: /^src\/config\//,
-  'csv-parse': /^src\/transfer\/formats\//,
   'env-paths': /^src\/platform\/io\.ts$/,
   execa: /^src\/auth\/token-command\.ts$/,
   fastify: /^src\/server\//,

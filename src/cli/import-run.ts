@@ -4,19 +4,17 @@ import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
-import { Import, type ImportTools } from '../transfer/import/import.js'
+import { Import, type ImportContext, type ImportOptions, type ImportPlan } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from '../transfer/import/journal.js'
-import type { ImportOrder, ImportPlan } from '../transfer/import/order.js'
 import { type Position, readPosition, settledAt } from '../transfer/import/position.js'
-import { Progress } from '../transfer/import/progress.js'
+import { Progress, rejectedIn } from '../transfer/import/progress.js'
 import { Rejects } from '../transfer/import/rejects.js'
-import { refusedIn } from '../transfer/import/tally.js'
-import { mostShown, plants, Summary } from './import-summary.js'
+import { maxShown, plants, Summary } from './import-summary.js'
 import type { Settings } from './settings.js'
 
-/** Imports, goes on with an import, or checks one, and tells how that went. Throws `incomplete` when something was refused. */
-export async function runImport(order: ImportOrder, settings: Settings, io: Io): Promise<void> {
+/** Imports, resumes or checks, and prints the result. Throws `incomplete` when records were rejected. */
+export async function runImport(order: ImportOptions, settings: Settings, io: Io): Promise<void> {
   const binding = bindingOf(order, settings)
   const path = await journalPathOf(order, binding, io)
   const { rejects } = order
@@ -28,14 +26,14 @@ export async function runImport(order: ImportOrder, settings: Settings, io: Io):
   })
 }
 
-interface Setting {
+interface RunOptions {
   io: Io
   journal: Journal | undefined
-  /** the import that is begun again */
+  /** the import that is restarted */
   old?: (Binding & { id: string }) | undefined
 }
 
-function bindingOf({ plan, rejects }: ImportOrder, { store }: Settings): Binding {
+function bindingOf({ plan, rejects }: ImportOptions, { store }: Settings): Binding {
   const { map, idFrom } = plan.rules
   const flags = {
     '--format': plan.format,
@@ -50,45 +48,45 @@ function bindingOf({ plan, rejects }: ImportOrder, { store }: Settings): Binding
   return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags: Object.fromEntries(given) }
 }
 
-/** What comes on stdin cannot be asked for again, so nothing is kept about it that nobody asked for. */
-async function journalPathOf({ journal, staging, plan }: ImportOrder, binding: Binding, io: Io): Promise<string | undefined> {
+/** Stdin cannot be read again, so it has a journal only when one is named. */
+async function journalPathOf({ journal, staging, plan }: ImportOptions, binding: Binding, io: Io): Promise<string | undefined> {
   if (journal === false || staging || (journal === undefined && plan.inputs.some(({ path }) => path === '-'))) return undefined
   const folder = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : undefined
   return journal ?? journalPath(folder ?? (await io.stateFolder()), binding)
 }
 
-async function withStore(order: ImportOrder, settings: Settings, setting: Setting): Promise<void> {
+async function withStore(order: ImportOptions, settings: Settings, options: RunOptions): Promise<void> {
   const { rate, staging } = order
   // What is sent together with a plant that is refused could not be taken back.
   const concurrency = order.plan.stopsAtRefusal ? 1 : order.concurrency
   const many = await openManyStore(settings.store, { ...settings.opening, concurrency, rate }, staging)
   try {
-    await importInto(many, order, settings, setting)
+    await importInto(many, order, settings, options)
   } finally {
     await many.store.close()
   }
 }
 
-async function importInto(many: ManyStore, order: ImportOrder, settings: Settings, setting: Setting): Promise<void> {
-  const { io, journal, old } = setting
+async function importInto(many: ManyStore, order: ImportOptions, settings: Settings, options: RunOptions): Promise<void> {
+  const { io, journal, old } = options
   if (old) await many.checkpoints?.removeCheckpoint(old.id)
   const position = await findPosition(many, journal, order.plan)
-  if (position) await tellGoingOn(position, settings, io)
-  const rejects = openRejects(order, setting, position)
+  if (position) await warnResuming(position, settings, io)
+  const rejects = openRejects(order, options, position)
   const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
   const summary = new Summary(order, settings, io, position)
   journal?.begin()
   const importing: Import = new Import(
     order.plan,
-    toolsOf(many, { ...setting, rejects, progress, settings }, () => importing),
+    contextOf(many, { ...options, rejects, progress, settings }, () => importing),
     position,
   )
   try {
     await carryOut(importing, many, io, order.staging !== undefined)
   } catch (error) {
-    if (order.staging) throw error // nothing stays, so there is nothing to go on with
-    const canGoOn = journal ? await hasPlace(many, journal) : importing.isBegun
-    throw howToGoOn(error, canGoOn ? goOnHint(journal, settings) : undefined)
+    if (order.staging) throw error // nothing stays, so there is nothing to resume
+    const isResumable = journal ? await canResume(many, journal) : importing.isBegun
+    throw withResumeHint(error, isResumable ? resumeHint(journal, settings) : undefined)
   } finally {
     await progress.clear()
     rejects?.close()
@@ -96,23 +94,23 @@ async function importInto(many: ManyStore, order: ImportOrder, settings: Setting
   try {
     await summary.write(importing, journal !== undefined)
   } finally {
-    if (importing.isDone && journal) await finish(journal, many) // who is killed before it can ask again how it went
+    if (importing.isDone && journal) await finish(journal, many) // so that who is killed before it can see the result again
   }
 }
 
-async function tellGoingOn(position: Position, settings: Settings, io: Io): Promise<void> {
+async function warnResuming(position: Position, settings: Settings, io: Io): Promise<void> {
   const done = settledAt(position)
-  await warn(io, `Going on with an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`, settings)
+  await warn(io, `Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`, settings)
 }
 
 async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io, isStaged: boolean): Promise<void> {
   await importing.run()
   if (!importing.isDone && signal.aborted) throw interrupted(importing, signal, isStaged)
-  if (importing.isDone && refusedIn(importing.tally) === 0) await commit?.()
+  if (importing.isDone && rejectedIn(importing.counters) === 0) await commit?.()
 }
 
-/** A rejects file that is not empty must be the one of the import that goes on, or begins again. */
-function openRejects({ rejects }: ImportOrder, { journal, old, io }: Setting, position: Position | undefined): Rejects | undefined {
+/** A rejects file that is not empty must be the one of the import that is resumed or restarted. */
+function openRejects({ rejects }: ImportOptions, { journal, old, io }: RunOptions, position: Position | undefined): Rejects | undefined {
   if (rejects === undefined) return undefined
   const isOurs = journal?.isOld || old?.flags['--rejects'] === rejects
   return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
@@ -131,32 +129,36 @@ async function findPosition(
   throw new PlantsError('malformed', `The journal ${journal.path} is damaged`, { hint: 'Begin again with --restart' })
 }
 
-interface Surroundings extends Setting {
+interface ContextOptions extends RunOptions {
   rejects: Rejects | undefined
   progress: Progress
   settings: Settings
 }
 
-function toolsOf(
+function contextOf(
   { store, checkpoints }: ManyStore,
-  { io, journal, rejects, progress, settings }: Surroundings,
+  { io, journal, rejects, progress, settings }: ContextOptions,
   importing: () => Import,
-): ImportTools {
-  let told = 0
+): ImportContext {
+  let shownCount = 0
   return {
-    ...{ store, checkpoints, journal, rejects, io },
+    store,
+    checkpoints,
+    journal,
+    rejects,
+    io,
     key: journal?.id ?? randomUUID(),
     stop: io.signal,
-    tellRefused: async (refused, { name }) => {
-      if (told >= mostShown && settings.errors === 'text') return
-      const all = refused.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
-      const shown = settings.errors === 'json' ? all : all.slice(0, mostShown - told)
-      told += shown.length
+    onRejected: async (rejected, { name }) => {
+      if (shownCount >= maxShown && settings.errors === 'text') return
+      const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
+      const shown = settings.errors === 'json' ? all : all.slice(0, maxShown - shownCount)
+      shownCount += shown.length
       if (shown.length === 0) return
       await progress.clear()
       await writeRefusals(io, shown, settings)
     },
-    tellProgress: () => progress.show(() => importing().glimpse),
+    onProgress: () => progress.show(() => importing().snapshot),
   }
 }
 
@@ -171,23 +173,23 @@ function interrupted(importing: Import, signal: AbortSignal, isStaged: boolean):
   return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 
-/** Whether there is something to go on with; the journal of an import that has not come to anything is removed. */
-async function hasPlace({ checkpoints }: ManyStore, journal: Journal): Promise<boolean> {
+/** Whether there is something to resume; the journal of an import that changed nothing is removed. */
+async function canResume({ checkpoints }: ManyStore, journal: Journal): Promise<boolean> {
   const position = checkpoints ? await checkpoints.findCheckpoint(journal.id).catch(() => 'not known now') : journal.position
   if (position === undefined) journal.remove()
   return position !== undefined
 }
 
-function goOnHint(journal: Journal | undefined, { store }: Settings): string {
-  if (journal) return 'To go on, run the same command again'
-  return `What was created stays. To go on, run it again with --if-exists ${isReadable(store) ? 'same' : 'skip'}`
+function resumeHint(journal: Journal | undefined, { store }: Settings): string {
+  if (journal) return 'To resume, run the same command again'
+  return `What was created stays. To continue, run it again with --if-exists ${isReadable(store) ? 'same' : 'skip'}`
 }
 
 /** What was created before a failure stays. */
-function howToGoOn(error: unknown, goOn: string | undefined): unknown {
-  if (!(error instanceof PlantsError) || error.kind === 'defect' || goOn === undefined) return error
+function withResumeHint(error: unknown, resume: string | undefined): unknown {
+  if (!(error instanceof PlantsError) || error.kind === 'defect' || resume === undefined) return error
   if (error.hint?.includes('--restart')) return error // which says how
   const { kind, message, hint, retryable, status, requestId } = error
-  const hints = hint === undefined ? goOn : `${hint}. ${goOn}`
-  return new PlantsError(kind, message, { hint: hints, ...{ retryable, error: error.error, status, requestId }, cause: error })
+  const hints = hint === undefined ? resume : `${hint}. ${resume}`
+  return new PlantsError(kind, message, { hint: hints, retryable, error: error.error, status, requestId, cause: error })
 }

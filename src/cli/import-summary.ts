@@ -1,89 +1,87 @@
+import { isReadable } from '../stores/registry.js'
 import { warn, writeResult } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { isReadable } from '../stores/registry.js'
-import type { Import } from '../transfer/import/import.js'
-import type { ImportOrder } from '../transfer/import/order.js'
+import type { Import, ImportOptions } from '../transfer/import/import.js'
 import type { Position } from '../transfer/import/position.js'
-import { clockOf, grouped } from '../transfer/import/progress.js'
-import { refusedIn, settledIn, type Tally } from '../transfer/import/tally.js'
+import { type Counters, clockOf, grouped, rejectedIn, settledIn } from '../transfer/import/progress.js'
 import type { Settings } from './settings.js'
 
-/** refused plants that are shown to a person */
-export const mostShown = 20
+/** rejected records that are shown to a person at most */
+export const maxShown = 20
 
-/** What an import says at its end. */
+/** What an import prints at its end. */
 export class Summary {
   readonly #io: Io
-  readonly #order: ImportOrder
+  readonly #order: ImportOptions
   readonly #settings: Settings
   readonly #start: number
   /** settled by earlier runs */
   readonly #before: number
 
-  constructor(order: ImportOrder, settings: Settings, io: Io, position: Position | undefined) {
+  constructor(order: ImportOptions, settings: Settings, io: Io, position: Position | undefined) {
     this.#io = io
     this.#order = order
     this.#settings = settings
     this.#start = io.now()
-    this.#before = position ? settledIn(position.tally) : 0
+    this.#before = position ? settledIn(position.counters) : 0
   }
 
-  /** Writes it. Throws `incomplete` when plants were refused, `unknownOutcome` when it is not known of some whether they are stored. */
+  /** Prints it. Throws `incomplete` when records were rejected, `unknownOutcome` when the outcome of some is unknown. */
   async write(importing: Import, hasJournal: boolean): Promise<void> {
     await this.#warn(importing)
     const seconds = Math.round(this.#io.now() - this.#start) / 1000
-    const rate = Math.round((settledIn(importing.tally) - this.#before) / Math.max(seconds, 0.001))
-    const counts = this.#count(importing.tally)
+    const rate = Math.round((settledIn(importing.counters) - this.#before) / Math.max(seconds, 0.001))
+    const counts = this.#count(importing.counters)
     const rejects = counts.refused > 0 ? this.#order.rejects : undefined
     const { valid, created, ...others } = counts
     const first = valid === undefined ? { created } : { valid }
-    const since = this.#before > 0 ? ' since it went on' : ''
-    const sentence = `${sentenceOf(counts, importing.tally)} in ${timeOf(seconds)}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
+    const since = this.#before > 0 ? ' since it was resumed' : ''
+    const sentence = `${sentenceOf(counts, importing.counters)} in ${timeOf(seconds)}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
     await writeResult(this.#io, this.#settings, { ...first, ...others, seconds, rate, rejects }, `${sentence}: ${listOf(counts)}`)
-    throwUnknown(importing.tally, this.#order)
+    throwUnknown(importing.counters, this.#order)
     if (counts.refused > 0) throw this.#incomplete(importing, hasJournal)
   }
 
-  async #warn({ tally, refused }: Import): Promise<void> {
-    const hidden = refused - mostShown
+  async #warn({ counters, rejected }: Import): Promise<void> {
+    const hidden = rejected - maxShown
     if (hidden > 0 && this.#settings.errors === 'text')
       await warn(
         this.#io,
         hidden === 1 ? '1 more was refused than is shown here' : `${grouped(hidden)} more were refused than are shown here`,
         this.#settings,
       )
-    const fields = Object.entries(tally.otherFields)
-    for (const [name, count] of fields.slice(0, mostShown))
+    const fields = Object.entries(counters.otherFields)
+    for (const [name, count] of fields.slice(0, maxShown))
       await warn(this.#io, `${describeField(name)} (of ${plants(count)})`, this.#settings)
-    const more = fields.length - mostShown
+    const more = fields.length - maxShown
     if (more > 0) await warn(this.#io, `Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`, this.#settings)
     if (this.#order.staging === 'check' && !isReadable(this.#settings.store))
       await warn(this.#io, `Only the input was checked: what ${this.#settings.store.name} holds, its service does not tell`, this.#settings)
   }
 
-  #count(tally: Tally): Counts {
+  #count(counters: Counters): Counts {
     const { staging } = this.#order
-    const { created, skipped, unknown } = tally
-    const refused = refusedIn(tally)
-    const others = { skipped, refused, reasons: tally.refused, unknown }
+    const { created, skipped, unknown } = counters
+    const refused = rejectedIn(counters)
+    const others = { skipped, refused, reasons: counters.refused, unknown }
     return staging === 'check' ? { valid: created, ...others } : { created: staging === 'atomic' && refused > 0 ? 0 : created, ...others }
   }
 
-  #incomplete({ tally, isDone, format }: Import, hasJournal: boolean): PlantsError {
-    const { plan, rejects, staging } = this.#order
-    const refused = refusedIn(tally)
-    const [only, ...others] = Object.keys(tally.refused)
+  #incomplete({ counters, isDone, isBeforeRecord, format }: Import, hasJournal: boolean): PlantsError {
+    const { rejects, staging } = this.#order
+    const refused = rejectedIn(counters)
+    const [only, ...others] = Object.keys(counters.refused)
     const stopped = isDone ? '' : ', and the import stopped there'
     const nothing = staging === 'atomic' ? ', so nothing was created' : ''
     const hints = {
-      stoppedBefore: hasJournal ? 'Mend it, then run the same command again: it goes on there' : 'Mend it. What stands before it was taken',
-      stoppedBehind: hasJournal ? 'The same command goes on behind them' : 'What stands behind them was not read',
-      staged: 'Mend the input: nothing was created',
-      kept: `Mend them in ${rejects}, then: plants import ${shellWord(rejects ?? '')}${format === 'json' ? ' --format json' : ''}`,
+      stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume there' : 'Fix it. What comes before it was imported',
+      stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'What comes after them was not read',
+      staged: 'Fix the input: nothing was created',
+      kept: `Fix them in ${rejects}, then: plants import ${shellWord(rejects ?? '')}${format === 'json' ? ' --format json' : ''}`,
       lost: 'To keep the refused plants in a file, add --rejects PATH',
     }
-    const stop = plan.stopsAtRefusal ? hints.stoppedBefore : hints.stoppedBehind
+    const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
     const end = staging ? hints.staged : rejects === undefined ? hints.lost : hints.kept
     return new PlantsError('incomplete', `${plants(refused)} ${refused === 1 ? 'was' : 'were'} refused${stopped}${nothing}`, {
       hint: isDone || staging ? end : stop,
@@ -108,15 +106,15 @@ interface Counts {
   unknown: number
 }
 
-function throwUnknown({ unknown }: Tally, { rejects }: ImportOrder): void {
+function throwUnknown({ unknown }: Counters, { rejects }: ImportOptions): void {
   if (unknown === 0) return
   throw new PlantsError('unknownOutcome', `Whether ${plants(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is not known`, {
     hint: rejects === undefined ? 'Look in the store for those that were named' : `They are in ${rejects}: look in the store for them`,
   })
 }
 
-function sentenceOf({ valid }: Counts, tally: Tally): string {
-  return `${valid === undefined ? 'Read' : 'Checked'} ${plants(settledIn(tally))}`
+function sentenceOf({ valid }: Counts, counters: Counters): string {
+  return `${valid === undefined ? 'Read' : 'Checked'} ${plants(settledIn(counters))}`
 }
 
 function listOf({ created, valid, skipped, refused, reasons, unknown }: Counts): string {

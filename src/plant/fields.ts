@@ -33,6 +33,7 @@ export const plantFields = [
   },
 ] as const satisfies readonly PlantField[]
 
+export type KnownField = (typeof plantFields)[number]
 export type FieldName = (typeof plantFields)[number]['name']
 export type TextField = Extract<(typeof plantFields)[number], { type: 'text' }>
 type RequiredText = Extract<TextField, { isRequired: true }>['name']

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
 import type { PlantsError } from '../../src/platform/errors.js'
-import { Csv } from '../../src/transfer/formats/csv.js'
-import { type FieldRules, Intake } from '../../src/transfer/formats/intake.js'
-import { Portion } from '../../src/transfer/formats/portion.js'
+import { Chunk } from '../../src/transfer/formats/chunk.js'
+import { csv, tsv } from '../../src/transfer/formats/csv.js'
+import { type FieldRules, RecordMapper } from '../../src/transfer/formats/record-mapper.js'
 import { fc } from '../helpers/fast-check.js'
 import { type ReadRecord, readRecords } from '../helpers/records.js'
 import { rounds } from '../helpers/rounds.js'
@@ -83,33 +83,33 @@ test.each<[string, string, ReadRecord[]]>([
     [row(1, 'a', 2, '1,a\n'), problem(`Not CSV: ${openQuote}`, 3, '2,"b')],
   ],
 ])('%s', (_, input, records) => {
-  const make = () => new Csv(new Intake(plain), plain, ',')
+  const make = () => csv.read(new RecordMapper(plain))
   expect(readRecords(input, { make }).records).toEqual(records)
   const tabs = (text: string) => text.replaceAll(',', '\t')
-  const tsv = readRecords(tabs(input), { make: () => new Csv(new Intake(plain), plain, '\t') })
+  const inTabs = readRecords(tabs(input), { make: () => tsv.read(new RecordMapper(plain)) })
   const shown = ({ line, raw, problem: said, plant }: ReadRecord) => ({
     line,
     raw: tabs(raw),
     said: said && tabs(said),
     name: plant && tabs(plant.name),
   })
-  expect(tsv.records.map(shown)).toEqual(records.map(shown))
+  expect(inTabs.records.map(shown)).toEqual(records.map(shown))
 })
 
 test('a row that is not UTF-8 is a problem of its own', () => {
   const input = Buffer.from('id,name\n1,\xff\n2,\xc3\xbc\n', 'latin1')
-  expect(readRecords(input, { make: () => new Csv(new Intake(plain), plain, ',') }).records).toEqual([
+  expect(readRecords(input, { make: () => csv.read(new RecordMapper(plain)) }).records).toEqual([
     problem('Not UTF-8', 2, '1,\ufffd\n'),
     row(2, 'ü', 3, '2,ü\n'),
   ])
 })
 
-test('problems without end are left to other portions', () => {
-  const make = () => new Csv(new Intake(plain), plain, ',')
+test('problems without end are left to other chunks', () => {
+  const make = () => csv.read(new RecordMapper(plain))
   const input = Buffer.from(`id,name\n${'1\n'.repeat(90_000)}2,b\n`)
-  const portion = new Portion(input)
-  expect(make().read(portion, { start: 0, end: input.length }, true)).toBeLessThan(input.length)
-  expect(portion.problems.length).toBeLessThan(50_000)
+  const chunk = new Chunk(input)
+  expect(make().read(chunk, { start: 0, end: input.length }, true)).toBeLessThan(input.length)
+  expect(chunk.invalid.length).toBeLessThan(50_000)
   for (const isRestored of [false, true]) {
     const { records } = readRecords(input, { make, isRestored })
     expect(records.length).toBe(90_001)
@@ -118,7 +118,7 @@ test('problems without end are left to other portions', () => {
 })
 
 test('other columns are counted where they hold something, and a column may be called anything', () => {
-  const make = () => new Csv(new Intake(plain), plain, ',')
+  const make = () => csv.read(new RecordMapper(plain))
   const input = 'id,name,colour,__proto__,\n1,a,,x,\n2,b,red,y,\n3,c,"",,\n'
   expect(readRecords(input, { make })).toEqual({
     records: [row(1, 'a', 2, '1,a,,x,\n'), row(2, 'b', 3, '2,b,red,y,\n'), row(3, 'c', 4, '3,c,"",,\n')],
@@ -131,7 +131,7 @@ test('other columns are counted where they hold something, and a column may be c
 
 test('columns are renamed and rows are numbered', () => {
   const rules: FieldRules = { map: { name: 'Common Name', tag: 'name' }, idFrom: 7n }
-  const make = () => new Csv(new Intake(rules), rules, ',')
+  const make = () => csv.read(new RecordMapper(rules))
   const { records } = readRecords('Common Name,name\na,b\nc,\n', { make })
   expect(records.map(({ plant }) => plant)).toEqual([
     { id: 7n, name: 'a', tag: 'b' },
@@ -207,23 +207,23 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
   ],
 ])('a header with %s is refused', (_, input, given, message, hint) => {
   const rules = { ...plain, ...given }
-  const read = () => readRecords(Buffer.from(input, 'latin1'), { make: () => new Csv(new Intake(rules), rules, ',') })
+  const read = () => readRecords(Buffer.from(input, 'latin1'), { make: () => csv.read(new RecordMapper(rules)) })
   expect(read).toThrow(expect.objectContaining({ kind: 'malformed', message, hint } satisfies Partial<PlantsError>))
 })
 
 test.each(['id,name\r\n', '\n\n"i""d",name,id\n', 'id,name'])('keeps the header %j as it came', (header) => {
-  const format = new Csv(new Intake(plain), plain, ',')
+  const format = csv.read(new RecordMapper(plain))
   const bytes = Buffer.from(header)
-  format.read(new Portion(bytes), { start: 0, end: bytes.length }, true)
-  const restored = new Csv(new Intake(plain), plain, ',')
+  format.read(new Chunk(bytes), { start: 0, end: bytes.length }, true)
+  const restored = csv.read(new RecordMapper(plain))
   restored.restore(format.save())
-  expect([format, restored].map((one) => one.header.toString())).toEqual([header.trimStart(), header.trimStart()])
+  expect([format, restored].map((one) => one.header?.toString())).toEqual([header.trimStart(), header.trimStart()])
 })
 
 describe('a row larger than 1 MiB', () => {
   const limit = 1_048_576
   const tooLarge = 'tooLarge: The record is larger than 1 MiB (1048576 bytes)'
-  const make = () => new Csv(new Intake(plain), plain, ',')
+  const make = () => csv.read(new RecordMapper(plain))
   const cuts = Array.from({ length: 50 }, (_, index) => 65_521 * (index + 1))
 
   test.each<[string, string]>([
@@ -259,7 +259,7 @@ describe('a row larger than 1 MiB', () => {
 test('any cut gives what one read gives, and so does any state that was saved', { timeout: rounds(60_000) }, () => {
   const cuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
   const same = (input: Uint8Array, places: number[], isRestored: boolean, isEach: boolean) => {
-    const make = () => new Csv(new Intake(plain), plain, ',')
+    const make = () => csv.read(new RecordMapper(plain))
     const all = isEach ? Array.from(input, (_, index) => index) : places
     const once = readRecords(input, { make })
     expect(readRecords(input, { make, cuts: all, isRestored })).toEqual(once)
@@ -278,7 +278,7 @@ test('any cut gives what one read gives, and so does any state that was saved', 
 
 test('what was written is read, and what was read is input again', { timeout: rounds(60_000) }, () => {
   const trip = (plants: NewPlant[], delimiter: ',' | '\t', lineBreak: string, isQuoted: boolean) => {
-    const make = () => new Csv(new Intake(plain), plain, delimiter)
+    const make = () => (delimiter === ',' ? csv : tsv).read(new RecordMapper(plain))
     const header = `tag${delimiter}id${delimiter}name${lineBreak}`
     const cells = ({ id, name, tag }: NewPlant) => [tag === undefined ? '' : quote(tag, true), String(id), quote(name, isQuoted)]
     const lines = plants.map((plant) => cells(plant).join(delimiter) + lineBreak)
@@ -296,7 +296,7 @@ test('a broken row takes no other with it', { timeout: rounds(60_000) }, () => {
   const good = fc.nat({ max: 9 }).map((id) => ({ id: BigInt(id + 10), name: `plant ${id}` }))
   const survive = (items: (NewPlant | string)[]) => {
     const lines = items.map((item) => (typeof item === 'string' ? item : `${item.id},${item.name}`))
-    const { records } = readRecords(`id,name\n${lines.join('\n')}`, { make: () => new Csv(new Intake(plain), plain, ',') })
+    const { records } = readRecords(`id,name\n${lines.join('\n')}`, { make: () => csv.read(new RecordMapper(plain)) })
     const expected = items.flatMap((item, index) =>
       typeof item === 'string' ? [] : [row(Number(item.id), item.name, index + 2, `${lines[index]}\n`).plant],
     )

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import { parseJson } from '../../src/plant/json.js'
 import type { NewPlant } from '../../src/plant/plant.js'
 import { checkNewPlant } from '../../src/plant/schema.js'
-import { Intake } from '../../src/transfer/formats/intake.js'
-import { Ndjson } from '../../src/transfer/formats/ndjson.js'
-import { Portion } from '../../src/transfer/formats/portion.js'
+import { Chunk } from '../../src/transfer/formats/chunk.js'
+import { ndjson } from '../../src/transfer/formats/ndjson.js'
+import { RecordMapper } from '../../src/transfer/formats/record-mapper.js'
 import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'
 
@@ -48,10 +48,10 @@ test('the scanner of the usual line says what the parser and the schema say', ()
   fc.assert(
     fc.property(fc.array(line, { maxLength: 20 }), fc.boolean(), (lines, isMapped) => {
       const bytes = Buffer.from(`${lines.join('\n')}\n`)
-      const portion = new Portion(bytes)
-      const format = new Ndjson(new Intake({ map: isMapped ? { tag: 'tag' } : {}, idFrom: undefined }))
-      expect(format.read(portion, { start: 0, end: bytes.length }, true)).toBe(bytes.length)
-      const plants = Array.from({ length: portion.rows.length }, (_, row) => portion.rows.at(row))
+      const chunk = new Chunk(bytes)
+      const format = ndjson.read(new RecordMapper({ map: isMapped ? { tag: 'tag' } : {}, idFrom: undefined }))
+      expect(format.read(chunk, { start: 0, end: bytes.length }, true)).toBe(bytes.length)
+      const plants = Array.from({ length: chunk.rows.length }, (_, row) => chunk.rows.at(row))
       expect(plants).toEqual(bytes.toString().split('\n').flatMap(expected))
     }),
     { numRuns: rounds(3000) },

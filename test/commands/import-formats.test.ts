@@ -221,3 +221,49 @@ describe('an array that was cut', () => {
     expect({ code, told }).toMatchObject({ code: 6, told: { created } })
   })
 })
+
+describe.each([
+  ['an array', (bad: string) => `[{"id":1,"name":"A"},\n{"id":2},\n${bad},\n{"id":4,"name":"D"}]`, 3, 'unexpected "{" at line 4, column 1'],
+  [
+    'a stream of values',
+    (bad: string) => `{\n"id":1,"name":"A"}{"id":2}\n${bad}\n{"id":4,"name":"D"}`,
+    3,
+    'unexpected "{" at line 4, column 1',
+  ],
+])('%s that is broken', (_, text, line, unexpected) => {
+  const broken = text('{"id":3,"name":"C"')
+  const whole = text('{"id":3,"name":"C"}')
+  const reason = `Not JSON: ${unexpected}`
+
+  test('is imported up to there, and resumed when it is fixed', async () => {
+    user.write('plants', broken)
+    const flags = ['plants', '--format', 'json', '--rejects', 'bad']
+    const { code, summary: told, err } = await user.import(flags)
+    expect({ code, told }).toMatchObject({ code: 6, told: { created: 1, refused: 2, reasons: { 400: 1, 422: 1 } } })
+    expect(err).toContain(`plants: plants:${line}: ${reason}\n`)
+    expect(err).toContain(
+      '2 plants were refused, and the import stopped there\n  Fix it, then run the same command again to resume there\n',
+    )
+    expect(user.reasons('bad').map((one) => one.line)).toEqual([2, line])
+    expect(user.read('bad')).toBe('{"id":2}\n')
+    user.write('plants', whole)
+    expect(await user.import(flags)).toMatchObject({ code: 6, summary: { created: 3, refused: 1, reasons: { 422: 1 } } })
+    expect(lines(await user.list())).toEqual(['{"id":1,"name":"A"}', '{"id":3,"name":"C"}', '{"id":4,"name":"D"}'])
+    expect(user.journals()).toEqual([])
+  })
+
+  test.each([['--check'], ['--atomic']])('creates nothing with %s', async (flag) => {
+    const { code, err } = await user.import([flag, '--format', 'json'], { stdin: broken })
+    expect({ code, told: err.includes(`stdin:${line}: ${reason}`) }).toEqual({ code: 6, told: true })
+    expect(await user.list()).toBe('')
+  })
+})
+
+test('a document that is no plant at all is reported with its line and column', async () => {
+  const { code, summary: told, err } = await user.import(['--output', 'json', '--format', 'json'], { stdin: '\n[nothing]' })
+  expect({ code, told }).toEqual({ code: 6, told: summary({ refused: 1, reasons: { 400: 1 } }) })
+  expect(lines(err).map((one) => JSON.parse(one))).toEqual([
+    { error: 400, message: 'Not JSON: unexpected "n" at line 2, column 2', file: 'stdin', line: 2 },
+    { error: 400, message: '1 plant was refused, and the import stopped there', hint: 'Fix it. What comes before it was imported' },
+  ])
+})

@@ -8,7 +8,7 @@ beforeEach(() => {
   user = new Importing()
 })
 
-const goOn = 'Mend it, then run the same command again: it goes on there'
+const goOn = 'Fix it, then run the same command again to resume there'
 const plant = (id: number | string, name = `Plant ${id}`, tag?: string) =>
   `${JSON.stringify({ id: 0, name, tag }).replace('0', String(id))}\n`
 
@@ -154,7 +154,7 @@ describe('--on-error stop', () => {
     expect(await user.import(['plants', '--on-error', 'stop'])).toEqual({
       code: 0,
       summary: summary({ created: 3 }),
-      err: 'plants: Going on with an import that was stopped: 1 plant is done\n',
+      err: 'plants: Resuming an import that was stopped: 1 plant is done\n',
     })
   })
 

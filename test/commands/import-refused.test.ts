@@ -103,7 +103,7 @@ describe.each([
     const told = lines(result.err).map((line) => JSON.parse(line))
     expect(told).toEqual([
       ...refused.map(({ error, message, file, line }) => ({ error, message, file, line })),
-      { error: 422, message: `${refused.length} plants were refused`, hint: `Mend them in ${path}, then: plants import ${path}` },
+      { error: 422, message: `${refused.length} plants were refused`, hint: `Fix them in ${path}, then: plants import ${path}` },
     ])
     expect(user.reasons('bad')).toEqual(refused)
     expect(user.bytes('bad').equals(rejects)).toBe(true)

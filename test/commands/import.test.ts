@@ -115,7 +115,7 @@ describe('an import reads', () => {
         code: 2,
         told: undefined,
         err: expect.stringContaining(
-          'plants: plants.zst is packed with zstd, which this version of Node cannot unpack\n  Use Node 22.15 or newer, or: zstd -dc plants.zst | plants import',
+          'plants: plants.zst is compressed with zstd, which this version of Node cannot decompress\n  Use Node 22.15 or newer, or: zstd -dc plants.zst | plants import',
         ),
       })
     },
@@ -160,7 +160,7 @@ describe('an import does not read', () => {
     ] as const) {
       const { code, summary: told, err } = await user.import([...argv], { stdin: content })
       expect({ code, told }).toEqual({ code: 2, told: undefined })
-      expect(err).toMatch(`plants: ${name} is damaged: gzip says "${why}"\n  Pack it again from its source`)
+      expect(err).toMatch(`plants: ${name} is damaged: gzip says "${why}"\n  Compress it again from its source`)
     }
   })
 

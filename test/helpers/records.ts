@@ -1,8 +1,8 @@
 import type { NewPlant } from '../../src/plant/plant.js'
-import type { Format, FormatState } from '../../src/transfer/formats/format.js'
-import { Portion } from '../../src/transfer/formats/portion.js'
+import { Chunk } from '../../src/transfer/formats/chunk.js'
+import type { FormatReader, ReaderState } from '../../src/transfer/formats/format.js'
 
-/** What an input holds: its plants and its problems, in its order. */
+/** What an input holds: its plants and its invalid records, in its order. */
 export interface Read {
   records: ReadRecord[]
   otherFields: Map<string, number>
@@ -18,9 +18,9 @@ export interface ReadRecord {
 }
 
 interface Reader {
-  /** makes the format afresh: with a state, before each portion, else once */
-  make(): Format
-  /** where the input is cut; nothing is given twice but what the format has not taken */
+  /** makes the format afresh: with a state, before each chunk, else once */
+  make(): FormatReader
+  /** where the input is cut; nothing is given twice but what the format has not read */
   cuts?: number[]
   isRestored?: boolean
 }
@@ -31,7 +31,7 @@ export function readRecords(input: string | Uint8Array, { make, cuts = [], isRes
   const ends = [...cuts.filter((cut) => cut < bytes.length).toSorted((one, other) => one - other), bytes.length]
   const read: Collected = { records: [], raw: [], otherFields: new Map() }
   let format = make()
-  let state: FormatState | undefined
+  let state: ReaderState | undefined
   let from = 0
   for (let index = 0; from < bytes.length || index === 0; index += 1) {
     const end = ends[index] ?? bytes.length
@@ -39,13 +39,14 @@ export function readRecords(input: string | Uint8Array, { make, cuts = [], isRes
       format = make()
       format.restore(JSON.parse(JSON.stringify(state)))
     }
-    // The range of a portion need not begin with it.
+    // The range of a chunk need not begin with it.
     const before = Buffer.from('}"\n'.repeat(index % 3))
-    const portion = new Portion(Buffer.concat([before, bytes.subarray(from, end), Buffer.from('"\n{')]))
-    const left = format.read(portion, { start: before.length, end: before.length + end - from }, end === bytes.length) - before.length
-    if (end === bytes.length && left !== end - from && (left === 0 || !portion.isFull))
+    const chunk = new Chunk(Buffer.concat([before, bytes.subarray(from, end), Buffer.from('"\n{')]))
+    const left = format.read(chunk, { start: before.length, end: before.length + end - from }, end === bytes.length) - before.length
+    if (chunk.syntaxError === undefined && end === bytes.length && left !== end - from && (left === 0 || !chunk.isFull))
       throw new Error(`Bytes from ${from + left} on were not read`)
-    collect(portion, read)
+    collect(chunk, read)
+    if (chunk.syntaxError) break
     from += left
     state = format.save()
   }
@@ -62,12 +63,12 @@ interface Collected {
   otherFields: Map<string, number>
 }
 
-function collect(portion: Portion, { records, raw, otherFields }: Collected): void {
-  const problems = [...portion.problems]
+function collect(chunk: Chunk, { records, raw, otherFields }: Collected): void {
+  const problems = [...chunk.invalid, ...(chunk.syntaxError ? [chunk.syntaxError] : [])]
   const takeProblems = (row: number) => {
     while (problems[0] && problems[0].row <= row) {
       const { error, start, end, line } = problems.shift() ?? problems[0]
-      const piece = portion.bytes.subarray(start, end)
+      const piece = chunk.bytes.subarray(start, end)
       if (error === undefined) raw.at(-1)?.push(piece)
       else {
         records.push({ problem: `${error.kind}: ${error.message}`, line })
@@ -75,11 +76,11 @@ function collect(portion: Portion, { records, raw, otherFields }: Collected): vo
       }
     }
   }
-  for (let row = 0; row < portion.rows.length; row += 1) {
+  for (let row = 0; row < chunk.rows.length; row += 1) {
     takeProblems(row)
-    records.push({ plant: portion.rows.at(row), line: portion.recordLine[row] ?? 0 })
-    raw.push([portion.bytes.subarray(portion.recordStart[row], portion.recordEnd[row])])
+    records.push({ plant: chunk.rows.at(row), line: chunk.recordLine[row] ?? 0 })
+    raw.push([chunk.bytes.subarray(chunk.recordStart[row], chunk.recordEnd[row])])
   }
   takeProblems(Infinity)
-  for (const [field, count] of portion.otherFields) otherFields.set(field, (otherFields.get(field) ?? 0) + count)
+  for (const [field, count] of chunk.otherFields) otherFields.set(field, (otherFields.get(field) ?? 0) + count)
 }

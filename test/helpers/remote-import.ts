@@ -6,7 +6,7 @@ import { start } from './process.js'
 import { temporaryFolder } from './temporary.js'
 
 export const remoteToken = 's3cret-of-this-test'
-export const goOn = 'To go on, run the same command again'
+export const goOn = 'To resume, run the same command again'
 
 /** Somebody who imports the file plants.ndjson of a folder of their own into a service. */
 export class RemoteImport {

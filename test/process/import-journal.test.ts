@@ -5,7 +5,7 @@ import { allCreated, caughtImport, countOf, countsOf, digestOf, grouped, importA
 import { plants } from '../helpers/process.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
-const goingOn = /^plants: Going on with an import that was stopped: ([\d,]+) plants are done\n$/
+const goingOn = /^plants: Resuming an import that was stopped: ([\d,]+) plants are done\n$/
 
 describe('an import that was stopped, and whose file', () => {
   const rest = inputLines.slice(-1)[0] ?? ''
@@ -149,7 +149,7 @@ describe('the journal', () => {
     await stop('SIGKILL')
     const again = await importAgain(folder, '--rejects', 'rejects.ndjson', '--restart', '--if-exists', 'same')
     expect(again.code).toBe(6)
-    expect(again.err).not.toContain('Going on')
+    expect(again.err).not.toContain('Resuming')
     expect(readFileSync(join(folder, 'rejects.ndjson'), 'utf8')).toBe(
       lines
         .filter((line) => line.startsWith('bad'))

@@ -29,12 +29,12 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     expect(full).toEqual({
       ...{ code: 4, out: '' },
       err: expect.stringMatching(
-        /^(plants: Going on.*\n)?plants: No space left on the disk of .*plants\.db\n {2}Free some space.*run the same command again\n$/,
+        /^(plants: Resuming.*\n)?plants: No space left on the disk of .*plants\.db\n {2}Free some space.*run the same command again\n$/,
       ),
     })
     expect(await disk.plants(args)).toEqual({
       ...full,
-      err: expect.stringMatching(/^plants: Going on with an import that was stopped: [1-9]/),
+      err: expect.stringMatching(/^plants: Resuming an import that was stopped: [1-9]/),
     })
     disk.grow('64m')
     const { code, out } = await disk.plants(args)

@@ -78,7 +78,7 @@ describe('the flags of an import into a service', () => {
       expect(await run.run()).toEqual({
         ...{ code: 6, counts: { ...allCreated(1000), refused: 1, reasons: { 409: 1 } }, journals: 1 },
         err: expect.stringMatching(
-          /^plants: plants\.ndjson:1001: .*\nplants: 1 plant was refused, and the import stopped there\n {2}Mend it/,
+          /^plants: plants\.ndjson:1001: .*\nplants: 1 plant was refused, and the import stopped there\n {2}Fix it/,
         ),
       })
       writeLines(run.folder, lines.with(1000, line))

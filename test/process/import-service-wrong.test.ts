@@ -52,7 +52,7 @@ describe('a service that is not what it should be', () => {
     const again = await run.run()
     expect([result, again]).toEqual([
       { code: 1, counts: undefined, err: expect.stringContaining(goOn), journals: 1 },
-      { code: 0, counts: allCreated(lines.length), err: expect.stringMatching(/^plants: Going on .* plants are done\n$/), journals: 0 },
+      { code: 0, counts: allCreated(lines.length), err: expect.stringMatching(/^plants: Resuming .* plants are done\n$/), journals: 0 },
     ])
     expect(service.made).toEqual(once)
   })

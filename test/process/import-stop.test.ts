@@ -18,12 +18,12 @@ describe('an import that a signal stops', () => {
     const { folder, stop } = await caughtImport(shuffled(inputLines))
     const result = await stop(signal)
     const done = countOf(storeIn(folder))
-    const err = `plants: ${word} after ${grouped(done)} plants\n  To go on, run the same command again\n`
+    const err = `plants: ${word} after ${grouped(done)} plants\n  To resume, run the same command again\n`
     expect(result).toEqual({ code: exitCode, out: '', err })
     expect(journalsIn(folder)).toHaveLength(1)
     expect(done).toBeLessThan(inputLines.length)
     const again = await importAgain(folder)
-    expect(again.err).toBe(`plants: Going on with an import that was stopped: ${grouped(done)} plants are done\n`)
+    expect(again.err).toBe(`plants: Resuming an import that was stopped: ${grouped(done)} plants are done\n`)
     await judgeDone(folder, again)
   })
 
@@ -126,11 +126,11 @@ describe('on a terminal', () => {
     expect(code).toBe(130)
     expect(shown(screen).map((line) => line.replace('^C', ''))).toEqual([
       `plants: Interrupted after ${done} plants`,
-      '  To go on, run the same command again',
+      '  To resume, run the same command again',
       '',
     ])
     const again = await terminal(['import', path], folder).ended
-    expect(stripVTControlCharacters(again.screen)).toContain(`Going on with an import that was stopped: ${done} plants are done`)
+    expect(stripVTControlCharacters(again.screen)).toContain(`Resuming an import that was stopped: ${done} plants are done`)
     expect(again.code).toBe(0)
     await expectAll(folder)
   })

@@ -5,8 +5,8 @@ import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { isPartOf, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
-import type { Compression, Put } from '../../transfer/export/compression.js'
-import { formatNames } from '../../transfer/formats/format-names.js'
+import type { Compression, Put } from '../../transfer/export/document.js'
+import { formatNames } from '../../transfer/formats/format.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, queryOptions } from '../define-command.js'
 import type { Settings } from '../settings.js'
@@ -34,9 +34,9 @@ export const exportPlants = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { out, limit, after, tag } = flags
     const path = out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(out)
-    const { exportFormats, formatOfName, toDocument } = await import('../../transfer/export/export-format.js')
-    const { compressionOf } = await import('../../transfer/export/compression.js')
-    const format = exportFormats[flags.format ?? formatOfName(path ?? '')]
+    const { compressionOf, formatOfName, toDocument } = await import('../../transfer/export/document.js')
+    const { formats } = await import('../../transfer/formats/formats.js')
+    const format = formats[flags.format ?? formatOfName(path ?? '')].write
     const compression = path === undefined ? undefined : compressionOf(path)
     const store = await openExistingStore(settings.store, settings.opening)
     try {
@@ -74,10 +74,9 @@ interface Saving {
 async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, settings, io }: Saving): Promise<void> {
   if (await isPartOf(settings.store, path))
     throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
-  const { unknownEnd } = await import('../../transfer/export/export-format.js')
+  const { compress, unknownEnd } = await import('../../transfer/export/document.js')
   const end = isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
   if (end !== undefined) await warn(io, `${end} is no format that is known here, so it becomes ndjson; --format NAME says which`, settings)
-  const { compress } = await import('../../transfer/export/compression.js')
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
   let bytes = 0

@@ -4,7 +4,7 @@ import { AtomicFile, unwritableReasons } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import type { Put } from './compression.js'
+import type { Put } from './document.js'
 
 /**
  * Writes a file, which takes the place of an old one as a whole: until all is on the disk, and after whatever goes wrong, the old one is

@@ -1,149 +1,158 @@
-import { CsvScan } from './csv-scan.js'
-import type { FormatState } from './format.js'
-import { LineCounter } from './line-counter.js'
-import type { Problem } from './portion.js'
-import { RecordError } from './record-error.js'
-import { longestRecord, recordTooLarge } from './record-limit.js'
+import { maxRecordBytes, RecordError, recordTooLarge } from './chunk.js'
 
-/** A row of a table: a range of bytes, and where its line break begins in it. */
-export interface Row {
-  start: number
-  end: number
-  textEnd: number
-  line: number
-  /** whether it holds a quote */
-  isQuoted: boolean
-}
-
-/** Bytes that are no row. */
-export type NoRow = Omit<Problem, 'row'>
-
-/** Finds the rows of a table. One that is broken ends with its first line, because a quote too many or too few would take all that follows. */
+/**
+ * Finds the rows of CSV (RFC 4180) in a range of bytes. A quote counts only where a cell begins. An invalid row ends with its first line,
+ * because a quote too many or too few would take all that follows.
+ */
 export class CsvRows {
+  readonly #bytes: Buffer
+  readonly #end: number
+  readonly #isLast: boolean
   readonly #delimiter: number
-  readonly #lines = new LineCounter()
-  /** of the row that was cut */
-  #scan: CsvScan | undefined
-  /** whether a row goes by that is too long to be kept */
-  #isPassing = false
+  /** the next line break, and the next quote; Infinity when there is none */
+  #nextBreak = -1
+  #nextQuote = -1
+  /** what was found: a row, or a row that is invalid, or the rest of one that was too long to be kept */
+  kind: 'row' | 'invalid' | 'rest' = 'row'
+  /** where it ends, and where it ends without its line break */
+  end = 0
+  textEnd = 0
+  /** why it is invalid */
+  error: RecordError | undefined
+  /** whether it holds quotes */
+  isQuoted = false
+  /** whether it continues after `end`, because it is too long to be kept */
+  isCut = false
 
-  constructor(delimiter: number) {
-    this.#delimiter = delimiter
+  constructor(bytes: Buffer, end: number, { isLast, delimiter }: { isLast: boolean; delimiter: string }) {
+    this.#bytes = bytes
+    this.#end = end
+    this.#isLast = isLast
+    this.#delimiter = delimiter.charCodeAt(0)
   }
 
-  /** Gives the rows in a range of bytes, and what is none, while `take` says yes to more; returns as `Format.read` does. */
-  read(bytes: Buffer, { start, end }: { start: number; end: number }, isLast: boolean, take: (found: Row | NoRow) => boolean): number {
-    const reading: Reading = { bytes, end, isLast, take, isFull: false, nextBreak: -1, nextQuote: -1 }
-    this.#lines.begin(bytes, start)
-    let at = start
-    for (let last = -1; at < end && at !== last && !reading.isFull; ) {
-      last = at
-      at = this.#isPassing ? this.#pass(reading, at) : this.#step(reading, at)
+  /** Finds the row that begins at a place. False when its end is not there yet. */
+  find(start: number): boolean {
+    this.#look(start)
+    const until = Math.min(this.#end, start + maxRecordBytes + 2)
+    const isTooLong = until - start > maxRecordBytes + 1
+    const lineEnd = this.#nextBreak + 1
+    const isQuoted = this.#nextQuote < Math.min(this.#nextBreak, until)
+    const { end, fault } = isQuoted ? this.#scanQuoted(start, until) : { end: lineEnd <= until ? lineEnd : undefined, fault: undefined }
+    if (end !== undefined) return this.#row(start, end, isQuoted)
+    const isEnd = this.#isLast && until === this.#end
+    // An open quote may still be closed.
+    const isFault = fault === 'stray' || (fault === 'open' && (isTooLong || isEnd))
+    if (isFault && lineEnd <= until) return this.#invalid(lineEnd, quoteError(fault))
+    if (isTooLong) return this.#invalid(until, recordTooLarge(), true)
+    if (!isEnd) return false
+    return isFault ? this.#invalid(until, quoteError(fault)) : this.#row(start, until, isQuoted)
+  }
+
+  /** Finds the end of the line at a place, for a row that is too long to be kept. */
+  skip(start: number): void {
+    this.#look(start)
+    this.#invalid(Math.min(this.#nextBreak + 1, this.#end), undefined, this.#nextBreak >= this.#end)
+    this.kind = 'rest'
+  }
+
+  #look(start: number): void {
+    const next = (byte: number) => {
+      const found = this.#bytes.indexOf(byte, start)
+      return found === -1 || found >= this.#end ? Infinity : found
     }
-    this.#lines.at(at)
+    if (this.#nextBreak < start) this.#nextBreak = next(lineFeed)
+    if (this.#nextQuote < start) this.#nextQuote = next(quote)
+  }
+
+  #row(start: number, end: number, isQuoted: boolean): true {
+    const feed = this.#bytes[end - 1] === lineFeed ? end - 1 : end
+    this.textEnd = feed > start && this.#bytes[feed - 1] === carriageReturn ? feed - 1 : feed
+    this.end = end
+    this.isQuoted = isQuoted
+    this.isCut = false
+    const isTooLarge = this.textEnd - start > maxRecordBytes
+    this.kind = isTooLarge ? 'invalid' : 'row'
+    this.error = isTooLarge ? recordTooLarge() : undefined
+    return true
+  }
+
+  #invalid(end: number, error: RecordError | undefined, isCut = false): true {
+    this.end = end
+    this.textEnd = end
+    this.kind = 'invalid'
+    this.error = error
+    this.isCut = isCut
+    return true
+  }
+
+  /** Gives the end of a row with quotes, or what is wrong with it so far; neither for one that goes on. */
+  #scanQuoted(start: number, until: number): { end?: number; fault?: QuoteFault } {
+    const bytes = this.#bytes
+    for (let at = start; at < until; at += 1) {
+      const isQuoted = bytes[at] === quote
+      at = isQuoted ? closingQuote(bytes, at, until) : this.#endOfText(at, until)
+      if (isQuoted && at >= until) return { fault: 'open' }
+      if (isQuoted) at = lineEndAt(bytes, at + 1, until)
+      if (at >= until) return {}
+      if (bytes[at] === lineFeed) return { end: at + 1 }
+      if (bytes[at] !== this.#delimiter) return { fault: 'stray' }
+    }
+    return {}
+  }
+
+  #endOfText(start: number, until: number): number {
+    let at = start
+    while (at < until && this.#bytes[at] !== this.#delimiter && this.#bytes[at] !== lineFeed && this.#bytes[at] !== quote) at += 1
     return at
   }
+}
 
-  save(): FormatState {
-    return { line: this.#lines.line, isPassing: this.#isPassing }
-  }
+/** A quote inside a cell, or one that is not closed. */
+type QuoteFault = 'stray' | 'open'
 
-  restore(state: FormatState): void {
-    // It is what `save` gave.
-    const { line, isPassing } = state as { line: number; isPassing: boolean }
-    this.#lines.line = line
-    this.#isPassing = isPassing
-  }
-
-  /** Takes the row at a place; gives the place behind it, or the same one when it is not whole. */
-  #step(reading: Reading, at: number): number {
-    const { end, isLast } = reading
-    look(reading, at)
-    const until = Math.min(end, at + longestRecord + 2)
-    const lineEnd = reading.nextBreak + 1
-    if (reading.nextQuote < Math.min(reading.nextBreak, until)) return this.#quoted(reading, at, until)
-    if (lineEnd <= until) return this.#row(reading, at, lineEnd, false)
-    if (until - at > longestRecord + 1) return this.#tooLarge(reading, at, until)
-    return isLast ? this.#row(reading, at, end, false) : at
-  }
-
-  #quoted(reading: Reading, at: number, until: number): number {
-    this.#scan ??= new CsvScan(this.#delimiter)
-    const found = this.#scan.scan(reading.bytes, at, until)
-    if (found === 'whole') return this.#row(reading, at, at + this.#scan.length, true)
-    const isLong = until - at > longestRecord + 1
-    const isEnd = reading.isLast && until === reading.end && !isLong
-    const fault = found === 'broken' ? strayQuote : this.#scan.isInQuotes ? openQuote : undefined
-    if (found === 'cut' && !isLong && !isEnd) return at
-    if (fault && reading.nextBreak < until) return this.#noRow(reading, at, reading.nextBreak + 1, fault())
-    if (isLong) return this.#tooLarge(reading, at, until)
-    if (!isEnd) return at
-    return fault ? this.#noRow(reading, at, until, fault()) : this.#row(reading, at, until, true)
-  }
-
-  #row(reading: Reading, start: number, end: number, isQuoted: boolean): number {
-    const textEnd = withoutBreak(reading.bytes, start, end)
-    if (textEnd === start) return end
-    if (textEnd - start > longestRecord) return this.#noRow(reading, start, end, recordTooLarge())
-    this.#scan = undefined
-    reading.isFull = !reading.take({ start, end, textEnd, line: this.#lines.at(start), isQuoted })
-    return end
-  }
-
-  #noRow(reading: Reading, start: number, end: number, error: RecordError | undefined): number {
-    this.#scan = undefined
-    reading.isFull = !reading.take({ start, end, line: this.#lines.at(start), error })
-    return end
-  }
-
-  #tooLarge(reading: Reading, start: number, until: number): number {
-    this.#isPassing = true
-    return this.#noRow(reading, start, until, recordTooLarge())
-  }
-
-  #pass(reading: Reading, at: number): number {
-    look(reading, at)
-    this.#isPassing = reading.nextBreak >= reading.end
-    return this.#noRow(reading, at, Math.min(reading.nextBreak + 1, reading.end), undefined)
+/**
+ * The cells of a row that has no error; an empty one without quotes is undefined.
+ *
+ * @param text the row without its line break
+ */
+export function parseCells(text: string, delimiter: string): (string | undefined)[] {
+  const cells: (string | undefined)[] = []
+  for (let at = 0; ; at += 1) {
+    let end: number
+    if (text[at] === '"') {
+      end = text.indexOf('"', at + 1)
+      while (text[end + 1] === '"') end = text.indexOf('"', end + 2)
+      cells.push(text.slice(at + 1, end).replaceAll('""', '"'))
+      end += 1
+    } else {
+      const found = text.indexOf(delimiter, at)
+      end = found === -1 ? text.length : found
+      cells.push(end === at ? undefined : text.slice(at, end))
+    }
+    if (end >= text.length) return cells
+    at = end
   }
 }
 
-interface Reading {
-  bytes: Buffer
-  end: number
-  isLast: boolean
-  take: (found: Row | NoRow) => boolean
-  isFull: boolean
-  /** where the next line break is, and the next quote, from the row on; Infinity when there is none */
-  nextBreak: number
-  nextQuote: number
+/** Where the quote stands that closes a cell; `until` or more when it is not there. A quote at the end may still be doubled, but only in a longer range. */
+function closingQuote(bytes: Buffer, start: number, until: number): number {
+  for (let at = start + 1; ; at += 2) {
+    at = bytes.indexOf(quote, at)
+    if (at === -1 || at >= until) return until
+    if (at + 1 >= until || bytes[at + 1] !== quote) return at
+  }
 }
 
-function look(reading: Reading, at: number): void {
-  if (reading.nextBreak < at) reading.nextBreak = placeOf(reading, lineFeed, at)
-  if (reading.nextQuote < at) reading.nextQuote = placeOf(reading, quote, at)
+/** The place of the line feed of a CRLF at a place, or the place itself; `until` where only the first half is there. */
+function lineEndAt(bytes: Buffer, at: number, until: number): number {
+  if (bytes[at] !== carriageReturn || at >= until) return at
+  return at + 1 >= until || bytes[at + 1] === lineFeed ? at + 1 : at
 }
 
-function placeOf({ bytes, end }: Reading, byte: number, from: number): number {
-  const found = bytes.indexOf(byte, from)
-  return found === -1 || found >= end ? Infinity : found
-}
-
-/** Where a row ends without its line break; a carriage return at the end of an input is what was left of one. */
-function withoutBreak(bytes: Buffer, start: number, end: number): number {
-  const feed = bytes[end - 1] === lineFeed ? end - 1 : end
-  return feed > start && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
-}
-
-function strayQuote(): RecordError {
-  return new RecordError(
-    'malformed',
-    'Not CSV: a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it',
-  )
-}
-
-function openQuote(): RecordError {
-  return new RecordError('malformed', 'Not CSV: a quote is not closed')
+function quoteError(fault: QuoteFault): RecordError {
+  const stray = 'a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it'
+  return new RecordError('malformed', `Not CSV: ${fault === 'stray' ? stray : 'a quote is not closed'}`)
 }
 
 const lineFeed = 0x0a

@@ -1,113 +1,237 @@
+import { noText } from '../../plant/rows.js'
+import type { FieldName } from '../../plant/plant.js'
+import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
+import { isUtf8 } from 'node:buffer'
 import { parseInt64 } from '../../plant/json.js'
-import { PlantsError } from '../../platform/errors.js'
-import { isCellQuoted, readCells } from './csv-cells.js'
-import { type Columns, carriageReturns, readHeader } from './csv-header.js'
-import { CsvRows, type NoRow, type Row } from './csv-rows.js'
-import type { Format, FormatState } from './format.js'
-import type { FieldRules, Intake } from './intake.js'
-import type { Place, Portion } from './portion.js'
-import { RecordError } from './record-error.js'
+import { PlantsError, shellWord } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
+import { type Chunk, notUtf8, RecordError, type RecordRange } from './chunk.js'
+import { CsvRows, parseCells } from './csv-rows.js'
+import type { Format, FormatReader, Head, ReaderState } from './format.js'
+import { digitsEnd, readId } from './plant-object.js'
+import type { FieldRules, RecordMapper } from './record-mapper.js'
+
+const columnNames = plantFields.map(({ name }) => name)
 
 /**
- * A table with a header (RFC 4180): CSV, or TSV with the same quotes. Lines end with LF or CRLF, and blank ones are skipped.
- * An empty cell without quotes is a field that is not there; a name is always there.
+ * A table with a header (RFC 4180). Lines end with LF or CRLF, and blank ones are skipped. An empty cell without quotes is a field
+ * that is not there; a name is always there.
  */
-export class Csv implements Format {
+export const csv: Format = {
+  detect: (head) => {
+    const names = headerOf(head)
+    return names.includes(',') || !/[;|]/.test(names)
+  },
+  read: (mapper) => new CsvReader(mapper, ','),
+  write: { record: 'csv', head: `${columnNames.join(',')}\n`, between: '\n', foot: '' },
+}
+
+/** The same with tabs, and the same quotes. */
+export const tsv: Format = {
+  detect: (head) => headerOf(head).includes('\t'),
+  read: (mapper) => new CsvReader(mapper, '\t'),
+  write: { record: 'tsv', head: `${columnNames.join('\t')}\n`, between: '\n', foot: '' },
+}
+
+/** The first line without the cells in quotes. */
+function headerOf({ bytes, start }: Head): string {
+  const line = bytes.toString('utf8', start).split('\n', 1)[0] ?? ''
+  return line.replace(/"(?:[^"]|"")*"/g, '')
+}
+
+class CsvReader implements FormatReader {
   /** the header as it came, with its line break; empty before it was read */
   header: Buffer = Buffer.alloc(0)
-  readonly #intake: Intake
-  readonly #rules: FieldRules
+  readonly #mapper: RecordMapper
   readonly #delimiter: ',' | '\t'
-  readonly #rows: CsvRows
   #columns: Columns | undefined
+  #line = 1
+  /** inside a row that is too long to be kept */
+  #isSkipping = false
 
-  constructor(intake: Intake, rules: FieldRules, delimiter: ',' | '\t') {
-    this.#intake = intake
-    this.#rules = rules
+  constructor(mapper: RecordMapper, delimiter: ',' | '\t') {
+    this.#mapper = mapper
     this.#delimiter = delimiter
-    this.#rows = new CsvRows(delimiter.charCodeAt(0))
+  }
+
+  read(chunk: Chunk, { start, end }: { start: number; end: number }, isLast: boolean): number {
+    const { bytes } = chunk
+    const rows = new CsvRows(bytes, end, { isLast, delimiter: this.#delimiter })
+    const textEnd = isLast ? end : bytes.subarray(0, end).lastIndexOf(lineFeed) + 1
+    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(start, Math.max(start, textEnd)))
+    let at = start
+    while (at < end && !chunk.isFull) {
+      if (this.#isSkipping) rows.skip(at)
+      else if (!rows.find(at)) break
+      this.#isSkipping = rows.isCut
+      if (rows.textEnd > at) this.#take(rows, chunk, { start: at, end: rows.end, line: this.#line }, isFast)
+      this.#line += countLines(bytes, at, rows)
+      at = rows.end
+    }
+    return at
+  }
+
+  save(): ReaderState {
+    return { line: this.#line, isSkipping: this.#isSkipping, header: this.header.toString() }
+  }
+
+  restore({ line, isSkipping, header }: ReaderState): void {
+    const bytes = Buffer.from(String(header))
+    const rows = new CsvRows(bytes, bytes.length, { isLast: true, delimiter: this.#delimiter })
+    if (bytes.length > 0 && rows.find(0)) this.#takeHeader(bytes, rows, 0)
+    this.#line = Number(line)
+    this.#isSkipping = isSkipping === true
+  }
+
+  #take(rows: CsvRows, chunk: Chunk, range: RecordRange, isFast: boolean): void {
+    const { bytes } = chunk
+    const text = bytes.subarray(range.start, rows.textEnd)
+    if (this.#columns === undefined) this.#takeHeader(bytes, rows, range.start)
+    else if (rows.kind !== 'row') chunk.addInvalid(rows.error, range)
+    else if (!isFast || rows.isQuoted || !readPlainRow(chunk, range, rows.textEnd, this.#columns, this.#delimiter.charCodeAt(0)))
+      if (isUtf8(text)) this.#takeCells(parseCells(text.toString(), this.#delimiter), chunk, range, this.#columns)
+      else chunk.addInvalid(notUtf8(), range)
   }
 
   /** @throws {PlantsError} `malformed` when the header cannot be used */
-  read(portion: Portion, range: { start: number; end: number }, isLast: boolean): number {
-    let group: (Row | NoRow)[] = []
-    let groupEnd = range.start + groupSize
-    const end = this.#rows.read(portion.bytes, range, isLast, (found) => {
-      if (this.#columns === undefined) return this.#takeHeader(portion.bytes, found)
-      group.push(found)
-      if (found.end < groupEnd) return true
-      this.#takeAll(group, portion, this.#columns)
-      group = []
-      groupEnd = found.end + groupSize
-      return !portion.isFull
-    })
-    if (this.#columns) this.#takeAll(group, portion, this.#columns)
-    return end
-  }
-
-  save(): FormatState {
-    return { ...this.#rows.save(), header: this.header.toString() }
-  }
-
-  restore(state: FormatState): void {
-    const header = Buffer.from(String(state['header']))
-    this.header = header
-    this.#columns = undefined
-    const rows = new CsvRows(this.#delimiter.charCodeAt(0))
-    rows.read(header, { start: 0, end: header.length }, true, (found) => this.#takeHeader(header, found))
-    this.#rows.restore(state)
-  }
-
-  #takeHeader(bytes: Buffer, found: Row | NoRow): true {
-    if ('error' in found && bytes.subarray(found.start, found.end).includes('\r')) throw carriageReturns()
-    const [cells] = 'error' in found ? [found.error] : readCells(bytes, [found], this.#delimiter)
-    if (cells === undefined || cells instanceof RecordError) {
+  #takeHeader(bytes: Buffer, rows: CsvRows, start: number): void {
+    const text = bytes.subarray(start, rows.textEnd)
+    if (rows.error !== undefined && text.includes('\r')) throw carriageReturns()
+    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8())
+    if (error) {
       const hint = 'The first line must name the columns, for example: id,name,tag'
-      throw new PlantsError('malformed', `The header cannot be read: ${cells?.message}`, { hint })
+      throw new PlantsError('malformed', `The header cannot be read: ${error.message}`, { hint })
     }
-    this.#columns = readHeader(cells, this.#rules)
-    this.header = Buffer.from(bytes.subarray(found.start, found.end))
-    return true
+    const names = parseCells(text.toString(), this.#delimiter).map((name) => name ?? '')
+    this.#columns = readHeader(names, this.#mapper.rules)
+    this.header = Buffer.from(bytes.subarray(start, rows.end))
   }
 
-  #takeAll(group: readonly (Row | NoRow)[], portion: Portion, columns: Columns): void {
-    const rows = group.filter((found) => 'textEnd' in found)
-    const cells = readCells(portion.bytes, rows, this.#delimiter).values()
-    for (const found of group) {
-      const result = 'textEnd' in found ? cells.next().value : found.error
-      if (result === undefined || result instanceof RecordError) portion.addProblem(result, placeOf(found))
-      else if ('textEnd' in found) this.#take(result, found, portion, columns)
-    }
-  }
-
-  #take(cells: readonly string[], row: Row, portion: Portion, columns: Columns): void {
-    const { names, others } = columns
+  #takeCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, { names, id, texts, others }: Columns): void {
     if (cells.length !== names.length) {
-      const error = new RecordError(
-        'malformed',
-        `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${names.length}`,
-      )
-      return void portion.addProblem(error, placeOf(row))
+      const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${names.length}`
+      chunk.addInvalid(new RecordError('malformed', message), range)
+      return
     }
-    const filled = others.filter((index) => cells[index] !== '').map((index) => [names[index], cells[index]])
-    const value: Record<string, unknown> = Object.create(null) // where every name is just a name
-    for (const [other = '', cell] of filled) value[other] = cell
-    const isThere = (index: number) => cells[index] !== '' || this.#isQuoted(index, row, portion)
-    const [id, name, tag] = [cells[columns.id], cells[columns.name], cells[columns.tag]]
-    if (id !== undefined && isThere(columns.id)) value[names[columns.id] ?? ''] = parseInt64(id) ?? id
-    value[names[columns.name] ?? ''] = name
-    if (tag !== undefined && isThere(columns.tag)) value[names[columns.tag] ?? ''] = tag
-    this.#intake.take(value, placeOf(row), portion)
-  }
-
-  #isQuoted(index: number, row: Row, portion: Portion): boolean {
-    return row.isQuoted && isCellQuoted(portion.bytes, row, index, this.#delimiter.charCodeAt(0))
+    const record: Record<string, unknown> = Object.create(null) // where every name is just a name
+    for (const other of others) if (cells[other]) record[names[other] ?? ''] = cells[other]
+    const idText = cells[id]
+    if (idText !== undefined) record[names[id] ?? ''] = parseInt64(idText) ?? idText
+    for (const [field, { isRequired }] of textFields.entries()) {
+      const column = texts[field] ?? -1
+      const text = cells[column] ?? (isRequired ? '' : undefined)
+      if (text !== undefined) record[names[column] ?? ''] = text
+    }
+    this.#mapper.add(record, range, chunk)
   }
 }
 
-function placeOf({ start, end, line }: Row | NoRow): Place {
-  return { start, end, line }
+/** How many lines a row ends. */
+function countLines(bytes: Buffer, start: number, { kind, end, isQuoted }: CsvRows): number {
+  if (kind === 'row' && !isQuoted) return bytes[end - 1] === lineFeed ? 1 : 0
+  let count = 0
+  for (let at = bytes.indexOf(lineFeed, start); at !== -1 && at < end; at = bytes.indexOf(lineFeed, at + 1)) count += 1
+  return count
 }
 
-/** bytes that are parsed at once: enough that a call costs little, and few enough that their cells do not grow old */
-const groupSize = 65_536
+/** Reads a row without quotes, in UTF-8, into the columns of a chunk. False, and adds nothing, for one that needs its cells parsed. */
+function readPlainRow(chunk: Chunk, { start, end, line }: RecordRange, textEnd: number, columns: Columns, delimiter: number): boolean {
+  const { bytes, rows } = chunk
+  const { starts, id, texts, others } = columns
+  if (!findCells(bytes, start, textEnd, starts, delimiter)) return false
+  const startOf = (cell: number) => starts[cell] ?? 0
+  const endOf = (cell: number) => (starts[cell + 1] ?? 0) - 1
+  if (others.some((other) => endOf(other) > startOf(other)) || digitsEnd(bytes, startOf(id)) !== endOf(id)) return false
+  const row = rows.next()
+  if (!readId(rows, row, startOf(id), endOf(id))) {
+    rows.length = row
+    return false
+  }
+  for (const [field, column] of rows.texts.entries()) {
+    const cell = texts[field] ?? -1
+    const isThere = textFields[field]?.isRequired || (cell >= 0 && endOf(cell) > startOf(cell))
+    column.start[row] = isThere ? startOf(cell) : noText
+    column.end[row] = isThere ? endOf(cell) : noText
+  }
+  chunk.setRange(start, end, line)
+  return true
+}
+
+/** Finds where the cells of a row without quotes begin, and one more after it. False for another number of cells, and for U+0000. */
+function findCells(bytes: Buffer, start: number, end: number, starts: Uint32Array, delimiter: number): boolean {
+  const count = starts.length - 1
+  let cell = 0
+  starts[0] = start
+  for (let at = start; at < end; at += 1) {
+    if (bytes[at] === 0) return false
+    if (bytes[at] !== delimiter) continue
+    cell += 1
+    if (cell >= count) return false
+    starts[cell] = at + 1
+  }
+  starts[count] = end + 1
+  return cell === count - 1
+}
+
+const lineFeed = 0x0a
+
+/** What the columns of a table hold. */
+interface Columns {
+  names: readonly string[]
+  /** the column of the id; -1 where records are numbered */
+  id: number
+  /** the column of each of `textFields`; -1 for one that is not there */
+  texts: readonly number[]
+  /** where the other fields are */
+  others: readonly number[]
+  /** where the cells of the row that is read begin, and one more after it */
+  starts: Uint32Array
+}
+
+/**
+ * Finds the fields of a NewPlant in the names of columns, which are taken exactly as they are.
+ *
+ * @throws {PlantsError} `malformed` when a name is there twice, or the column of a field is not
+ */
+function readHeader(names: readonly string[], rules: FieldRules): Columns {
+  checkNames(names)
+  const [id = -1, ...texts] = plantFields.map((field) => columnOf(field, names, rules))
+  const others = names.map((_, index) => index).filter((index) => index !== id && !texts.includes(index))
+  return { names, id, texts, others, starts: new Uint32Array(names.length + 1) }
+}
+
+function checkNames(names: readonly string[]): void {
+  const known = new Set<string>()
+  const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)
+  if (repeated !== undefined) {
+    const hint = 'Give each column a name of its own'
+    throw new PlantsError('malformed', `The header has the column ${JSON.stringify(shorten(repeated))} twice`, { hint })
+  }
+  if (names.some((name) => name.includes('\r'))) throw carriageReturns()
+}
+
+/** Lines end with LF or CRLF. A carriage return alone ended them before 2001; today it is a character like others, so it is not guessed at. */
+function carriageReturns(): PlantsError {
+  const hint = "Make them line feeds first: tr '\\r' '\\n'"
+  return new PlantsError('malformed', 'The header holds a carriage return, as if lines ended with that alone', { hint })
+}
+
+function columnOf({ name: field, isRequired }: KnownField, names: readonly string[], { map, idFrom }: FieldRules): number {
+  const wanted = map[field]
+  const index = names.indexOf(wanted ?? field)
+  const isOptional = wanted === undefined && (!isRequired || (field === 'id' && idFrom !== undefined))
+  if (index !== -1 || isOptional) return index
+  const what = wanted === undefined ? field : `${JSON.stringify(shorten(wanted))} for ${field}`
+  throw new PlantsError('malformed', `The header has no column ${what}, only ${list(names)}`, { hint: hintFor(field, names) })
+}
+
+function hintFor(field: FieldName, names: readonly string[]): string {
+  const alike = names.find((name) => name.trim().toLowerCase() === field)
+  const hint = `Say which column holds it: --map ${alike === undefined ? `${field}=COLUMN` : shellWord(`${field}=${alike}`)}`
+  return field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint
+}
+
+function list(names: readonly string[]): string {
+  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
+  return `${shown.join(', ')}${names.length > shown.length ? ` and ${names.length - shown.length} more` : ''}`
+}

@@ -1,21 +1,63 @@
-import type { Portion } from './portion.js'
+import type { RecordKind } from '../../stores/store.js'
+import type { Chunk } from './chunk.js'
+import type { RecordMapper } from './record-mapper.js'
 
-/** How records stand in an input. It remembers where it is, so each input has its own. */
+/** The formats that plants are imported from and exported to. */
+export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
+export type FormatName = (typeof formatNames)[number]
+
 export interface Format {
+  /** Whether an input that begins like this has the format. The formats are asked in the order of their table. */
+  detect(head: Head): boolean
+  /** Makes a reader for one input. */
+  read(mapper: RecordMapper): FormatReader
+  write: FormatWriter
+}
+
+/** The first bytes of an input. */
+export interface Head {
+  bytes: Buffer
+  /** the first byte that is neither of a byte order mark nor white space */
+  start: number
+  /** whether the input has no more bytes */
+  isLast: boolean
+}
+
+/** Reads the records of an input. It keeps its place between chunks. */
+export interface FormatReader {
   /**
-   * Reads the whole records in a range of a portion's bytes: adds the plants to it, and the records that are none, each with its place.
+   * Reads the complete records in a range of a chunk's bytes: adds the plants to it, and the records that are invalid.
    *
    * @param isLast whether the input ends where the range does
-   * @returns where the first record begins that is not whole: the end of the range when all are, and always where `isLast`;
-   * or an earlier place, behind at least one record, when the portion is full: what is left is then for another portion
+   * @returns where the first record begins that was not read: the end of the range when all were, and always where `isLast`;
+   * or an earlier place when the chunk is full: what is left is then for the next chunk
+   * @throws {PlantsError} `malformed` for a header that cannot be used
    */
-  read(portion: Portion, range: { start: number; end: number }, isLast: boolean): number
-  /** what records of this input stand behind, once the first of them was read: the names of columns */
+  read(chunk: Chunk, range: { start: number; end: number }, isLast: boolean): number
+  /** the names of the columns as they came, once they were read */
   readonly header?: Uint8Array | undefined
-  /** What it takes to go on from here with a format made afresh. */
-  save(): FormatState
-  restore(state: FormatState): void
+  /** What a new reader needs to continue here. */
+  save(): ReaderState
+  restore(state: ReaderState): void
 }
 
 /** Values that JSON can hold. */
-export type FormatState = Readonly<Record<string, string | number | boolean | readonly string[]>>
+export type ReaderState = Readonly<Record<string, string | number | boolean>>
+
+/** How plants are written. */
+export interface FormatWriter {
+  record: RecordKind
+  head: string
+  between: string
+  foot: string
+}
+
+export function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}
+
+/** Where the line of a place ends, without its line break. */
+export function endOfLine(bytes: Buffer, from: number): number {
+  const found = bytes.indexOf(0x0a, from)
+  return found === -1 ? bytes.length : found
+}

@@ -1,15 +1,14 @@
 import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { Intake } from '../formats/intake.js'
-import { formatMaker } from '../formats/maker.js'
-import { recognise } from '../formats/recognise.js'
-import type { ImportPlan, Input } from './order.js'
+import { detectFormat, formats } from '../formats/formats.js'
+import { RecordMapper } from '../formats/record-mapper.js'
+import type { ImportPlan, Input } from './import.js'
 import { Reader, RunningHash } from './reader.js'
 import { openSource, unreadableInput } from './source.js'
 
 /**
- * Looks at the files of an import before anything is done.
+ * Checks the files of an import before anything is done.
  *
  * @param places files that the import writes, by the flags that name them
  * @throws {PlantsError} `malformed` for one that is not there, or that would be written over
@@ -27,7 +26,7 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
   if (plan.inputs.length < 2) return // the first thing that is done with it is the same
   const kinds: string[] = []
   for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
-  if (places['--rejects'] !== undefined) refuseMixture(plan, kinds)
+  if (places['--rejects'] !== undefined) checkAlike(plan, kinds)
 }
 
 function checkReadable(path: string, name: string): void {
@@ -50,8 +49,8 @@ function identityOf(path: string): string {
   }
 }
 
-/** What is refused must be an input itself, so it must be of one kind. */
-function refuseMixture({ inputs }: ImportPlan, kinds: string[]): void {
+/** A rejects file is an input again, so all its records must be of one kind. */
+function checkAlike({ inputs }: ImportPlan, kinds: string[]): void {
   const other = kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
   if (other < 0) return
   throw new PlantsError(
@@ -70,10 +69,9 @@ async function kindOf({ path, name }: Input, plan: ImportPlan, io: Io): Promise<
   try {
     const reader = new Reader(source, new RunningHash())
     const { bytes, isLast } = await reader.head()
-    const format = plan.format ?? recognise(bytes, isLast, name)
+    const format = plan.format ?? detectFormat(bytes, isLast, name)
     if (format !== 'csv' && format !== 'tsv') return 'JSON'
-    const intake = new Intake(plan.rules)
-    reader.use(await formatMaker(format, intake, plan.rules), intake)
+    reader.use(formats[format], new RecordMapper(plan.rules))
     await reader.next({ length: bytes.length, isLast })
     return Buffer.from(reader.header ?? [])
       .toString()

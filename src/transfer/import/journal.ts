@@ -99,7 +99,7 @@ export class Journal {
 }
 
 const kind = 'the journal of plants import'
-const version = 1
+const version = 2
 
 /** The usual place for the journal of an import; one for each store and inputs. */
 export function journalPath(folder: string, { store, inputs }: Binding): string {

@@ -1,7 +1,9 @@
 import * as z from 'zod/mini'
-import type { Batch } from '../../stores/store.js'
-import { formatNames } from '../formats/format-names.js'
-import { settledIn } from './tally.js'
+import type { Clock } from '../../platform/clock.js'
+import type { Batch, CheckpointStore, CreateManyOptions } from '../../stores/store.js'
+import { formatNames } from '../formats/format.js'
+import type { Journal } from './journal.js'
+import { settledIn } from './progress.js'
 
 const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
@@ -9,27 +11,32 @@ const counts = z.record(z.string(), count)
 const schema = z.object({
   /** which of the inputs */
   input: count,
-  /** the format of the input, and how it goes on */
+  /** the format of the input, and the state of its reader */
   format: z.enum(formatNames),
-  reading: z.optional(z.object({ format: z.record(z.string(), z.any()), nextId: z.optional(z.string().check(z.regex(/^-?\d{1,20}$/))) })),
-  /** unpacked bytes before the portion */
+  reading: z.optional(
+    z.object({
+      format: z.record(z.string(), z.union([z.string(), z.number(), z.boolean()])),
+      nextId: z.optional(z.string().check(z.regex(/^-?\d{1,20}$/))),
+    }),
+  ),
+  /** decompressed bytes before the chunk */
   offset: count,
-  portion: z.object({ length: count.check(z.lte(64 * 1_048_576)), isLast: z.boolean() }),
-  /** of all that was read, with the portion */
+  chunk: z.object({ length: count.check(z.lte(64 * 1_048_576)), isLast: z.boolean() }),
+  /** of all that was read, with the chunk */
   hash: z.string(),
-  /** what was reported before the portion */
-  tally: z.object({ created: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
+  /** what was reported before the chunk */
+  counters: z.object({ created: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
   /** bytes of the rejects file and of the reasons */
   rejects: z.optional(z.object({ records: count, reasons: count })),
-  /** how the rows of the portion went, in the order in which they are taken: counts, each with its outcome */
+  /** the outcomes of the rows of the chunk, in the order in which they are taken: run lengths, each with its outcome */
   outcomes: z.string().check(z.regex(/^(\d{1,9}:[0-5]( |$))*$/)),
-  /** the refusals of the portion: row, `error` and message */
+  /** the refusals of the chunk: row, `error` and message */
   refusals: z.array(z.tuple([count, z.number(), z.string()])),
-  /** rows of the portion that may have been sent to a service that keeps no keys */
+  /** rows of the chunk that may have been sent to a service without idempotency keys */
   sent: count,
 })
 
-/** Where an import is: before a portion of an input, of which some rows may be settled. It is kept as JSON. */
+/** Where an import is: before a chunk of an input, of which some rows may be settled. It is kept as JSON. */
 export type Position = z.infer<typeof schema>
 
 /** Reads a position that was kept for an import of so many inputs; undefined when it is none. */
@@ -43,7 +50,7 @@ export function readPosition(text: string, inputs: number): Position | undefined
   }
 }
 
-export function packOutcomes({ rows, order, outcomes }: Batch): string {
+function packOutcomes({ rows, order, outcomes }: Batch): string {
   const runs: string[] = []
   let length = 0
   for (let rank = 0; rank < rows.length; rank += 1) {
@@ -57,8 +64,7 @@ export function packOutcomes({ rows, order, outcomes }: Batch): string {
   return runs.join(' ')
 }
 
-/** Notes in a batch how its rows went; false when it has fewer of them. */
-export function unpackOutcomes({ rows, order, outcomes }: Batch, text: string): boolean {
+function unpackOutcomes({ rows, order, outcomes }: Batch, text: string): boolean {
   let rank = 0
   for (const [, length = '', outcome = ''] of text.matchAll(/(\d+):(\d)/g)) {
     const end = rank + parseInt(length, 10)
@@ -68,16 +74,82 @@ export function unpackOutcomes({ rows, order, outcomes }: Batch, text: string): 
   return true
 }
 
-export function packRefusals({ refusals }: Batch): Position['refusals'] {
-  return [...refusals].map(([row, { error, message }]) => [row, error, message])
+/** The outcomes of a batch, as a position keeps them. */
+export function packBatch(batch: Batch): Pick<Position, 'outcomes' | 'refusals'> {
+  return { outcomes: packOutcomes(batch), refusals: [...batch.refusals].map(([row, { error, message }]) => [row, error, message]) }
 }
 
-export function unpackRefusals({ refusals }: Batch, packed: Position['refusals']): void {
-  for (const [row, error, message] of packed) refusals.set(row, { error, message })
+/** Restores the outcomes of a batch; false when it has fewer rows. */
+export function unpackBatch(batch: Batch, { outcomes, refusals }: Position): boolean {
+  for (const [row, error, message] of refusals) batch.refusals.set(row, { error, message })
+  return unpackOutcomes(batch, outcomes)
 }
 
-/** How many records are done with. */
-export function settledAt({ tally, outcomes }: Position): number {
+/** How many records have an outcome. */
+export function settledAt({ counters, outcomes }: Position): number {
   const runs = outcomes.matchAll(/(\d+):([1-9])/g)
-  return settledIn(tally) + Array.from(runs, ([, length = '']) => parseInt(length, 10)).reduce((sum, length) => sum + length, 0)
+  return settledIn(counters) + Array.from(runs, ([, length = '']) => parseInt(length, 10)).reduce((sum, length) => sum + length, 0)
 }
+
+/** Keeps the position of an import: with its plants in a store that can do that, else in the journal. */
+export class Checkpoints {
+  readonly #store: CheckpointStore | undefined
+  readonly #journal: Journal | undefined
+  readonly #clock: Pick<Clock, 'now'>
+  /** rows of the chunk that may have been sent before their outcome is kept */
+  sent = 0
+  /** as many of them as an earlier run has kept */
+  sentBefore = 0
+  #savedAt = 0
+
+  /** @param store the store, if it keeps positions */
+  constructor(store: CheckpointStore | undefined, journal: Journal | undefined, clock: Pick<Clock, 'now'>) {
+    this.#store = store
+    this.#journal = journal
+    this.#clock = clock
+  }
+
+  /** whether the store keeps positions, with the plants of a commit */
+  get areInStore(): boolean {
+    return this.#store !== undefined
+  }
+
+  /** Begins a chunk. */
+  begin(sentBefore: number): void {
+    this.sent = sentBefore
+    this.sentBefore = sentBefore
+  }
+
+  /** What keeps the position while the rows of a chunk are created. */
+  optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
+    const journal = this.#journal
+    const save = () => JSON.stringify(position())
+    return {
+      checkpoint: journal && this.#store && (() => ({ id: journal.id, state: save() })),
+      beforeSend: async (row) => {
+        if (row < this.sent) return
+        this.sent = row + rowsAhead
+        journal?.save(save())
+      },
+      onProgress: () => {
+        const now = this.#clock.now()
+        if (this.#store || !journal || now - this.#savedAt < saveInterval) return
+        this.#savedAt = now
+        journal.save(save())
+      },
+    }
+  }
+
+  async keep(position: Position): Promise<void> {
+    if (!this.#journal) return
+    const state = JSON.stringify(position)
+    if (this.#store) await this.#store.keepCheckpoint({ id: this.#journal.id, state })
+    else this.#journal.save(state)
+  }
+}
+
+/** milliseconds between two saves of the position, where the store does not keep it */
+const saveInterval = 500
+
+/** rows that are kept as sent before they are */
+const rowsAhead = 200

@@ -1,14 +1,66 @@
+import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { Outcome } from '../../stores/conflict.js'
+import type { Batch } from '../../stores/store.js'
 
-/** What is shown of an import that goes on. */
-export interface Glimpse {
+/** The results of an import so far. */
+export interface Counters {
+  created: number
+  skipped: number
+  /** rejected records, by the `error` that says why */
+  refused: Record<string, number>
+  /** plants that were sent, and whose outcome is unknown */
+  unknown: number
+  /** how many plants had a field that no NewPlant has: the first thousand names, shortened */
+  otherFields: Record<string, number>
+}
+
+export function newCounters(): Counters {
+  return { created: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
+}
+
+/** Counts what was created and skipped in a batch; rejected records are counted where they are reported. */
+export function countDone(counters: Counters, { outcomes }: Batch): void {
+  for (const outcome of outcomes) {
+    if (outcome === Outcome.created) counters.created += 1
+    else if (outcome === Outcome.skipped) counters.skipped += 1
+  }
+}
+
+export function countRejected(counters: Counters, error: number): void {
+  counters.refused[error] = (counters.refused[error] ?? 0) + 1
+}
+
+export function countFields(counters: Counters, counts: ReadonlyMap<string, number>): void {
+  const known = new Map(Object.entries(counters.otherFields))
+  for (const [name, count] of counts) {
+    const short = shorten(name)
+    if (known.has(short) || known.size < maxFields) known.set(short, (known.get(short) ?? 0) + count)
+  }
+  counters.otherFields = Object.fromEntries(known)
+}
+
+/** names of fields that are counted */
+const maxFields = 1000
+
+export function rejectedIn({ refused }: Counters): number {
+  return Object.values(refused).reduce((sum, count) => sum + count, 0)
+}
+
+/** All records with an outcome. */
+export function settledIn(counters: Counters): number {
+  return counters.created + counters.skipped + counters.unknown + rejectedIn(counters)
+}
+
+/** How far an import is. */
+export interface ProgressSnapshot {
   done: number
-  refused: number
+  rejected: number
   /** from 0 to 1, where that is known */
   part: number | undefined
 }
 
-/** One line on a terminal that tells how far something is; elsewhere nothing. */
+/** One line on a terminal that shows how far an import is; elsewhere nothing. */
 export class Progress {
   readonly #io: Io
   readonly #isShown: boolean
@@ -23,12 +75,12 @@ export class Progress {
   }
 
   /** Draws it, at most ten times a second. */
-  show(glimpse: () => Glimpse): void {
+  show(snapshot: () => ProgressSnapshot): void {
     const now = this.#io.now()
     if (!this.#isShown || now - this.#last < 100) return
     this.#last = now
     this.#isDrawn = true
-    const text = describe(glimpse(), (now - this.#start) / 1000).slice(0, this.#io.stderr.columns - 1)
+    const text = describe(snapshot(), (now - this.#start) / 1000).slice(0, this.#io.stderr.columns - 1)
     void this.#io.stderr.log(`\r${text}\u001b[K`)
   }
 
@@ -41,11 +93,11 @@ export class Progress {
   }
 }
 
-function describe({ done, refused, part }: Glimpse, seconds: number): string {
+function describe({ done, rejected, part }: ProgressSnapshot, seconds: number): string {
   const rate = seconds > 0 ? done / seconds : 0
   const left = part === undefined || part <= 0 || seconds < 1 ? '' : `, ${clockOf((seconds * (1 - part)) / part)} left`
   const share = part === undefined ? '' : `${Math.floor(part * 100)} %, `
-  return `${share}${grouped(done)} done${refused > 0 ? `, ${grouped(refused)} refused` : ''}, ${grouped(Math.round(rate))}/s${left}`
+  return `${share}${grouped(done)} done${rejected > 0 ? `, ${grouped(rejected)} refused` : ''}, ${grouped(Math.round(rate))}/s${left}`
 }
 
 /** A number for people: 1,000,000. */

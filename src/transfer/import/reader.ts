@@ -1,20 +1,21 @@
 import { createHash, type Hash } from 'node:crypto'
+import type { Clock } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Format, FormatState } from '../formats/format.js'
-import type { Intake } from '../formats/intake.js'
-import { Portion } from '../formats/portion.js'
-import { headSize } from '../formats/recognise.js'
+import { Chunk } from '../formats/chunk.js'
+import type { Format, FormatReader, ReaderState } from '../formats/format.js'
+import { headSize } from '../formats/formats.js'
+import type { RecordMapper } from '../formats/record-mapper.js'
 import type { Source } from './source.js'
 
-/** How much of an input a portion is: bytes, and whether the input ended behind them. */
+/** How much of an input a chunk is: bytes, and whether the input ended after them. */
 export interface Extent {
   length: number
   isLast: boolean
 }
 
-/** What it takes to read on from a place. */
+/** What it takes to continue reading. */
 export interface ReadingState {
-  format: FormatState
+  format: ReaderState
   nextId?: string | undefined
 }
 
@@ -38,24 +39,25 @@ export class RunningHash {
   }
 }
 
-/** Reads one input portion by portion. Only the last portion is valid: its bytes are read over. */
+/** Reads one input chunk by chunk. Only the last chunk is valid: its bytes are overwritten by the next. */
 export class Reader {
   readonly source: Source
   readonly #hash: RunningHash
-  #way: { make: () => Format; intake: Intake } | undefined
   #format: Format | undefined
+  #mapper: RecordMapper | undefined
+  #records: FormatReader | undefined
   #buffer = Buffer.alloc(0)
   #filled = 0
   #isAtEnd = false
   /** a little less than what a plant has taken so far */
   #bytesOfPlant = 64
-  /** whether the format was told that the input has ended */
+  /** whether the records were read up to the end of the input */
   #isEnded = false
-  /** unpacked bytes of the input before the portion that was read last */
+  /** unpacked bytes of the input before the chunk read last */
   offset = 0
-  /** of the portion that was read last */
+  /** of the chunk read last */
   extent: Extent = { length: 0, isLast: false }
-  /** before the portion that was read last */
+  /** before the chunk read last */
   state: ReadingState | undefined
 
   constructor(source: Source, hash: RunningHash) {
@@ -63,7 +65,7 @@ export class Reader {
     this.#hash = hash
   }
 
-  /** Looks at the first bytes, up to 64 KiB, but with a line that is not blank, without a byte order mark; they are part of the first portion. */
+  /** Gives the first bytes, up to 64 KiB and at least one line that is not blank, without a byte order mark; they are part of the first chunk. */
   async head(patience?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
       before = this.#filled
@@ -80,32 +82,33 @@ export class Reader {
     return start >= 0 && bytes.includes(0x0a, start)
   }
 
-  /** What reads the records from here on. */
-  use(make: () => Format, intake: Intake): void {
-    this.#way = { make, intake }
-    this.#format = make()
+  /** Chooses how to read records from here on. */
+  use(format: Format, mapper: RecordMapper): void {
+    this.#format = format
+    this.#mapper = mapper
+    this.#records = format.read(mapper)
   }
 
-  /** what the records stand behind */
+  /** the names of the columns as they came */
   get header(): Uint8Array | undefined {
-    return this.#format?.header
+    return this.#records?.header
   }
 
-  /** Whether nothing is left behind the portion that was read last. */
+  /** Whether nothing is left after the chunk read last. */
   get isDone(): boolean {
     return this.#isEnded && this.#filled === this.extent.length
   }
 
-  /** What it takes to go on behind the portion that was read last. */
-  get stateBehind(): ReadingState | undefined {
+  /** What it takes to continue after the chunk read last. */
+  get stateAfter(): ReadingState | undefined {
     return this.#save()
   }
 
-  /** Goes on to a place, past what was portions before. False when the input is shorter. */
+  /** Skips to a place, past earlier chunks. False when the input is shorter. */
   async skipTo(offset: number): Promise<boolean> {
     this.finish()
     while (this.offset < offset) {
-      await this.#fill(Math.min(offset - this.offset, longestSkip))
+      await this.#fill(Math.min(offset - this.offset, readSize))
       if (this.#filled === 0) return false
       this.#pass(Math.min(offset - this.offset, this.#filled))
     }
@@ -113,59 +116,59 @@ export class Reader {
   }
 
   /**
-   * Reads the next portion, and hashes it.
+   * Reads the next chunk, and hashes it.
    *
    * @param size bytes that it is to have, about; or exactly how much it was when it was read before
    * @param patience milliseconds to wait for more when there is something
    * @returns nothing at the end of the input, or when that comes before the extent does
    */
-  async next(size: number | Extent, patience?: number): Promise<Portion | undefined> {
+  async next(size: number | Extent, patience?: number): Promise<Chunk | undefined> {
     this.finish()
     const known = typeof size === 'number' ? undefined : size
-    for (let wanted = known?.length ?? Number(size); ; wanted += longestSkip) {
+    for (let wanted = known?.length ?? Number(size); ; wanted += readSize) {
       await this.#fill(wanted, patience)
       const length = known?.length ?? Math.min(this.#filled, wanted)
       if (this.#filled < length || (this.#filled === 0 && (this.#isEnded || !this.#isAtEnd))) return undefined
       this.state = this.#save()
-      const portion = this.#read({ length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) })
+      const chunk = this.#read({ length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) })
       this.#isEnded = this.#isAtEnd && this.extent.isLast
-      if (this.extent.length > 0 || portion.problems.length > 0) return portion
+      if (this.extent.length > 0 || chunk.invalid.length > 0 || chunk.syntaxError) return chunk
       this.#hash.undo()
     }
   }
 
-  /** Reads the portion again, only up to a record in it. */
-  again(length: number): Portion {
+  /** Reads the chunk again, only up to a record in it. */
+  again(length: number): Chunk {
     this.#hash.undo()
     if (this.state) this.restore(this.state)
     return this.#read({ length, isLast: false })
   }
 
-  /** Goes on as it was when a state was saved. */
+  /** Continues as it was when a state was saved. */
   restore({ format, nextId }: ReadingState): void {
-    if (!this.#way) return
-    this.#format = this.#way.make()
-    this.#format.restore(format)
-    this.#way.intake.nextId = nextId === undefined ? undefined : BigInt(nextId)
+    if (!this.#format || !this.#mapper) return
+    this.#records = this.#format.read(this.#mapper)
+    this.#records.restore(format)
+    this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
   }
 
-  /** Goes on behind the portion that was read last. */
+  /** Continues after the chunk read last. */
   finish(): void {
     this.#drop(this.extent.length)
   }
 
-  #read({ length: end, isLast }: Extent): Portion {
-    const portion = new Portion(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
-    const length = this.#readRecords(portion, end, isLast)
+  #read({ length: end, isLast }: Extent): Chunk {
+    const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
+    const length = this.#readRecords(chunk, end, isLast)
     this.extent = { length, isLast: isLast && length === end }
-    this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, portion.rows.length))
-    this.#hash.add(portion.bytes.subarray(0, length))
-    return portion
+    this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
+    this.#hash.add(chunk.bytes.subarray(0, length))
+    return chunk
   }
 
-  #readRecords(portion: Portion, end: number, isLast: boolean): number {
+  #readRecords(chunk: Chunk, end: number, isLast: boolean): number {
     try {
-      return this.#format?.read(portion, { start: 0, end }, isLast) ?? 0
+      return this.#records?.read(chunk, { start: 0, end }, isLast) ?? 0
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       throw new PlantsError(error.kind, `${this.source.name}: ${error.message}`, { hint: error.hint, cause: error })
@@ -173,7 +176,7 @@ export class Reader {
   }
 
   #save(): ReadingState | undefined {
-    return this.#way && this.#format && { format: this.#format.save(), nextId: this.#way.intake.nextId?.toString() }
+    return this.#records && { format: this.#records.save(), nextId: this.#mapper?.nextId?.toString() }
   }
 
   #pass(length: number): void {
@@ -190,7 +193,7 @@ export class Reader {
 
   async #fill(wanted: number, patience?: number): Promise<void> {
     if (this.#buffer.length < wanted) {
-      const larger = Buffer.allocUnsafeSlow(wanted + longestSkip)
+      const larger = Buffer.allocUnsafeSlow(wanted + readSize)
       this.#buffer.copy(larger, 0, 0, this.#filled)
       this.#buffer = larger
     }
@@ -204,4 +207,55 @@ export class Reader {
 }
 
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
-const longestSkip = 1_048_576
+const readSize = 1_048_576
+
+interface ChunkSizeOptions {
+  /** whether the import may stop because of what is refused, which is known when a chunk is done */
+  mayBeLast: boolean
+  /** whether chunks are sorted by id, which makes a file or a database faster; else they are sent to a service */
+  isSorted: boolean
+  clock: Pick<Clock, 'now'>
+}
+
+/** How many bytes of an input the next chunk has, about. */
+export class ChunkSize {
+  bytes: number
+  readonly #options: ChunkSizeOptions
+  /** when the chunk before began */
+  #begunAt: number
+
+  constructor(options: ChunkSizeOptions) {
+    const { mayBeLast, isSorted, clock } = options
+    this.#options = options
+    this.bytes = mayBeLast ? smallest : isSorted ? first : small
+    this.#begunAt = clock.now()
+  }
+
+  /**
+   * Adapts to the chunk that was read, and begins.
+   *
+   * @param wasUnsorted whether its plants had to be put in order: the more are sorted at once, the better
+   */
+  adapt(wasUnsorted: boolean): void {
+    const { mayBeLast, isSorted } = this.#options
+    if (mayBeLast) return
+    if (isSorted) this.bytes = wasUnsorted ? unsorted : sorted
+    else this.#adaptToTime()
+  }
+
+  /** For a service, a chunk is what takes about a second, so that one is soon told how it goes. */
+  #adaptToTime(): void {
+    const now = this.#options.clock.now()
+    const took = now - this.#begunAt
+    this.#begunAt = now
+    if (took > 2000) this.bytes = Math.max(smallest, this.bytes / 2)
+    else if (took < 1000) this.bytes = Math.min(largestByTime, this.bytes * 2)
+  }
+}
+
+const smallest = 8192
+const small = 65_536
+const first = 262_144
+const sorted = 2_097_152
+const unsorted = 16_777_216
+const largestByTime = 1_048_576

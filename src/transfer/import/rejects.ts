@@ -3,17 +3,18 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import type { Refused } from './refused.js'
+import { idTakenText, Outcome } from '../../stores/conflict.js'
+import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
 
-/** bytes of a rejects file, and of the reasons beside it */
+/** bytes of a rejects file, and of its reasons */
 export interface Lengths {
   records: number
   reasons: number
 }
 
 /**
- * The records that were refused, exactly as they came, and beside them why, a line of JSON for each. What was written counts
- * only where a position says so: a run that goes on cuts off what stands behind it.
+ * The rejected records, exactly as they came, and in a second file the reasons, a line of JSON for each. What was written counts
+ * only up to the lengths in a position: a run that resumes cuts off the rest.
  */
 export class Rejects {
   readonly path: string
@@ -24,7 +25,7 @@ export class Rejects {
    * Opens both files, and makes them where they are not there.
    *
    * @param path absolute
-   * @param lengths of those of a run that goes on
+   * @param lengths of a run that resumes
    * @throws {PlantsError} `malformed` when they hold something else, or cannot be written
    */
   constructor(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
@@ -43,16 +44,16 @@ export class Rejects {
   }
 
   /**
-   * Writes records and why they were refused.
+   * Writes records and the reasons.
    *
-   * @param from what they are ranges of, the name of the input, and what its records stand behind
+   * @param from the bytes of the chunk, the name of the input, and the header of its table
    * @throws {PlantsError} `unwritable`
    */
-  add(refused: Refused[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
+  add(rejected: RejectedRecord[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
     if (header && this.#records.length === 0) this.#records.add(header)
     let run = { start: 0, end: 0 } // of records that follow one another, a line each
     let reasons = ''
-    for (const { start, end, line, why } of refused) {
+    for (const { start, end, line, why } of rejected) {
       if (why) reasons += `${toJson({ file: name, line, error: why.error, message: why.message })}\n`
       if (start === run.end && bytes[start - 1] === lineFeed) {
         run.end = end
@@ -74,7 +75,7 @@ export class Rejects {
     this.#reasons.flush()
   }
 
-  /** Removes them when nothing was refused. */
+  /** Removes them when nothing was rejected. */
   close(): void {
     this.#records.close()
     this.#reasons.close()
@@ -207,4 +208,42 @@ function inUse(path: string): PlantsError {
 function changed(path: string): PlantsError {
   const hint = 'Begin again with --restart, or put the file back'
   return new PlantsError('malformed', `${path} is shorter than it was when the import stopped`, { hint })
+}
+
+/** A record that was not created, or whose outcome is unknown. */
+export interface RejectedRecord extends RecordRange {
+  /** why: the specification's `error` and `message`; nothing for the rest of the one before, which was too long to be kept */
+  why: { error: number; message: string } | undefined
+  isUnknown: boolean
+}
+
+/**
+ * The rejected records of a chunk, in the order of the input.
+ *
+ * @param sent rows that an earlier run may have sent to a service without idempotency keys
+ */
+export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
+  const { invalid, outcomes, rows } = chunk
+  let next = 0
+  for (let row = 0; row <= rows.length; row += 1) {
+    for (let record = invalid[next]; record?.row === row; record = invalid[next]) {
+      yield rejectInvalid(record)
+      next += 1
+    }
+    const outcome = outcomes[row] ?? Outcome.pending
+    if (outcome >= Outcome.taken) yield rejectRow(chunk, row, outcome, sent)
+  }
+}
+
+export function rejectInvalid({ start, end, line, error }: InvalidRecord): RejectedRecord {
+  return { start, end, line, why: error, isUnknown: false }
+}
+
+function rejectRow(chunk: Chunk, row: number, outcome: number, sent: number): RejectedRecord {
+  const [start, end, line] = [chunk.recordStart[row] ?? 0, chunk.recordEnd[row] ?? 0, chunk.recordLine[row] ?? 0]
+  const error = chunk.refusals.get(row)
+  const why = error ?? { error: 409, message: idTakenText(chunk.rows.idAt(row)) }
+  if (outcome !== Outcome.taken || row >= sent) return { start, end, line, why, isUnknown: outcome === Outcome.unknown }
+  const message = `${why.message}, perhaps this very one: it was on its way when the import stopped`
+  return { start, end, line, why: { error: why.error, message }, isUnknown: true }
 }

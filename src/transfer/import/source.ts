@@ -1,10 +1,9 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
-import { type PlantsError, systemCode } from '../../platform/errors.js'
+import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
-import { isPacked, unpacked } from './unpack.js'
 
 /** An input: a file, or stdin. */
 export interface Source {
@@ -23,7 +22,7 @@ export interface Source {
 }
 
 /**
- * Opens an input, and unpacks it where it is packed.
+ * Opens an input, and decompresses it where it is compressed.
  *
  * @param path absolute, or "-" for stdin
  * @param name what people call it
@@ -31,7 +30,7 @@ export interface Source {
  * @throws {PlantsError} `malformed` for what cannot be read
  */
 export async function openSource(path: string, name: string, { io, stop }: { io: Io; stop: AbortSignal }): Promise<Source> {
-  if (path === '-') return new StreamSource(name, unpacked(io.stdin.chunks(), name), { stop, end: () => io.stdin.stream() })
+  if (path === '-') return new StreamSource(name, decompressed(io.stdin.chunks(), name), { stop, end: () => io.stdin.stream() })
   try {
     return await openFile(path, name, stop)
   } catch (error) {
@@ -45,7 +44,7 @@ async function openFile(path: string, name: string, stop: AbortSignal): Promise<
   const stats = fstatSync(fd)
   const head = Buffer.alloc(4)
   if (stats.isFIFO()) return streamOf(await readPipe(fd), name, stop)
-  if (stats.isCharacterDevice() || isPacked(head.subarray(0, readSync(fd, head, 0, 4, 0))))
+  if (stats.isCharacterDevice() || isCompressed(head.subarray(0, readSync(fd, head, 0, 4, 0))))
     return streamOf(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 }), name, stop)
   return new FileSource(name, stats.size, fd)
 }
@@ -60,7 +59,7 @@ async function readPipe(fd: number): Promise<Readable> {
 }
 
 function streamOf(stream: Readable, name: string, stop: AbortSignal): Source {
-  return new StreamSource(name, unpacked(stream, name), { stop, end: () => stream })
+  return new StreamSource(name, decompressed(stream, name), { stop, end: () => stream })
 }
 
 function explained(error: unknown, name: string): unknown {
@@ -162,4 +161,87 @@ function inTime<T>(promise: Promise<T>, stop: AbortSignal, milliseconds: number 
     clearTimeout(timer)
     stop.removeEventListener('abort', leave)
   })
+}
+
+/** Whether bytes begin like gzip (RFC 1952) or zstd (RFC 8878). */
+function isCompressed(head: Uint8Array): boolean {
+  return compressions.some((compression) => compression.matches(head))
+}
+
+/**
+ * Gives the pieces of an input as they are, or decompressed.
+ *
+ * @throws {PlantsError} `malformed` for what is damaged, or what this runtime cannot decompress
+ */
+async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): AsyncIterable<Uint8Array> {
+  const iterator = pieces[Symbol.asyncIterator]()
+  let head = Buffer.alloc(0)
+  while (head.length < 4) {
+    const { value, done } = await iterator.next()
+    if (done) break
+    head = Buffer.concat([head, value])
+  }
+  const all = resumed(head, iterator)
+  const compression = compressions.find(({ matches }) => matches(head))
+  yield* compression ? decompress(all, compression, name) : all
+}
+
+async function* resumed(head: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncIterable<Uint8Array> {
+  if (head.length > 0) yield head
+  yield* { [Symbol.asyncIterator]: () => rest }
+}
+
+interface Compression {
+  name: string
+  matches(head: Uint8Array): boolean
+  createDecompress(zlib: typeof import('node:zlib')): NodeJS.ReadWriteStream | undefined
+  /** what decompresses it where this runtime cannot */
+  program: string
+}
+
+const chunkSize = 262_144
+
+const compressions: Compression[] = [
+  {
+    name: 'gzip',
+    program: 'gzip -dc',
+    matches: ([first, second]) => first === 0x1f && second === 0x8b,
+    createDecompress: (zlib) => zlib.createGunzip({ chunkSize }),
+  },
+  {
+    name: 'zstd',
+    program: 'zstd -dc',
+    matches: (head) => Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)),
+    createDecompress: (zlib) => ('createZstdDecompress' in zlib ? (zlib as Zstd).createZstdDecompress({ chunkSize }) : undefined),
+  },
+]
+
+/** Node has it from 22.15 on. */
+interface Zstd {
+  createZstdDecompress(options: object): NodeJS.ReadWriteStream
+}
+
+async function* decompress(pieces: AsyncIterable<Uint8Array>, compression: Compression, name: string): AsyncIterable<Uint8Array> {
+  const stream = compression.createDecompress(await import('node:zlib'))
+  if (!stream) {
+    const file = name === 'stdin' ? '' : ` ${shellWord(name.startsWith('-') ? `./${name}` : name)}`
+    const hint = `Use Node 22.15 or newer, or: ${compression.program}${file} | plants import`
+    throw new PlantsError('malformed', `${name} is compressed with ${compression.name}, which this version of Node cannot decompress`, {
+      hint,
+    })
+  }
+  const input = Readable.from(pieces)
+  input.on('error', (error) => Readable.prototype.destroy.call(stream, error)).pipe(stream)
+  try {
+    yield* stream as AsyncIterable<Buffer> // of which a stream of bytes consists
+  } catch (error) {
+    if (!systemCode(error)?.startsWith('Z')) throw error
+    const what = error instanceof Error ? error.message : ''
+    throw new PlantsError('malformed', `${name} is damaged: ${compression.name} says "${what}"`, {
+      hint: 'Compress it again from its source',
+      cause: error,
+    })
+  } finally {
+    input.destroy()
+  }
 }

@@ -22,7 +22,6 @@ const parts = {
   fastify: { imports: ['fastify'] },
   pino: { imports: ['pino'] },
   'prom-client': { imports: ['prom-client'] },
-  'csv-parse': { imports: ['csv-parse/sync'] },
 }
 const most = 15
 

@@ -2,14 +2,44 @@ import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import * as zlib from 'node:zlib'
 import { PlantsError, shellWord } from '../../platform/errors.js'
+import type { Block } from '../../stores/store.js'
+import { type FormatName, type FormatWriter, formatNames } from '../formats/format.js'
+
+/** The format of a file by its name, also of a compressed one; NDJSON when the name has none. */
+export function formatOfName(path: string): FormatName {
+  return formatNames.find((name) => name === extensionOf(path)) ?? 'ndjson'
+}
+
+/** The extension of a name that looks like that of a format, and is not: `.cvs`. */
+export function unknownEnd(path: string): string | undefined {
+  const extension = extensionOf(path)
+  const isKnown =
+    extension === undefined || /^(txt|jsonl|gz|zst|bak|out|tmp|\d+)$/.test(extension) || formatNames.some((name) => name === extension)
+  return isKnown ? undefined : `.${extension}`
+}
+
+function extensionOf(path: string): string | undefined {
+  return /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
+}
+
+/** Joins blocks to one document. */
+export async function* toDocument(blocks: AsyncIterable<Block>, { head, between, foot }: FormatWriter): AsyncGenerator<Block> {
+  let isEmpty = true
+  if (head !== '') yield { text: head, plants: 0 }
+  for await (const { text, plants } of blocks) {
+    yield { text: isEmpty ? text : between + text, plants }
+    isEmpty = false
+  }
+  yield { text: isEmpty ? foot : `\n${foot}`, plants: 0 }
+}
 
 /** Makes what compresses a stream of bytes. */
 export type Compression = () => Transform
 
 /**
- * How the name of a file says that it is compressed.
+ * How a file is compressed, by its name.
  *
- * @throws {PlantsError} `malformed` for a way that this runtime does not have
+ * @throws {PlantsError} `malformed` for a compression that this runtime does not have
  */
 export function compressionOf(path: string): Compression | undefined {
   if (/\.gz$/i.test(path)) return () => zlib.createGzip()
@@ -34,7 +64,7 @@ export async function compress(compression: Compression, put: Put, fill: (put: P
   const done = pipeline(stream, async (source: AsyncIterable<Uint8Array>) => {
     for await (const bytes of source) await put(bytes)
   })
-  done.catch(() => undefined) // each write tells it
+  done.catch(() => undefined) // each write reports it
   try {
     await fill((bytes) => Promise.race([written(stream, bytes), done]))
     stream.end()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../src/platform/errors.js'
-import type { FormatName } from '../../src/transfer/formats/format-names.js'
-import { headSize, recognise } from '../../src/transfer/formats/recognise.js'
+import type { FormatName } from '../../src/transfer/formats/format.js'
+import { detectFormat, headSize } from '../../src/transfer/formats/formats.js'
 import { fc } from '../helpers/fast-check.js'
 import { rounds } from '../helpers/rounds.js'
 
@@ -41,7 +41,7 @@ test.each<[string, FormatName]>([
   ['id\tname\n1\ta, b\n', 'tsv'],
   ['id\tname, or so\n1\ta, b\n', 'tsv'],
 ])('%j is %s', (text, format) => {
-  expect(recognise(Buffer.from(text), text.length < headSize, 'stdin')).toBe(format)
+  expect(detectFormat(Buffer.from(text), text.length < headSize, 'stdin')).toBe(format)
 })
 
 test.each<[string, Buffer, string, string]>([
@@ -58,26 +58,26 @@ test.each<[string, Buffer, string, string]>([
 ])('%s is refused', (_, head, message, encoding) => {
   const hint = `If it is a text, convert it first: iconv -f ${encoding} -t UTF-8`
   const error = { kind: 'malformed', message, hint } satisfies Partial<PlantsError>
-  expect(() => recognise(head, true, 'plants.csv')).toThrow(expect.objectContaining(error))
+  expect(() => detectFormat(head, true, 'plants.csv')).toThrow(expect.objectContaining(error))
 })
 
 test('a table with semicolons is refused', () => {
   const hint = 'Save it with commas or tabs between its cells. If it has one column, say so with: --format csv'
   const message = 'plants.csv seems to be a table with ";" between its cells'
-  expect(() => recognise(Buffer.from('id;name\n1;a\n'), true, 'plants.csv')).toThrow(expect.objectContaining({ message, hint }))
+  expect(() => detectFormat(Buffer.from('id;name\n1;a\n'), true, 'plants.csv')).toThrow(expect.objectContaining({ message, hint }))
 })
 
 test('U+0000 in a later line is a matter of that line', () => {
-  expect(recognise(Buffer.from(`${plant}\n{"id":2,"name":"\0"}\n`), true, 'stdin')).toBe('ndjson')
+  expect(detectFormat(Buffer.from(`${plant}\n{"id":2,"name":"\0"}\n`), true, 'stdin')).toBe('ndjson')
 })
 
-test('NDJSON is recognised whatever its lines hold, and so is an indented value', { timeout: rounds(60_000) }, () => {
+test('NDJSON is detected whatever its lines hold, and so is an indented value', { timeout: rounds(60_000) }, () => {
   const value = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }))
   const both = (values: object[]) => {
     const lines = values.map((one) => `${JSON.stringify(one)}\n`).join('')
-    expect(recognise(Buffer.from(lines), true, 'stdin')).toBe('ndjson')
+    expect(detectFormat(Buffer.from(lines), true, 'stdin')).toBe('ndjson')
     const indented = values.map((one) => `${JSON.stringify({ ...one, id: 1 }, null, 2)}\n`).join('')
-    expect(recognise(Buffer.from(indented), true, 'stdin')).toBe('json')
+    expect(detectFormat(Buffer.from(indented), true, 'stdin')).toBe('json')
   }
   fc.assert(fc.property(fc.array(value, { minLength: 1, maxLength: 3 }), both), { numRuns: rounds(500) })
 })

@@ -1,0 +1,54 @@
+import { PlantsError } from '../../platform/errors.js'
+import { csv, tsv } from './csv.js'
+import { endOfLine, type Format, type FormatName, isSpace } from './format.js'
+import { json } from './json.js'
+import { ndjson } from './ndjson.js'
+
+/** All formats, in the order in which they are detected. */
+export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, tsv, csv }
+
+/** bytes that are enough to detect any format */
+export const headSize = 65_536
+
+/**
+ * Detects the format of an input from its first bytes, with or without a byte order mark. An input without any is NDJSON.
+ *
+ * @param isLast whether the input has no more bytes
+ * @param source what people call the input
+ * @throws {PlantsError} `malformed` for what is not UTF-8, and for a table with another delimiter
+ */
+export function detectFormat(bytes: Buffer, isLast: boolean, source: string): FormatName {
+  checkEncoding(bytes, source)
+  let start = bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? 3 : 0
+  while (start < bytes.length && isSpace(bytes[start])) start += 1
+  const head = { bytes, start, isLast }
+  // The keys of the table are the names of its type.
+  const name = (Object.keys(formats) as FormatName[]).find((one) => formats[one].detect(head))
+  if (name !== undefined) return name
+  const delimiter = /[;|]/.exec(bytes.toString('utf8', start))?.[0]
+  const hint = 'Save it with commas or tabs between its cells. If it has one column, say so with: --format csv'
+  throw new PlantsError('malformed', `${source} seems to be a table with "${delimiter}" between its cells`, { hint })
+}
+
+/** UTF-16 begins with its own mark, or with a letter and a zero; a binary file has zeros soon. */
+function checkEncoding(head: Buffer, source: string): void {
+  const mark = head.toString('latin1', 0, 2)
+  if (mark === 'PK') {
+    const hint = 'A spreadsheet is saved as CSV first'
+    throw new PlantsError('malformed', `${source} is a ZIP archive, or a spreadsheet`, { hint })
+  }
+  const encoding = encodingOf(head, mark)
+  if (encoding !== undefined) throw notText(`${source} is UTF-16, not UTF-8`, encoding)
+  if (head.subarray(0, endOfLine(head, 0)).includes(0))
+    throw notText(`${source} is no text in UTF-8: its first line holds U+0000`, 'ENCODING')
+}
+
+function encodingOf(head: Buffer, mark: string): string | undefined {
+  if (mark === '\xff\xfe' || mark === '\xfe\xff') return 'UTF-16'
+  if (head[0] === 0 && head[1] !== 0 && head[2] === 0) return 'UTF-16BE'
+  return head[0] !== 0 && head[1] === 0 && head[2] !== 0 ? 'UTF-16LE' : undefined
+}
+
+function notText(message: string, encoding: string): PlantsError {
+  return new PlantsError('malformed', message, { hint: `If it is a text, convert it first: iconv -f ${encoding} -t UTF-8` })
+}

@@ -1,0 +1,120 @@
+import { textFields } from '../../plant/fields.js'
+import { noText, type PlantRows } from '../../plant/rows.js'
+import { type Chunk, maxRecordBytes } from './chunk.js'
+
+/**
+ * Reads an object as programs write it, `{"id":1,"name":"Fern","tag":"shade"}` with or without a space after each colon and comma,
+ * straight into the columns of a chunk, whose bytes are UTF-8. Adds a row, whose range is then to be set.
+ *
+ * @returns the end of the object; `unread` for any other text, and then adds nothing
+ */
+export function readPlantObject(chunk: Chunk, start: number): number {
+  const { bytes, rows } = chunk
+  const idStart = after(bytes, start, idKey)
+  const idEnd = idStart === unread ? unread : digitsEnd(bytes, idStart)
+  if (idEnd === unread) return unread
+  const row = rows.next()
+  let at = readId(rows, row, idStart, idEnd) ? idEnd : unread
+  for (let field = 0; at !== unread && field < textKeys.length; field += 1) at = readText(rows, row, field, at)
+  if (at !== unread && bytes[at] === closingBrace && at - start < maxRecordBytes) return at + 1
+  rows.length = row
+  return unread
+}
+
+/** what `readPlantObject` gives for what only the parser can read */
+export const unread = -1
+
+/**
+ * Reads an id, which is digits perhaps after a minus, into the columns of a row.
+ *
+ * @returns false for what is written in an unusual way or does not fit 64 bits, which is left to `parseInt64`
+ */
+export function readId(rows: PlantRows, row: number, start: number, end: number): boolean {
+  const { bytes } = rows
+  const isNegative = bytes[start] === minus
+  const first = isNegative ? start + 1 : start
+  const count = end - first
+  if (count < 1 || count > 19 || (bytes[first] === zero && (count > 1 || isNegative))) return false
+  // Nine digits and those before them are exact as numbers; so are their products below.
+  const upper = numberOf(bytes, first, Math.max(first, end - 9))
+  const lower = numberOf(bytes, Math.max(first, end - 9), end)
+  const upperLow = upper % 65_536
+  const small = upperLow * 1e9 + lower
+  const large = ((upper - upperLow) / 65_536) * 1e9 + Math.floor(small / 65_536)
+  const high = Math.floor(large / 65_536)
+  const low = (large % 65_536) * 65_536 + (small % 65_536)
+  if (high > 0x7fffffff && !(isNegative && high === 0x80000000 && low === 0)) return false
+  rows.idLow[row] = isNegative ? -low : low
+  rows.idHigh[row] = isNegative ? -high - (low === 0 ? 0 : 1) : high
+  return true
+}
+
+function numberOf(bytes: Uint8Array, start: number, end: number): number {
+  let value = 0
+  for (let at = start; at < end; at += 1) value = value * 10 + (bytes[at] ?? 0) - zero
+  return value
+}
+
+/** Reads the member of a text field, if it is there, and returns the place after it; `unread` for what only the parser can judge. */
+function readText(rows: PlantRows, row: number, field: number, at: number): number {
+  const { bytes } = rows
+  const column = rows.texts[field]
+  const { key, isRequired } = textKeys[field] ?? {}
+  if (!column || !key) return unread
+  const start = after(bytes, at, key)
+  if (start === unread) {
+    column.start[row] = noText
+    column.end[row] = noText
+    return isRequired ? unread : at
+  }
+  const end = textEnd(bytes, start)
+  if (end === unread) return unread
+  const text = end < 0 ? rows.keepString(bytes.subarray(start, quoteAt(end))) : undefined
+  if (end < 0 && text === undefined) return unread
+  column.start[row] = text?.start ?? start
+  column.end[row] = text?.end ?? end
+  return quoteAt(end) + 1
+}
+
+/** Where the text after an expected one begins; a space of that may be left out. */
+function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
+  let at = start
+  for (let index = 0; index < expected.length; index += 1) {
+    if (bytes[at] === expected[index]) at += 1
+    else if (expected[index] !== space) return unread
+  }
+  return at
+}
+
+/** Where the digits of an integer end. */
+export function digitsEnd(bytes: Uint8Array, start: number): number {
+  let at = bytes[start] === minus ? start + 1 : start
+  while (isDigit(bytes[at] ?? 0)) at += 1
+  return at
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39
+}
+
+/** Where a string ends that has no control characters: at its quote, or, where it has escapes, at `quoteAt` of a negative number. */
+function textEnd(bytes: Uint8Array, start: number): number {
+  let isEscaped = false
+  for (let at = start; ; at += 1) {
+    const byte = bytes[at] ?? 0
+    if (byte === quote) return isEscaped ? -2 - at : at
+    if (byte < space) return unread
+    if (byte !== backslash) continue
+    isEscaped = true
+    at += 1
+    if ((bytes[at] ?? 0) < space) return unread
+  }
+}
+
+function quoteAt(end: number): number {
+  return end < 0 ? -2 - end : end
+}
+
+const [zero, minus, space, quote, backslash, closingBrace] = [0x30, 0x2d, 0x20, 0x22, 0x5c, 0x7d]
+const idKey = Buffer.from('{"id": ')
+const textKeys = textFields.map(({ name, isRequired }) => ({ key: Buffer.from(`, "${name}": "`), isRequired }))

@@ -1,0 +1,59 @@
+import { type FieldName, acceptNewPlant, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
+import { type Chunk, RecordError, type RecordRange } from './chunk.js'
+
+/** How the fields of a record become those of a NewPlant. */
+export interface FieldRules {
+  /** the field of a record for one of a NewPlant, such as `CommonName` for `name`; a field without an entry keeps its name */
+  map: Partial<Record<FieldName, string>>
+  /** the id of the first record that has none */
+  idFrom: bigint | undefined
+}
+
+/** Maps records to NewPlants: renames their fields, numbers those without an id, validates them, and adds them to a chunk. */
+export class RecordMapper {
+  readonly rules: FieldRules
+  readonly #sources: ReadonlySet<string>
+  /** the id of the next record that has none */
+  nextId: bigint | undefined
+
+  constructor(rules: FieldRules) {
+    this.rules = rules
+    this.#sources = new Set(Object.values(rules.map))
+    this.nextId = rules.idFrom
+  }
+
+  /** what the id is called in records */
+  get idKey(): string {
+    return this.rules.map.id ?? 'id'
+  }
+
+  /** Whether records are taken as they are. */
+  get isIdentity(): boolean {
+    return this.nextId === undefined && Object.keys(this.rules.map).length === 0
+  }
+
+  /** @param record as `tryJson` gives it */
+  add(record: unknown, range: RecordRange, chunk: Chunk): void {
+    const mapped = this.isIdentity ? record : this.#map(record)
+    const accepted = acceptNewPlant(mapped)
+    const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
+    for (const field of otherFields) chunk.countField(field)
+    if (accepted) chunk.addPlant(accepted.plant, range)
+    else chunk.addInvalid(new RecordError('invalid', `Not a NewPlant: ${problemsOf(mapped).join('; ')}`), range)
+  }
+
+  #map(record: unknown): unknown {
+    if (!isObject(record)) return record
+    const { map } = this.rules
+    const mapped = new Map<string, unknown>()
+    // A field that is called like one of a NewPlant, which has another source, is one that no NewPlant has.
+    for (const [key, item] of Object.entries(record))
+      if (!this.#sources.has(key)) mapped.set(Object.hasOwn(map, key) ? `${key} (of the input)` : key, item)
+    for (const [field, source] of Object.entries(map)) if (Object.hasOwn(record, source)) mapped.set(field, Reflect.get(record, source))
+    if (!mapped.has('id') && this.nextId !== undefined) {
+      mapped.set('id', this.nextId)
+      this.nextId += 1n
+    }
+    return Object.fromEntries(mapped)
+  }
+}
