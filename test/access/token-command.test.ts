@@ -250,13 +250,13 @@ describe('a token command on a terminal', () => {
   }
 
   test.each([
-    ['before the questions for the plant', [], 'id', '1\r'],
-    ['before the request', ['--id', '1', '--name', 'Fern'], 'Planted Fern', ''],
-  ])('may ask there, %s', async (_, flags, then, answer) => {
+    ['before the questions for the plant', [], ['id', '1\r', 'name', 'Fern\r', 'tag', '\r']],
+    ['before the request', ['--id', '1', '--name', 'Fern'], []],
+  ])('may ask there, %s', async (_, flags, dialogue) => {
     const { typing, remote } = await asking(...flags)
     typing.type('1234\r')
-    await typing.see(then)
-    for (const text of answer === '' ? [] : [answer, 'Fern\r', '\r']) typing.type(text)
+    for (const [index, text] of dialogue.entries()) await (index % 2 === 0 ? typing.see(text) : typing.type(text))
+    await typing.see('Planted Fern')
     expect((await typing.ended).code).toBe(0)
     expect(remote.posts.map(({ headers, body }) => [headers['authorization'], body])).toEqual([
       ['Bearer s3cret-1234', '{"id":1,"name":"Fern"}'],

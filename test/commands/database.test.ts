@@ -36,7 +36,7 @@ describe('the address of a database with a password', () => {
   })
 
   test('is not shown by an error that has nothing to do with it', async () => {
-    const { code, err } = await new User().run('create postgres://ann:s3cret@h1/garden')
+    const { code, err } = await new User().run('get postgres://ann:s3cret@h1/garden')
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('postgres://ann:***@h1/garden') })
   })
 

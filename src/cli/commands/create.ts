@@ -1,16 +1,20 @@
 import { describePlant, styleFor, warn, withLook, writeAnswer } from '../../output/output.js'
-import { parseInt64, toJson } from '../../plant/json.js'
+import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
 import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import type { Checked } from '../../plant/schema.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idTaken } from '../../stores/conflict.js'
 import { openExistingStore, openStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
-import { example, onePlant, readDocument } from '../input.js'
 import type { Settings } from '../settings.js'
+
+/** Hints for a document that is not what it should be. */
+const onePlant = 'plants create takes one plant. For many, use plants import'
+const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
 const options = [
   { flags: '--id <int64>', description: 'identification number' },
@@ -146,4 +150,35 @@ function flagsHint(given: Record<string, unknown>, io: Io): string {
 
 function documentHint(document: unknown): string {
   return Array.isArray(document) ? onePlant : example
+}
+
+/**
+ * Reads one JSON document from a file, or from stdin when the path is `-`: UTF-8, at most 1 MiB, a byte order mark is skipped.
+ *
+ * @returns what `parseJson` gives
+ * @throws {PlantsError} `malformed` or `tooLarge`, naming the source
+ */
+async function readDocument(path: string, io: Io): Promise<unknown> {
+  if (path === '') throw new PlantsError('malformed', '--file needs a path', { hint: 'Or read stdin with: --file -' })
+  return parseDocument(
+    await readText(path, io, { wanted: 'Give a file that holds one plant as JSON', tooLarge: onePlant }),
+    sourceName(path),
+  )
+}
+
+function parseDocument(text: string, source: string): unknown {
+  if (text.trim() === '') throw emptyDocument(source)
+  try {
+    return parseJson(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    if (error.cause === severalValues)
+      throw new PlantsError('malformed', `${capital(source)} holds ${error.message}`, { hint: onePlant, cause: error })
+    throw new PlantsError('malformed', `${capital(source)} is not JSON: ${error.message}`, { hint: example, cause: error })
+  }
+}
+
+function emptyDocument(source: string): PlantsError {
+  if (source !== 'stdin') return new PlantsError('malformed', `${source} is empty`, { hint: example })
+  return new PlantsError('malformed', 'Nothing on stdin', { hint: 'Give the plant with flags: plants create --id 1 --name Fern' })
 }
