@@ -86,7 +86,7 @@ export class CsvRows {
     return true
   }
 
-  /** Gives the end of a row with quotes, or what is wrong with it so far; neither for one that goes on. */
+  /** Gives the end of a row with quotes, or what is wrong with it so far; neither for one that continues. */
   #scanQuoted(start: number, until: number): { end?: number; fault?: QuoteFault } {
     const bytes = this.#bytes
     for (let at = start; at < until; at += 1) {

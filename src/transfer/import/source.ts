@@ -12,7 +12,7 @@ export interface Source {
   /** bytes that it has, where that is known */
   size: number | undefined
   /**
-   * Puts its next bytes into a buffer, behind `from`, as many as are there and fit.
+   * Puts its next bytes into a buffer, after `from`, as many as are there and fit.
    *
    * @param patience milliseconds to wait for them
    * @returns how many: none at its end; undefined when none came in time, or before it was stopped
