@@ -1,5 +1,15 @@
 import { readSettings, type SettingsFile, savedStore } from '../config/file.js'
-import { failureOf, findOrigin, isStoreName, namedStore, type Origin, parsed, presetOrigin, resolveStore, shownValue } from '../config/resolve.js'
+import {
+  failureOf,
+  findOrigin,
+  isStoreName,
+  namedStore,
+  type Origin,
+  parsed,
+  presetOrigin,
+  resolveStore,
+  shownValue,
+} from '../config/resolve.js'
 import { presetOf, settingNames, settingsTable } from '../config/table.js'
 import { warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'

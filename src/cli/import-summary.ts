@@ -1,7 +1,7 @@
-import { isReadable } from '../stores/registry.js'
 import { warn, writeResult } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { isReadable } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import type { Position } from '../transfer/import/position.js'
 import { type Counters, clockOf, grouped, rejectedIn, settledIn } from '../transfer/import/progress.js'

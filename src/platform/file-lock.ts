@@ -1,4 +1,16 @@
-import { chmodSync, closeSync, existsSync, fchmodSync, lstatSync, mkdtempSync, openSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  closeSync,
+  existsSync,
+  fchmodSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
 import { giveToOwner, prefixFor, removeFolder } from './files.js'

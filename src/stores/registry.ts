@@ -1,10 +1,37 @@
 import { join } from 'node:path'
 import type { NewPlant } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
-import { type Address, type FileAddress, fileAddress, type OwnAddress, type Place, type PostgresAddress, parseFile, parseService, type RemoteAddress, refuse, shownAddress } from './address.js'
+import {
+  type Address,
+  type FileAddress,
+  fileAddress,
+  type OwnAddress,
+  type Place,
+  type PostgresAddress,
+  parseFile,
+  parseService,
+  type RemoteAddress,
+  refuse,
+  shownAddress,
+} from './address.js'
 import type { Access, TokenVerdict, WireRequest } from './http/types.js'
 import type { StagedStore } from './staging.js'
-import type { BackupOptions, CheckpointStore, Copy, CreateOptions, DatabaseReport, FileReport, Foresight, ManyStore, OpenOptions, PlantStore, ReadableStore, Restored, RestoreOptions, ServedStore } from './store.js'
+import type {
+  BackupOptions,
+  CheckpointStore,
+  Copy,
+  CreateOptions,
+  DatabaseReport,
+  FileReport,
+  Foresight,
+  ManyStore,
+  OpenOptions,
+  PlantStore,
+  ReadableStore,
+  Restored,
+  RestoreOptions,
+  ServedStore,
+} from './store.js'
 
 export { shownAddress } from './address.js'
 

@@ -1,7 +1,20 @@
 import { appendFileSync, existsSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { allCreated, caughtImport, countOf, countsOf, digestOf, grouped, importAgain, inputLines, journalsIn, judgeDone, storeIn, writeLines } from '../helpers/import.js'
+import {
+  allCreated,
+  caughtImport,
+  countOf,
+  countsOf,
+  digestOf,
+  grouped,
+  importAgain,
+  inputLines,
+  journalsIn,
+  judgeDone,
+  storeIn,
+  writeLines,
+} from '../helpers/import.js'
 import { plants } from '../helpers/process.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 

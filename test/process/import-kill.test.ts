@@ -1,7 +1,17 @@
 import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { allCreated, type Counts, countsOf, digestOf, integrityOf, journalsIn, plantLines, shuffled, writeLines } from '../helpers/import.js'
+import {
+  allCreated,
+  type Counts,
+  countsOf,
+  digestOf,
+  integrityOf,
+  journalsIn,
+  plantLines,
+  shuffled,
+  writeLines,
+} from '../helpers/import.js'
 import { canTrace } from '../helpers/linux.js'
 import { type ProcessResult, plants, start, startUnder } from '../helpers/process.js'
 import { isSoak, nextPlace, rounds } from '../helpers/rounds.js'

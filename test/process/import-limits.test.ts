@@ -4,7 +4,19 @@ import { cpSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { allCreated, type Counts, countOf, countsOf, digestOf, integrityOf, peakOf, plantLines, shuffled, storeIn, writeLines } from '../helpers/import.js'
+import {
+  allCreated,
+  type Counts,
+  countOf,
+  countsOf,
+  digestOf,
+  integrityOf,
+  peakOf,
+  plantLines,
+  shuffled,
+  storeIn,
+  writeLines,
+} from '../helpers/import.js'
 import { canMount, isLinux, smallDisk } from '../helpers/linux.js'
 import { bin, type ProcessResult, plants, start } from '../helpers/process.js'
 import { isSoak, rounds } from '../helpers/rounds.js'

@@ -4,7 +4,22 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../helpers/database.js'
-import { allCreated, caughtImport, countOf, countsOf, digestOf, grouped, importAgain, inputLines, journalsIn, judgeDone, plantLines, shuffled, storeIn, writeLines } from '../helpers/import.js'
+import {
+  allCreated,
+  caughtImport,
+  countOf,
+  countsOf,
+  digestOf,
+  grouped,
+  importAgain,
+  inputLines,
+  journalsIn,
+  judgeDone,
+  plantLines,
+  shuffled,
+  storeIn,
+  writeLines,
+} from '../helpers/import.js'
 import { isLinux } from '../helpers/linux.js'
 import { plants, start } from '../helpers/process.js'
 import { temporaryFolder } from '../helpers/temporary.js'

@@ -9,7 +9,16 @@ import { divisionByZero, explainDatabase, isRefusal, LeftOutError, lostCommit, m
 import { pause } from './retry.js'
 import { checkServer } from './server-state.js'
 import type { Use } from './session.js'
-import { barrierStatement, copyStatement, durabilityCheck, getManyStatement, insertStatement, keepStatement, newAttempt, toFields } from './sql.js'
+import {
+  barrierStatement,
+  copyStatement,
+  durabilityCheck,
+  getManyStatement,
+  insertStatement,
+  keepStatement,
+  newAttempt,
+  toFields,
+} from './sql.js'
 
 /** Creates the rows of a batch that are pending, some thousands in a transaction. */
 export async function createRows(use: Use, batch: Batch, options: CreateManyOptions): Promise<void> {

@@ -1,6 +1,19 @@
 import type { NewPlant, Plant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
-import type { Batch, Block, Checkpoint, CheckpointStore, CreateManyOptions, CreateOptions, ListQuery, OpenOptions, ReadableStore, ServedStore, SnapshotQuery, TokenStore } from '../store.js'
+import type {
+  Batch,
+  Block,
+  Checkpoint,
+  CheckpointStore,
+  CreateManyOptions,
+  CreateOptions,
+  ListQuery,
+  OpenOptions,
+  ReadableStore,
+  ServedStore,
+  SnapshotQuery,
+  TokenStore,
+} from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import type { Account } from './dial.js'
 import { explainDatabase, isRefusal } from './failure.js'

@@ -2,7 +2,19 @@ import { plantColumns, plantFields } from '../../plant/fields.js'
 import { equalPlants, type NewPlant, type Plant, plantOf, textLength } from '../../plant/plant.js'
 import type { FileAddress } from '../address.js'
 import { Outcome, refuseUnlessRepeated } from '../conflict.js'
-import type { Batch, Block, Checkpoint, CheckpointStore, CreateManyOptions, CreateOptions, ListQuery, OpenOptions, ReadableStore, SnapshotQuery, TokenStore } from '../store.js'
+import type {
+  Batch,
+  Block,
+  Checkpoint,
+  CheckpointStore,
+  CreateManyOptions,
+  CreateOptions,
+  ListQuery,
+  OpenOptions,
+  ReadableStore,
+  SnapshotQuery,
+  TokenStore,
+} from '../store.js'
 import type { BulkInsert } from './bulk.js'
 import { type Connection, openToRead, openToWrite } from './connection.js'
 import { BadRowError, explained } from './errors.js'

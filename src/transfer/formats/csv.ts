@@ -1,8 +1,8 @@
-import { noText } from '../../plant/rows.js'
-import type { FieldName } from '../../plant/plant.js'
-import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
 import { isUtf8 } from 'node:buffer'
+import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
+import type { FieldName } from '../../plant/plant.js'
+import { noText } from '../../plant/rows.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { type Chunk, notUtf8, RecordError, type RecordRange } from './chunk.js'
@@ -107,23 +107,28 @@ class CsvReader implements FormatReader {
     this.header = Buffer.from(bytes.subarray(start, rows.end))
   }
 
-  #takeCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, { names, id, texts, others }: Columns): void {
+  #takeCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
+    const { names } = columns
     if (cells.length !== names.length) {
       const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${names.length}`
       chunk.addInvalid(new RecordError('malformed', message), range)
       return
     }
-    const record: Record<string, unknown> = Object.create(null) // where every name is just a name
-    for (const other of others) if (cells[other]) record[names[other] ?? ''] = cells[other]
-    const idText = cells[id]
-    if (idText !== undefined) record[names[id] ?? ''] = parseInt64(idText) ?? idText
-    for (const [field, { isRequired }] of textFields.entries()) {
-      const column = texts[field] ?? -1
-      const text = cells[column] ?? (isRequired ? '' : undefined)
-      if (text !== undefined) record[names[column] ?? ''] = text
-    }
-    this.#mapper.add(record, range, chunk)
+    this.#mapper.add(recordOf(cells, columns), range, chunk)
   }
+}
+
+function recordOf(cells: (string | undefined)[], { names, id, texts, others }: Columns): Record<string, unknown> {
+  const record: Record<string, unknown> = Object.create(null) // where every name is just a name
+  for (const other of others) if (cells[other]) record[names[other] ?? ''] = cells[other]
+  const idText = cells[id]
+  if (idText !== undefined) record[names[id] ?? ''] = parseInt64(idText) ?? idText
+  for (const [field, { isRequired }] of textFields.entries()) {
+    const column = texts[field] ?? -1
+    const text = cells[column] ?? (isRequired ? '' : undefined)
+    if (text !== undefined) record[names[column] ?? ''] = text
+  }
+  return record
 }
 
 /** How many lines a row ends. */

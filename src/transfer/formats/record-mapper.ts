@@ -1,4 +1,4 @@
-import { type FieldName, acceptNewPlant, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
+import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
 import { type Chunk, RecordError, type RecordRange } from './chunk.js'
 
 /** How the fields of a record become those of a NewPlant. */

@@ -1,4 +1,16 @@
-import { closeSync, constants, existsSync, fdatasyncSync, fstatSync, ftruncateSync, openSync, readSync, statSync, unlinkSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fdatasyncSync,
+  fstatSync,
+  ftruncateSync,
+  openSync,
+  readSync,
+  statSync,
+  unlinkSync,
+  writeSync,
+} from 'node:fs'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
