@@ -8,7 +8,7 @@ import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
 import type { OwnAddress, RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
-import { describeCreate, foreseeCreate, kindNoun } from '../stores/registry.js'
+import { describeCreate, foreseeCreate, kindNoun, takesToken } from '../stores/registry.js'
 import type { Settings } from './settings.js'
 import { type Foreseen, foreseeAccess } from './store-access.js'
 
@@ -28,7 +28,7 @@ export interface Draft {
  */
 export async function previewCreate(draft: Draft, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
-  if (store.kind === 'remote') await previewAtService(store, draft, settings, io)
+  if (takesToken(store)) await previewAtService(store, draft, settings, io)
   else if (draft.isCurl) throw noCurl(settings)
   else await previewHere(store, draft, settings, io)
 }
@@ -103,7 +103,7 @@ const tokenWords: Record<Foreseen['source'], string> = {
 }
 
 function socketOf(store: Settings['store']): string | undefined {
-  return store.kind === 'remote' ? store.socketPath : undefined
+  return takesToken(store) ? store.socketPath : undefined
 }
 
 async function describe(plant: NewPlant, settings: Settings, io: Io): Promise<string> {

@@ -156,6 +156,16 @@ export function isReadable(address: Address): address is OwnAddress {
   return kindOf(address).own !== undefined
 }
 
+/** Whether it is the store `local`. */
+export function isDefaultStore(address: Address): boolean {
+  return 'isDefault' in address && address.isDefault
+}
+
+/** Whether a store takes a token or a password. */
+export function takesCredential(address: Address): address is RemoteAddress | PostgresAddress {
+  return kindOf(address).credential !== undefined
+}
+
 /** Whether a store takes a token. */
 export function takesToken(address: Address): address is RemoteAddress {
   return kindOf(address).credential === 'token'

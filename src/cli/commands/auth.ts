@@ -8,7 +8,7 @@ import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { isLoginAddress, type PostgresAddress } from '../../stores/address.js'
-import { kindOfText, loginAddress } from '../../stores/registry.js'
+import { credentialOf, kindOfText, loginAddress, takesCredential, takesPassword, takesToken } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { type CredentialKind, credentialKindOf, type Found } from '../credential-kind.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
@@ -54,7 +54,7 @@ const status = defineCommand({
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { store, storeFlag } = settings
-    if (flags.store !== undefined && store.kind === 'file') throw takesNoToken(settings)
+    if (flags.store !== undefined && !takesCredential(store)) throw takesNoToken(settings)
     const own = await ownStatus(settings, io)
     const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
     const all = [...(own instanceof PlantsError ? [] : own), ...others]
@@ -62,7 +62,7 @@ const status = defineCommand({
     if (lines.length > 0) await writeAnswer(io, lines.join(''), 'Run it again')
     if (own instanceof PlantsError) throw own
     if (own[0]?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
-    if (store.kind !== 'file') throw store.kind === 'remote' ? noToken(store, storeFlag) : noPassword(store, storeFlag)
+    if (takesCredential(store)) throw takesToken(store) ? noToken(store, storeFlag) : noPassword(store, storeFlag)
     const [{ store: name = 'https://plants.example.com' } = {}] = others
     throw new PlantsError('unauthorized', 'No store has a token', { hint: `Save one with: plants auth login --store ${shellWord(name)}` })
   },
@@ -108,7 +108,7 @@ function refusedSecret(
 function sentence({ store, address, source, savedAt, expires }: TokenStatus, { file }: Settings): string {
   const name = store === address ? readable(store) : `${readable(store)} (${readable(address)})`
   const until = expires === undefined ? '' : `, valid until ${expires}`
-  const isDatabase = kindOfText(address) === 'postgres'
+  const isDatabase = credentialOf(kindOfText(address)) === 'password'
   const words = {
     address: 'from its address',
     variable: `from ${isDatabase ? 'PGPASSWORD' : 'PLANTS_TOKEN'}`,
@@ -169,12 +169,12 @@ async function readStdin(noun: string, io: Io): Promise<string> {
 /** Resolves the store of this run and the kind of credential that it takes. */
 async function credentialFor(flags: GlobalFlags, io: Io): Promise<{ settings: Settings; kind: CredentialKind }> {
   const settings = await resolveSettings(flags, io)
-  if (settings.store.kind === 'file') throw takesNoToken(settings)
+  if (!takesCredential(settings.store)) throw takesNoToken(settings)
   return { settings, kind: credentialKindOf(settings.store, settings, io) }
 }
 
 function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
-  const names = namedStores(saved).flatMap(([name, { address }]) => (kindOfText(address) === 'file' ? [] : name))
+  const names = namedStores(saved).flatMap(([name, { address }]) => (credentialOf(kindOfText(address)) === undefined ? [] : name))
   const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
   const hint = names.length === 0 ? 'Name the service: --store https://plants.example.com' : `Name the store: --store ${names[0]}${others}`
   return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })
@@ -191,8 +191,8 @@ interface TokenStatus {
 
 /** The store of this run, if it takes a token or a password; or why its token command has none, which hides nothing of the other stores. */
 async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus[] | PlantsError> {
-  if (settings.store.kind === 'file') return []
-  if (settings.store.kind === 'postgres') return [await passwordStatus(settings.store, settings, io)]
+  if (!takesCredential(settings.store)) return []
+  if (takesPassword(settings.store)) return [await passwordStatus(settings.store, settings, io)]
   try {
     const { source = 'none' as const, savedAt, expires } = (await findToken(settings.store, settings, io)) ?? {}
     return [{ ...namesOf(settings), source, savedAt, expires }]
@@ -226,8 +226,8 @@ async function resolveOther(name: string, settings: Settings, flags: GlobalFlags
 }
 
 async function savedStatus(settings: Settings, io: Io): Promise<TokenStatus[]> {
-  if (settings.store.kind === 'file') return []
-  if (settings.store.kind === 'postgres') return [await passwordStatus(settings.store, settings, io)]
+  if (!takesCredential(settings.store)) return []
+  if (takesPassword(settings.store)) return [await passwordStatus(settings.store, settings, io)]
   if (settings.tokenCommand !== undefined) return [{ ...namesOf(settings), source: 'command' }]
   const saved = savedToken(settings.file.saved, settings.store.name)
   return [{ ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }]

@@ -9,7 +9,7 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/address.js'
-import { kindOfText, parseAddress } from '../../stores/registry.js'
+import { credentialOf, kindOfText, parseAddress } from '../../stores/registry.js'
 import { errorFormat, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
 import type { Preferences } from '../settings.js'
@@ -132,7 +132,7 @@ async function warnOfMove(name: string, address: string, settings: Preferences, 
   const kept = heldForKind(store)
   if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
-  const noun = kindOfText(store?.address ?? '') === 'postgres' ? 'password' : 'token'
+  const noun = credentialOf(kindOfText(store?.address ?? '')) ?? 'token'
   if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
     await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`, settings)
 }

@@ -7,7 +7,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idTaken } from '../../stores/conflict.js'
-import { openExistingStore, openStore } from '../../stores/registry.js'
+import { isReadable, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
 import type { Settings } from '../settings.js'
@@ -63,7 +63,7 @@ export const create = defineCommand({
       })
       if (!equalFields(answer, plant)) await warn(io, differs(answer, plant), settings)
       const planted = describePlant({ ...answer, id: plant.id }, await styleFor(settings.colors(io.stdout)))
-      const see = settings.store.kind === 'remote' ? '' : `. See it with: plants get ${plant.id}${settings.storeFlag}`
+      const see = isReadable(settings.store) ? `. See it with: plants get ${plant.id}${settings.storeFlag}` : ''
       const line = settings.output === 'json' ? toJson({ ...answer }) : `Planted ${planted}`
       await writeAnswer(io, `${line}\n`, `The plant is stored${see}`)
     } finally {
@@ -109,8 +109,8 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   if ('id' in given && 'name' in given) return given
   const checked = await check({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
-  if (settings.store.kind === 'remote') await settings.opening.access(settings.store) // before somebody answers for nothing
-  const store = settings.store.kind === 'remote' ? undefined : await openExistingStore(settings.store, settings.opening)
+  if (takesToken(settings.store)) await settings.opening.access(settings.store) // before somebody answers for nothing
+  const store = isReadable(settings.store) ? await openExistingStore(settings.store, settings.opening) : undefined
   const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     if (await isTaken(given['id'])) throw withLook(idTaken(checked.plant.id), checked.plant.id, settings)

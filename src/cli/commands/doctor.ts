@@ -8,8 +8,8 @@ import { PlantsError, shellWord } from '../../platform/errors.js'
 import { visible } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
-import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/address.js'
-import { checkToken, describeSqlite, inspectDatabase, inspectFile } from '../../stores/registry.js'
+import type { Address, FileAddress, PostgresAddress, RemoteAddress } from '../../stores/address.js'
+import { checkToken, describeSqlite, inspectDatabase, inspectFile, isDefaultStore } from '../../stores/registry.js'
 import type { DatabaseReport } from '../../stores/store.js'
 import { mayColor, outputFormat, resolvePreferences, resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
@@ -112,10 +112,18 @@ async function examineStore(attempted: Attempt<Settings>, io: Io): Promise<Findi
     .filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
     .map(failureOf)
     .find(Boolean)
-  const check = `store ${of.storeName ?? (of.store.kind === 'file' && of.store.isDefault ? 'local' : of.store.name)}`
+  const check = `store ${of.storeName ?? (isDefaultStore(of.store) ? 'local' : of.store.name)}`
   if (wrong) return failed(check, wrong.message, `Change it with plants config set, or forget it with plants config unset`)
-  if (of.store.kind === 'file') return examineFile(check, of.store, of, io)
-  return of.store.kind === 'postgres' ? examineDatabase(check, of.store, of) : examineRemote(check, of.store, of, io)
+  const examine = examiners[of.store.kind] as Examiner<Address> // which gets only stores of its kind
+  return examine(check, of.store, of, io)
+}
+
+type Examiner<A> = (check: string, address: A, of: Settings, io: Io) => Promise<Finding>
+
+const examiners: { [Kind in Address['kind']]: Examiner<Extract<Address, { kind: Kind }>> } = {
+  file: examineFile,
+  postgres: examineDatabase,
+  remote: examineRemote,
 }
 
 /** bytes below which a disk is warned of, and below which SQLite can do nothing */

@@ -4,7 +4,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/conflict.js'
-import { kindNoun } from '../../stores/registry.js'
+import { isReadable, kindNoun } from '../../stores/registry.js'
 import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions as ImportOrder } from '../../transfer/import/import.js'
@@ -77,8 +77,8 @@ export const importPlants = defineCommand({
     checkForService(flags, settings)
     const order = orderOf(args, flags, io)
     const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
-    const { kind } = settings.store
-    if (idle && kind !== 'remote') await warn(io, `${idle} is about services, and changes nothing for ${kindNoun(kind)}`, settings)
+    const { store } = settings
+    if (idle && isReadable(store)) await warn(io, `${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`, settings)
     const { runImport } = await import('../import-run.js')
     await runImport(order, settings, io)
   },
@@ -126,7 +126,7 @@ function parseRate(flag: string, text: string): number {
 
 /** Refuses what needs to read or undo plants, which a service does not offer. */
 function checkForService({ ifExists, atomic }: ImportFlags, { store }: Settings): void {
-  if (store.kind !== 'remote') return
+  if (isReadable(store)) return
   const flag = ifExists === 'same' ? '--if-exists same' : atomic ? '--atomic' : undefined
   if (flag === undefined) return
   const hint =

@@ -10,7 +10,17 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import type { Address } from '../../stores/address.js'
-import { initialiseDatabase, kindNoun, kindOfText, loginAddress, parseAddress, takesPassword } from '../../stores/registry.js'
+import {
+  credentialOf,
+  initialiseDatabase,
+  isDefaultStore,
+  kindNoun,
+  kindOfText,
+  loginAddress,
+  parseAddress,
+  takesPassword,
+  takesToken,
+} from '../../stores/registry.js'
 import { resolvePreferences, resolveSettings, usualPatience } from '../context.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import type { Preferences, Settings } from '../settings.js'
@@ -35,7 +45,7 @@ const add = defineCommand({
       if (other) throw nameTaken(name, other)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
-    if (address.kind === 'remote' && isOpenToAll(address) && !store['allow-http']) {
+    if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
       const hint = `plants config set stores.${name}.allow-http true`
       await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
     }
@@ -129,7 +139,7 @@ const remove = defineCommand({
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
     const rest = before.store === name ? '. Commands use the store local again' : ''
     const shown = shownValue(address)
-    const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${kindOfText(address) === 'postgres' ? 'password' : 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
+    const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${credentialOf(kindOfText(address)) ?? 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
   },
 })
@@ -166,11 +176,11 @@ async function storeFrom(address: Address, flags: GlobalFlags, io: Io): Promise<
     const text = flagValue(name, flags)
     if (text === undefined) return []
     if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
-    const isCa = name === 'ca-cert' && address.kind === 'postgres'
+    const isCa = name === 'ca-cert' && takesPassword(address)
     const hint = isCa ? 'Leave it out, and write into the address: sslrootcert=PATH' : 'Leave it out'
     throw new PlantsError('malformed', `--${name} ${misfit(name, address.kind, address.name)}`, { hint })
   })
-  return { address: address.kind === 'file' && address.isDefault ? 'local' : address.name, ...Object.fromEntries(values) }
+  return { address: isDefaultStore(address) ? 'local' : address.name, ...Object.fromEntries(values) }
 }
 
 function fieldsOf(name: string, store: SavedStore) {
