@@ -49,7 +49,7 @@ export async function findToken(store: RemoteAddress, context: CredentialContext
 }
 
 /** Where `findToken` would find the token. No command is started for that. Throws `malformed` for a token that is none. */
-export function foreseeToken(store: RemoteAddress, context: CredentialContext, io: Io): Credential['source'] | undefined {
+export function findTokenSource(store: RemoteAddress, context: CredentialContext, io: Io): Credential['source'] | undefined {
   const known = searchHere(store, context, io)
   if (known?.token !== undefined) io.secrets.add(known.token)
   return known?.source
@@ -63,7 +63,7 @@ async function search(store: RemoteAddress, context: CredentialContext, io: Io):
 }
 
 /** The token, or the command that has to be asked for it. */
-function searchHere({ name }: RemoteAddress, context: CredentialContext, io: Io): Known | undefined {
+function searchHere({ name }: RemoteAddress, context: CredentialContext, io: Io): TokenLookup | undefined {
   const given = context.isOfRun ? tokenVariable(io) : undefined
   if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
   if (context.tokenCommand !== undefined) return { command: checkedCommand(context.tokenCommand, context), source: 'command' }
@@ -78,7 +78,7 @@ function checkedCommand(command: string, { storeName, file: { path, foreignOwner
   throw new PlantsError('unauthorized', message, { hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN' })
 }
 
-type Known = (Credential & { source: 'variable' | 'file' }) | { source: 'command'; command: string; token?: undefined }
+type TokenLookup = (Credential & { source: 'variable' | 'file' }) | { source: 'command'; command: string; token?: undefined }
 
 /** What PLANTS_TOKEN holds; a blank one counts as none. */
 export function tokenVariable({ env }: Io): string | undefined {

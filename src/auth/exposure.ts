@@ -12,20 +12,20 @@ interface Trust {
 }
 
 /** Throws `malformed` where the token would be seen on its way, or go to another user of this machine. */
-export function refuseOpen(address: RemoteAddress, { storeName, allowHttp }: Trust, io: Io): void {
+export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: Trust, io: Io): void {
   if (allowHttp) return
   const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
   if (isOpenToAll(address)) {
     const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
     throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
   }
-  const stranger = address.socketPath === undefined ? undefined : strangerBefore(address.socketPath, io)
+  const stranger = address.socketPath === undefined ? undefined : foreignOwnerBefore(address.socketPath, io)
   if (stranger === undefined) return
   const hint = `Keep the socket in a folder that only its service may write. Or, where you trust all users of this machine, add --allow-http${always}`
   throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${stranger}`, { hint })
 }
 
-function strangerBefore(path: string, { trusts }: Io): string | undefined {
+function foreignOwnerBefore(path: string, { trusts }: Io): string | undefined {
   try {
     return strangerAt(path, { trusts, writers: 0o022 })
   } catch (error) {

@@ -62,7 +62,7 @@ const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…
 const longestTimer = 2 ** 31 - 1
 
 /** bytes of an answer */
-const longestAnswer = 65_536
+const maxOutputBytes = 65_536
 
 /** What the command prints until it ends; a process that it leaves behind may keep its stdout open, and is not waited for. */
 async function output([program = '', ...args]: string[], { env, signal, timeout }: Running, fail: Fail): Promise<string> {
@@ -81,14 +81,14 @@ async function output([program = '', ...args]: string[], { env, signal, timeout 
   child.stdout.on('data', (chunk: Buffer) => {
     length += chunk.length
     chunks.push(chunk)
-    if (length > longestAnswer) child.kill('SIGKILL')
+    if (length > maxOutputBytes) child.kill('SIGKILL')
   })
   child.once('exit', () => setTimeout(() => child.stdout.destroy(), 200).unref())
   const { exitCode, signal: killer, timedOut, cause } = await child
   // Ctrl-C is for both of us, and the command may be the first to end of it.
   if (killer === 'SIGINT' || exitCode === 130) await new Promise((resolve) => setTimeout(resolve, 100))
   signal.throwIfAborted()
-  if (length > longestAnswer) throw fail('printed more than 64 KiB', checkCommand)
+  if (length > maxOutputBytes) throw fail('printed more than 64 KiB', checkCommand)
   if (timedOut) throw fail(`did not end within ${timeout / 1000} s`, 'If it needs longer, wait longer with --timeout 2m')
   if (exitCode === 0)
     return Buffer.concat(chunks)

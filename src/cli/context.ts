@@ -1,16 +1,16 @@
 import { readSettings, type SettingsFile, savedStore } from '../config/file.js'
 import {
+  defaultSource,
   failureOf,
-  findOrigin,
+  findSource,
   isStoreName,
   namedStore,
-  type Origin,
   parsed,
-  presetOrigin,
   resolveStore,
+  type SettingSource,
   shownValue,
 } from '../config/resolve.js'
-import { presetOf, settingNames, settingsTable } from '../config/table.js'
+import { defaultOf, settingNames, settingsTable } from '../config/table.js'
 import { warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
@@ -22,15 +22,15 @@ import type { GlobalFlags } from './define-command.js'
 import type { Preferences, Settings } from './settings.js'
 
 /** How a command looks at the settings that is not just a user of them. */
-interface Looking {
+interface ResolveOptions {
   /** the name or the address of another store than the one of this run, to be looked at besides */
   other?: string
   /** the settings file, where it was read already */
   file?: SettingsFile
   /** leaves out what is saved and wrong, for the commands that can put it right */
-  isMending?: boolean
+  ignoresSaved?: boolean
   /** leaves out what is wrong in the file and in the environment, and says nothing of it: `doctor` does */
-  isChecking?: boolean
+  ignoresInvalid?: boolean
 }
 
 /**
@@ -41,16 +41,16 @@ interface Looking {
 export async function resolveSettings(
   flags: GlobalFlags,
   io: Io,
-  { other, isChecking = false, file: known }: Looking = {},
+  { other, ignoresInvalid = false, file: known }: ResolveOptions = {},
 ): Promise<Settings> {
   const file = known ?? (await readSettings(io))
-  const chosen = other === undefined ? findOrigin('store', { flags, io, file }) : namedStore(other)
+  const chosen = other === undefined ? findSource('store', { flags, io, file }) : namedStore(other)
   const { store, storeName } = await resolveStore(chosen, file, io)
-  const origins = settingNames.map((name) =>
-    name === 'store' ? chosen : findOrigin(name, { flags, io, file, storeName, isOther: other !== undefined }),
+  const sources = settingNames.map((name) =>
+    name === 'store' ? chosen : findSource(name, { flags, io, file, storeName, isOther: other !== undefined }),
   )
-  const usable = usableOrigins(origins, { isChecking })
-  const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
+  const usable = usableSources(sources, { ignoresInvalid })
+  const preferences = { ...preferencesFrom(usable, flags, file, io), sources }
   const settings: Settings = {
     ...preferences,
     store,
@@ -60,14 +60,14 @@ export async function resolveSettings(
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
     tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
-    opening: storeOptions(
+    storeOptions: storeOptions(
       () => settings,
       parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false,
       preferences.timeout,
       io,
     ),
   }
-  if (settings.isOfRun && !isChecking) await tell(settings, io)
+  if (settings.isOfRun && !ignoresInvalid) await report(settings, io)
   return settings
 }
 
@@ -109,15 +109,15 @@ function storeOptions(settings: () => Settings, allowAsyncCommit: boolean, timeo
 export async function resolvePreferences(
   flags: GlobalFlags,
   io: Io,
-  { isMending = false, isChecking = false, file: known }: Looking = {},
+  { ignoresSaved = false, ignoresInvalid = false, file: known }: ResolveOptions = {},
 ): Promise<Preferences> {
   const file = known ?? (await readSettings(io))
-  const { value = '' } = findOrigin('store', { flags, io, file })
+  const { value = '' } = findSource('store', { flags, io, file })
   const storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
-  const origins = settingNames.map((name) => findOrigin(name, { flags, io, file, storeName }))
-  const usable = usableOrigins(origins, { isMending, isChecking })
-  const preferences = { ...preferencesFrom(usable, flags, file, io), origins }
-  if (!isChecking) await tell(preferences, io)
+  const sources = settingNames.map((name) => findSource(name, { flags, io, file, storeName }))
+  const usable = usableSources(sources, { ignoresSaved, ignoresInvalid })
+  const preferences = { ...preferencesFrom(usable, flags, file, io), sources }
+  if (!ignoresInvalid) await report(preferences, io)
   return preferences
 }
 
@@ -125,45 +125,45 @@ function flagOf(store: string | undefined): string {
   return store === undefined ? '' : ` --store${store.startsWith('-') ? '=' : ' '}${shellWord(store)}`
 }
 
-function usableOrigins(origins: Origin[], { isMending = false, isChecking = false }: Looking): Origin[] {
-  const mayBeWrong = ({ source, key }: Origin) => (isMending && key !== undefined) || (isChecking && source !== 'flag')
-  return origins.map((origin) => (mayBeWrong(origin) && failureOf(origin) ? presetOrigin(origin.name) : origin))
+function usableSources(sources: SettingSource[], { ignoresSaved = false, ignoresInvalid = false }: ResolveOptions): SettingSource[] {
+  const mayBeWrong = ({ source, key }: SettingSource) => (ignoresSaved && key !== undefined) || (ignoresInvalid && source !== 'flag')
+  return sources.map((origin) => (mayBeWrong(origin) && failureOf(origin) ? defaultSource(origin.name) : origin))
 }
 
 /** milliseconds that others may take who are changing the settings */
-export const usualPatience = 30_000
+export const defaultLockTimeout = 30_000
 
 /** Whether a value was given for this run alone. */
-function isOfRun({ source }: Origin): boolean {
+function isOfRun({ source }: SettingSource): boolean {
   return source === 'flag' || source === 'variable'
 }
 
-function preferencesFrom(origins: Origin[], flags: GlobalFlags, file: SettingsFile, io: Io): Preferences {
-  const output = parsed('output', origins, settingsTable.output.parse)
+function preferencesFrom(sources: SettingSource[], flags: GlobalFlags, file: SettingsFile, io: Io): Preferences {
+  const output = parsed('output', sources, settingsTable.output.parse)
   const errors = output ?? 'text'
   const colors = (stream: Output) => mayColor(stream, flags, io)
   return {
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors,
-    timeout: parsed('timeout', origins, settingsTable.timeout.parse) ?? 0,
-    patience: parsed('timeout', origins.filter(isOfRun), settingsTable.timeout.parse) ?? usualPatience,
+    timeout: parsed('timeout', sources, settingsTable.timeout.parse) ?? 0,
+    lockTimeout: parsed('timeout', sources.filter(isOfRun), settingsTable.timeout.parse) ?? defaultLockTimeout,
     isVerbose: flags.verbose === true,
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
     warn: (text) => warn(io, text, { errors, colors }),
-    origins,
+    sources,
     file,
   }
 }
 
-async function tell(preferences: Preferences, io: Io): Promise<void> {
-  for (const { what, command } of preferences.file.complaints) await warn(io, `${what}. Mend it with: ${command}`, preferences)
+async function report(preferences: Preferences, io: Io): Promise<void> {
+  for (const { what, command } of preferences.file.warnings) await warn(io, `${what}. Mend it with: ${command}`, preferences)
   if (!preferences.isVerbose) return
   const { traceSettings } = await import('../output/trace.js')
-  const settings = preferences.origins.map(({ name, value, source, place }) => ({
+  const settings = preferences.sources.map(({ name, value, source, place }) => ({
     name,
     value: shownValue(value),
-    fallback: presetOf(name),
+    fallback: defaultOf(name),
     source,
     place,
   }))
@@ -179,7 +179,7 @@ async function tell(preferences: Preferences, io: Io): Promise<void> {
 export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   try {
     const file = await readSettings(io)
-    const origin = findOrigin('output', { flags: given === undefined ? {} : { output: given }, io, file })
+    const origin = findSource('output', { flags: given === undefined ? {} : { output: given }, io, file })
     return parsed('output', [origin], settingsTable.output.parse) ?? 'text'
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error

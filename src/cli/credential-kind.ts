@@ -1,5 +1,5 @@
 import { type Credential, findToken, noToken, tokenVariable } from '../auth/credentials.js'
-import { exposureOf, refuseOpen } from '../auth/exposure.js'
+import { exposureOf, refuseExposed } from '../auth/exposure.js'
 import { findPassword, hidePassword, noPassword, type Password } from '../auth/password.js'
 import { failureOf } from '../auth/token.js'
 import { PlantsError } from '../platform/errors.js'
@@ -18,7 +18,7 @@ export interface CredentialKind {
   /** why a text can be none, or nothing */
   failureOf(text: string): string | undefined
   /** Throws `malformed` where it would be in vain to save one. */
-  refuseUseless(): void
+  refuseUnusable(): void
   /** Keeps one from being shown. */
   hide(text: string): void
   /** Asks the store whether it lets one in with it. */
@@ -26,32 +26,32 @@ export interface CredentialKind {
   /** what to do about one that is not accepted */
   hint: string
   /** The one that counts now, and where it comes from. Throws `unauthorized` when there is none. */
-  find(): Promise<Found>
+  find(): Promise<FoundCredential>
   /** what there is besides a saved one */
   others(): string[]
   /** what is not safe about the way to the store, though it may be meant so */
   exposure?: string | undefined
 }
 
-export type Found = { source: Credential['source'] | Password['source']; savedAt?: string | undefined } & Record<string, unknown>
+export type FoundCredential = { source: Credential['source'] | Password['source']; savedAt?: string | undefined } & Record<string, unknown>
 
 export function credentialKindOf(store: RemoteAddress | PostgresAddress, settings: Settings, io: Io): CredentialKind {
   return takesToken(store) ? tokenFor(store, settings, io) : passwordFor(store, settings, io)
 }
 
 function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialKind {
-  const { storeName, tokenCommand, storeFlag, opening } = settings
+  const { storeName, tokenCommand, storeFlag, storeOptions } = settings
   return {
     noun: 'token',
     clean: (text) => text.trim(),
     failureOf,
-    refuseUseless: () => {
+    refuseUnusable: () => {
       const hint = `Renew the token where the command takes it from, or forget the command: plants config unset stores.${storeName}.token-command`
       if (tokenCommand !== undefined) throw new PlantsError('malformed', `${storeName} takes its token from a command`, { hint })
-      refuseOpen(store, settings, io)
+      refuseExposed(store, settings, io)
     },
     hide: (token) => void io.secrets.add(token),
-    check: async (token) => checkToken(store, await accessTo(store, settings, io, { token, source: 'file' }), opening),
+    check: async (token) => checkToken(store, await accessTo(store, settings, io, { token, source: 'file' }), storeOptions),
     hint: 'Copy the token again, or ask for a new one where the service is run: plants tokens create',
     find: async () => {
       const found = await findToken(store, settings, io)
@@ -66,15 +66,15 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialK
 }
 
 function passwordFor(store: PostgresAddress, settings: Settings, io: Io): CredentialKind {
-  const { storeFlag, opening } = settings
+  const { storeFlag, storeOptions } = settings
   return {
     noun: 'password',
     clean: (text) => text.replace(/\r?\n$/, ''),
     failureOf: failureOfPassword,
-    refuseUseless: () => {},
+    refuseUnusable: () => {},
     exposure: exposureOf(store),
     hide: (password) => hidePassword(password, store, io),
-    check: (password) => checkPassword(store, { ...opening, login: () => loginTo(store, settings, io, password) }),
+    check: (password) => checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, password) }),
     hint: 'Give it again, or ask who runs the database for another',
     find: async () => {
       const found = await findPassword(store, settings, io)

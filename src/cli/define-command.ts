@@ -1,8 +1,8 @@
-import { presetOf, settingNames, settingOf } from '../config/table.js'
+import { defaultOf, settingNames, settingOf } from '../config/table.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRule } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
-import { parseCount, refusedValue, type Values } from '../platform/values.js'
+import { invalidValue, parseCount, type Values } from '../platform/values.js'
 
 /** A command: the command line, the help and the completion of shells are built from it. What `run` needs and is slow to load is imported there. */
 export interface CommandDefinition {
@@ -94,7 +94,7 @@ export const globalOptions: readonly OptionDefinition[] = [
   ...settingNames.flatMap((name) => {
     const { flag, meaning, isSwitch, values } = settingOf(name)
     if (flag === undefined) return []
-    return { flags: flag, description: isSwitch ? meaning : `${meaning}; by default ${presetOf(name)}`, ...(values && { values }) }
+    return { flags: flag, description: isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`, ...(values && { values }) }
   }),
   ...ownOptions,
 ]
@@ -111,7 +111,7 @@ export const queryOptions = [
 /** Reads an id in JSON's number grammar, for the option or argument that has this name. */
 export function parseId(name: string, text: string): bigint {
   const id = parseInt64(text)
-  if (id === undefined) throw refusedValue(name, idRule, text, '1')
+  if (id === undefined) throw invalidValue(name, idRule, text, '1')
   return id
 }
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { warn, writeRefusals } from '../output/output.js'
+import { warn, writeRejected } from '../output/output.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable, openManyStore } from '../stores/registry.js'
@@ -58,8 +58,8 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 async function withStore(order: ImportOptions, settings: Settings, options: RunOptions): Promise<void> {
   const { rate, staging } = order
   // What is sent together with a plant that is refused could not be taken back.
-  const concurrency = order.plan.stopsAtRefusal ? 1 : order.concurrency
-  const many = await openManyStore(settings.store, { ...settings.opening, concurrency, rate }, staging)
+  const concurrency = order.plan.stopsAtReject ? 1 : order.concurrency
+  const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate }, staging)
   try {
     await importInto(many, order, settings, options)
   } finally {
@@ -156,7 +156,7 @@ function contextOf(
       shownCount += shown.length
       if (shown.length === 0) return
       await progress.clear()
-      await writeRefusals(io, shown, settings)
+      await writeRejected(io, shown, settings)
     },
     onProgress: () => progress.show(() => importing().snapshot),
   }

@@ -1,19 +1,19 @@
-import { describePlant, readable, styleFor, warn, withLook, writeAnswer } from '../output/output.js'
+import { addLookupHint, describePlant, quoteIfNeeded, styleFor, warn, writeAnswer } from '../output/output.js'
 import { curlCommand, requestText } from '../output/request.js'
 import { toJson } from '../plant/json.js'
 import type { NewPlant } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
-import { visibleLines } from '../platform/escape.js'
+import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
 import type { OwnAddress, RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
-import { describeCreate, foreseeCreate, kindNoun, takesToken } from '../stores/registry.js'
+import { describeCreate, kindNoun, previewCreate, takesToken } from '../stores/registry.js'
 import type { Settings } from './settings.js'
-import { type Foreseen, foreseeAccess } from './store-access.js'
+import { type PreviewedAccess, previewAccess } from './store-access.js'
 
 /** A create that is shown instead of done. */
-export interface Draft {
+export interface CreateRequest {
   idempotencyKey: string | undefined
   /** shown as the command of curl that would do it */
   isCurl: boolean
@@ -26,7 +26,7 @@ export interface Draft {
  *
  * @throws {PlantsError} what the create would, as far as it is known here; `malformed` for curl and a store that is no service
  */
-export async function previewCreate(draft: Draft, settings: Settings, io: Io): Promise<void> {
+export async function showPreview(draft: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
   if (takesToken(store)) await previewAtService(store, draft, settings, io)
   else if (draft.isCurl) throw noCurl(settings)
@@ -38,33 +38,42 @@ function noCurl({ store, storeFlag }: Settings): PlantsError {
   return new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, { hint })
 }
 
-async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Draft, settings: Settings, io: Io): Promise<void> {
+async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const plant = await readPlant(settings)
-  const { exists, creates } = await foreseeCreate(store, plant, { idempotencyKey }, settings.opening).catch((error: unknown) => {
-    throw withLook(error, plant.id, settings)
+  const { exists, creates } = await previewCreate(store, plant, { idempotencyKey }, settings.storeOptions).catch((error: unknown) => {
+    throw addLookupHint(error, plant.id, settings)
   })
   const what = await describe(plant, settings, io)
   const sentence = creates
-    ? `Would plant ${what} in ${readable(store.name)}${exists ? '' : ', which would be made'}`
+    ? `Would plant ${what} in ${quoteIfNeeded(store.name)}${exists ? '' : ', which would be made'}`
     : `Would plant nothing: the idempotency key has made ${what} already`
   const fields = { dryRun: true, ...plant, store: store.name, exists, creates, idempotencyKey }
   await show(settings.output === 'json' ? toJson(fields) : sentence, io)
 }
 
-async function previewAtService(store: RemoteAddress, draft: Draft, settings: Settings, io: Io): Promise<void> {
-  let foreseen: Promise<Foreseen> | undefined
+async function previewAtService(store: RemoteAddress, draft: CreateRequest, settings: Settings, io: Io): Promise<void> {
+  let foreseen: Promise<PreviewedAccess> | undefined
   const foresee = () => {
-    foreseen ??= foreseeAccess(store, settings, io)
+    foreseen ??= previewAccess(store, settings, io)
     return foreseen
   }
-  const plant = await draft.readPlant({ ...settings, opening: { ...settings.opening, access: async () => (await foresee()).access } })
+  const plant = await draft.readPlant({
+    ...settings,
+    storeOptions: { ...settings.storeOptions, access: async () => (await foresee()).access },
+  })
   const found = await foresee()
   const request = await describeCreate(store, found.access, plant, draft.idempotencyKey)
   if (draft.isCurl) await showCommand(request, store, found, settings, io)
   else await showRequest(request, plant, found, settings, io)
 }
 
-async function showCommand(request: WireRequest, address: RemoteAddress, found: Foreseen, settings: Settings, io: Io): Promise<void> {
+async function showCommand(
+  request: WireRequest,
+  address: RemoteAddress,
+  found: PreviewedAccess,
+  settings: Settings,
+  io: Io,
+): Promise<void> {
   const { caCert, timeout, errors, storeFlag } = settings
   const isProxySecure = found.access.proxy?.startsWith('https:') ?? false
   const way = { address, caCert: caCert?.path, timeout, proxy: proxyForCurl(address, io), isProxySecure }
@@ -77,25 +86,25 @@ async function showCommand(request: WireRequest, address: RemoteAddress, found: 
 
 /** It must stay as it is, so what would drive the terminal cannot be made visible there. */
 function checkForTerminal(command: string): void {
-  if (visibleLines(command) === command) return
+  if (escapeControlCharsInLines(command) === command) return
   const hint = 'Write it into a file instead: plants create --curl … > create.sh'
   throw new PlantsError('malformed', 'The command holds a path with control characters, which a terminal would obey', { hint })
 }
 
-async function showRequest(sent: WireRequest, plant: NewPlant, found: Foreseen, settings: Settings, io: Io): Promise<void> {
+async function showRequest(sent: WireRequest, plant: NewPlant, found: PreviewedAccess, settings: Settings, io: Io): Promise<void> {
   const { store } = settings
   const { authorization: _, ...others } = sent.headers
   const request = found.source === 'none' ? { ...sent, headers: others } : sent
   const proxy = found.access.proxy && new URL(found.access.proxy).host
   if (settings.output === 'text') {
     const way = { token: tokenWords[found.source], socket: socketOf(store), proxy }
-    return show(`Would plant ${await describe(plant, settings, io)} at ${readable(store.name)}\n\n${requestText(sent, way)}`, io)
+    return show(`Would plant ${await describe(plant, settings, io)} at ${quoteIfNeeded(store.name)}\n\n${requestText(sent, way)}`, io)
   }
   const fields = { dryRun: true, ...plant, store: store.name, token: found.source, socket: socketOf(store), proxy, request }
   return show(toJson(fields), io)
 }
 
-const tokenWords: Record<Foreseen['source'], string> = {
+const tokenWords: Record<PreviewedAccess['source'], string> = {
   variable: 'from PLANTS_TOKEN',
   command: 'from the token command',
   file: 'which was saved',

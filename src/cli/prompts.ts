@@ -2,7 +2,7 @@ import { confirm, input, password } from '@inquirer/prompts'
 import { parseInt64 } from '../plant/json.js'
 import { checkField } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
-import { visible } from '../platform/escape.js'
+import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
 interface PlantPrompt {
@@ -64,7 +64,7 @@ type Check = (text: string) => string | undefined | Promise<string | undefined>
 function validator(check: Check): (text: string) => Promise<string | true> {
   return async (text) => {
     const failure = text.includes('\uFFFD') ? 'This is not UTF-8. Use a UTF-8 terminal' : await check(text)
-    return failure === undefined ? true : visible(failure)
+    return failure === undefined ? true : escapeControlChars(failure)
   }
 }
 

@@ -1,5 +1,5 @@
 import type { SettingsFile } from '../config/file.js'
-import type { Origin } from '../config/resolve.js'
+import type { SettingSource } from '../config/resolve.js'
 import type { Output } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
 import type { OpenOptions } from '../stores/store.js'
@@ -13,7 +13,7 @@ export interface Preferences {
   /** milliseconds that a store may take */
   timeout: number
   /** milliseconds that others may take who are changing the settings; what is saved about stores says nothing about that */
-  patience: number
+  lockTimeout: number
   /** whether to tell what is done, and why */
   isVerbose: boolean
   /** whether somebody is there to answer questions */
@@ -23,7 +23,7 @@ export interface Preferences {
   /** prints a warning for a person */
   warn(text: string): Promise<void>
   /** every setting, and where its value came from */
-  origins: Origin[]
+  sources: SettingSource[]
   file: SettingsFile
 }
 
@@ -41,5 +41,5 @@ export interface Settings extends Preferences {
   caCert: { path: string; source: string } | undefined
   tokenCommand: string | undefined
   /** what it takes to open the store */
-  opening: OpenOptions
+  storeOptions: OpenOptions
 }

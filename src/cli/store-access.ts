@@ -1,6 +1,6 @@
 import { version } from '../../package.json'
-import { type Credential, findToken, foreseeToken, noToken } from '../auth/credentials.js'
-import { exposureOf, refuseOpen } from '../auth/exposure.js'
+import { type Credential, findToken, findTokenSource, noToken } from '../auth/credentials.js'
+import { exposureOf, refuseExposed } from '../auth/exposure.js'
 import { findPassword, hidePassword, howToGive, type Password } from '../auth/password.js'
 import { warn, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
@@ -27,29 +27,29 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
  *
  * @throws {PlantsError} `malformed` as `accessTo` does
  */
-export async function foreseeAccess(address: RemoteAddress, settings: Settings, io: Io): Promise<Foreseen> {
-  const source = foreseeToken(address, settings, io)
+export async function previewAccess(address: RemoteAddress, settings: Settings, io: Io): Promise<PreviewedAccess> {
+  const source = findTokenSource(address, settings, io)
   const place = source ? placeOf({ source }, settings) : 'nowhere yet'
   const access = await accessWith({ token: '***', source: source ?? 'variable' }, { address, place }, settings, io)
   return { access, source: source ?? 'none' }
 }
 
-export interface Foreseen {
+export interface PreviewedAccess {
   access: Access
   /** where the token would come from */
   source: Credential['source'] | 'none'
 }
 
-interface Way {
+interface TokenPlace {
   address: RemoteAddress
   /** where the token came from, in words */
   place: string
 }
 
-async function accessWith(found: Credential, { address, place }: Way, settings: Settings, io: Io): Promise<Access> {
+async function accessWith(found: Credential, { address, place }: TokenPlace, settings: Settings, io: Io): Promise<Access> {
   const trace = settings.isVerbose ? await import('../output/trace.js') : undefined
   trace?.traceToken(place, settings, io)
-  refuseOpen(address, settings, io)
+  refuseExposed(address, settings, io)
   const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
   const proxy = isProxySet ? (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
@@ -60,7 +60,7 @@ async function accessWith(found: Credential, { address, place }: Way, settings: 
     userAgent: `plants/${version}`,
     ca: settings.caCert && (await import('../platform/certificates.js')).readCertificates(settings.caCert.path, settings.caCert.source),
     proxy,
-    beforeConnect: () => refuseOpen(address, settings, io),
+    beforeConnect: () => refuseExposed(address, settings, io),
     notify: (text) => warnMeanwhile(io, text, settings),
     observer: trace?.observerOf(settings, io),
   }

@@ -17,7 +17,7 @@ interface Change {
  */
 export async function changeSettings(
   io: Io,
-  { patience }: { patience: number },
+  { lockTimeout }: { lockTimeout: number },
   change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
 ): Promise<Change> {
   const outcome = async (): Promise<Change> => {
@@ -28,7 +28,7 @@ export async function changeSettings(
   const planned = await outcome()
   if (planned.after === planned.before) return planned
   const { whileLocked } = await import('./replace.js') // with conf, which is loaded only to write
-  return whileLocked(io, patience, async (replace) => {
+  return whileLocked(io, lockTimeout, async (replace) => {
     const made = await outcome()
     if (made.after !== made.before) unlessTooDeep(() => replace(made.after))
     return made
@@ -56,16 +56,16 @@ function unlessTooDeep<Result>(write: () => Result): Result {
  * @param address what it is for, and is kept under
  * @returns when it was saved
  */
-export async function saveToken(address: string, token: string, patience: { patience: number }, io: Io): Promise<string> {
+export async function saveToken(address: string, token: string, lockTimeout: { lockTimeout: number }, io: Io): Promise<string> {
   const savedAt = new Date(io.time()).toISOString()
   const change = { [address]: { token, savedAt } }
-  await changeSettings(io, patience, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
+  await changeSettings(io, lockTimeout, (saved) => ({ ...saved, tokens: { ...saved.tokens, ...change } }))
   return savedAt
 }
 
 /** @returns false when there was none */
-export async function removeToken(address: string, patience: { patience: number }, io: Io): Promise<boolean> {
-  const { before, after } = await changeSettings(io, patience, (saved) => {
+export async function removeToken(address: string, lockTimeout: { lockTimeout: number }, io: Io): Promise<boolean> {
+  const { before, after } = await changeSettings(io, lockTimeout, (saved) => {
     if (!Object.hasOwn(saved.tokens ?? {}, address)) return saved
     const { [address]: _, ...others } = saved.tokens ?? {}
     return { ...saved, tokens: others }

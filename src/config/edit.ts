@@ -4,8 +4,8 @@ import type { Io } from '../platform/io.js'
 import { nearest } from '../platform/nearest.js'
 import { parseAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, savedStore } from './file.js'
-import { isStoreName, placesOf, unknownStore } from './resolve.js'
-import { isFor, misfit, type SettingName, settingNames, settingOf, settingsIn } from './table.js'
+import { addressContextOf, isStoreName, unknownStore } from './resolve.js'
+import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
 
 /** A setting as people name it: of the user, or of a store. */
 export interface Key {
@@ -70,22 +70,22 @@ export function heldForKind(store: SavedStore | undefined): SettingName[] {
 
 /** A store that becomes one of another kind must not keep what is for the old one alone. */
 async function checkNewAddress(store: string, name: string, text: string, saved: SavedSettings, io: Io): Promise<string> {
-  const { kind } = await parseAddress(text, name, placesOf(io, true))
+  const { kind } = await parseAddress(text, name, addressContextOf(io, true))
   const left = heldForKind(savedStore(saved, store)).find((held) => !isFor(held, kind))
   if (left === undefined) return checkAddress(name, text, io)
   const hint = `Forget it first: plants config unset ${shellWord(`stores.${store}.${left}`)}`
-  throw new PlantsError('malformed', `${store} has the setting ${left}, which ${misfit(left, kind, text)}`, { hint })
+  throw new PlantsError('malformed', `${store} has the setting ${left}, which ${unsupportedReason(left, kind, text)}`, { hint })
 }
 
 async function checkAddress(name: string, text: string, io: Io): Promise<string> {
-  return text === 'local' ? text : (await parseAddress(text, name, placesOf(io, true))).name
+  return text === 'local' ? text : (await parseAddress(text, name, addressContextOf(io, true))).name
 }
 
 async function checkKind(store: string, setting: SettingName, saved: SavedSettings, io: Io): Promise<void> {
   if (settingOf(setting).onlyFor === undefined) return
-  const { kind } = await parseAddress(savedStore(saved, store)?.address ?? '', `stores.${store}.address`, placesOf(io, false))
+  const { kind } = await parseAddress(savedStore(saved, store)?.address ?? '', `stores.${store}.address`, addressContextOf(io, false))
   if (!isFor(setting, kind))
-    throw new PlantsError('malformed', `${setting} ${misfit(setting, kind, store)}`, { hint: 'Set it for another store' })
+    throw new PlantsError('malformed', `${setting} ${unsupportedReason(setting, kind, store)}`, { hint: 'Set it for another store' })
 }
 
 /** The settings with a value, or without it. Nothing else of them changes. */

@@ -39,10 +39,10 @@ export interface SettingsFile {
   /** the user id of its owner, where no command may be run that stands in it */
   foreignOwner?: number
   /** what a person should mend, although it hinders nothing */
-  complaints: Complaint[]
+  warnings: FileWarning[]
 }
 
-interface Complaint {
+interface FileWarning {
   what: string
   /** the command that mends it */
   command: string
@@ -61,15 +61,15 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
  */
 export async function readSettings(io: Io): Promise<SettingsFile> {
   const path = await existingPlace(io)
-  if (path === undefined) return { path, saved: { version: 1 }, complaints: [] }
+  if (path === undefined) return { path, saved: { version: 1 }, warnings: [] }
   try {
     const { bytes, stats } = readOwn(path, io)
-    const file = { path, saved: await parse(bytes, path), complaints: complaintsAbout(path, stats) }
+    const file = { path, saved: await parse(bytes, path), warnings: warningsAbout(path, stats) }
     return io.mayRunFor(stats.uid) ? file : { ...file, foreignOwner: stats.uid }
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && isOutOfReach(path)))
-      return { path, saved: { version: 1 }, complaints: [] }
+      return { path, saved: { version: 1 }, warnings: [] }
     if (code === undefined) throw error
     throw broken(
       path,
@@ -107,14 +107,14 @@ async function existingPlace(io: Io): Promise<string | undefined> {
 }
 
 /** bytes of a settings file; nobody has that many stores */
-export const longestFile = 1_048_576
+export const maxFileBytes = 1_048_576
 
 function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not hold us
   try {
     const stats = fstatSync(fd)
     if (!stats.isFile()) throw broken(path, stats.isDirectory() ? 'are a folder' : 'are no file', 'Move it away')
-    if (stats.size > longestFile) throw broken(path, 'are larger than 1 MiB')
+    if (stats.size > maxFileBytes) throw broken(path, 'are larger than 1 MiB')
     if (!io.trusts(stats.uid)) {
       throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
     }
@@ -188,18 +188,18 @@ function broken(path: string, why: string, hint = 'Mend the file, or move it awa
 }
 
 /** Who else could read the tokens, or put a command of their own in place. */
-function complaintsAbout(path: string, { mode }: Stats): Complaint[] {
+function warningsAbout(path: string, { mode }: Stats): FileWarning[] {
   if (process.platform === 'win32') return []
   const folder = dirname(path)
   const folderMode = statSync(folder).mode
   const inWords = (bits: number) => `mode ${(bits & 0o777).toString(8)}`
-  const complaints: Complaint[] = []
+  const warnings: FileWarning[] = []
   if ((mode & 0o077) !== 0) {
-    complaints.push({ what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` })
+    warnings.push({ what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` })
   }
   if ((folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0) {
     const what = `Others can replace the settings in ${folder} (${inWords(folderMode)})`
-    complaints.push({ what, command: `chmod 700 ${shellWord(folder)}` })
+    warnings.push({ what, command: `chmod 700 ${shellWord(folder)}` })
   }
-  return complaints
+  return warnings
 }

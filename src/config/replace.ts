@@ -6,7 +6,7 @@ import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { holdLock } from '../platform/file-lock.js'
 import { giveToOwner, makeFolder, prefixFor, removeFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { longestFile, type SavedSettings, settingsPath } from './file.js'
+import { maxFileBytes, type SavedSettings, settingsPath } from './file.js'
 
 /**
  * Runs an action while nobody else can replace the settings file, and gives it the means to do so: for the file's owner alone,
@@ -83,7 +83,7 @@ function replace(target: string, settings: SavedSettings): void {
     openToOwner(folder)
     const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
     conf.store = { ...settings }
-    if (statSync(conf.path).size > longestFile) {
+    if (statSync(conf.path).size > maxFileBytes) {
       throw new PlantsError('malformed', `The settings in ${target} would be larger than 1 MiB`, {
         hint: 'Remove something from them first',
       })

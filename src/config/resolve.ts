@@ -1,13 +1,13 @@
 import { PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { Address, Place } from '../stores/address.js'
+import type { Address, AddressContext } from '../stores/address.js'
 import { parseAddress, shownAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
 import { flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 
 /** A value that a setting has. */
-export interface Origin {
+export interface SettingSource {
   name: SettingName
   /** as it was given, or the default, if there is one */
   value: string | undefined
@@ -34,7 +34,7 @@ interface Sources {
 const trust: SettingName[] = ['ca-cert', 'allow-http', 'allow-async-commit']
 
 /** The value of a setting from the first place that has one: flag > environment > with the store > for the user > default. */
-export function findOrigin(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): Origin {
+export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {
   const { variable, scopes } = settingOf(name)
   const flag = flagOf(name)
   const isAsked = !(isOther && trust.includes(name))
@@ -48,17 +48,17 @@ export function findOrigin(name: SettingName, { flags, io, file: { saved, path }
   if (ofStore !== undefined) return { name, value: ofStore, source: 'store', place: `${key} in ${path}`, key }
   const ofUser = scopes.includes('user') ? textOf(saved[name]) : undefined
   if (ofUser !== undefined) return { name, value: ofUser, source: 'saved', place: `${name} in ${path}`, key: name }
-  return presetOrigin(name)
+  return defaultSource(name)
 }
 
 /** What holds when nobody says anything. */
-export function presetOrigin(name: SettingName): Origin {
+export function defaultSource(name: SettingName): SettingSource {
   const { preset } = settingOf(name)
   return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default', key: undefined }
 }
 
 /** Why a value is none that its setting can have, or nothing. */
-export function failureOf({ name, value, place }: Origin): PlantsError | undefined {
+export function failureOf({ name, value, place }: SettingSource): PlantsError | undefined {
   try {
     if (value !== undefined) settingOf(name).parse(place, value)
     return undefined
@@ -78,7 +78,11 @@ export function shownValue<Text extends string | undefined>(value: Text): Text |
  *
  * @throws {PlantsError} `malformed` for a value that it cannot have
  */
-export function parsed<Value>(name: SettingName, origins: Origin[], parse: (source: string, text: string) => Value): Value | undefined {
+export function parsed<Value>(
+  name: SettingName,
+  origins: SettingSource[],
+  parse: (source: string, text: string) => Value,
+): Value | undefined {
   const origin = origins.find((candidate) => candidate.name === name)
   if (origin?.value === undefined) return undefined
   const { place, value, key } = origin
@@ -97,22 +101,23 @@ export function parsed<Value>(name: SettingName, origins: Origin[], parse: (sour
  * @throws {PlantsError} `malformed` for an address that leads nowhere, and for a name that is not known
  */
 export async function resolveStore(
-  origin: Origin,
+  origin: SettingSource,
   { saved, path }: SettingsFile,
   io: Io,
 ): Promise<{ store: Address; storeName: string | undefined }> {
   const { value = 'local', place } = origin
-  if (!isStoreName(value)) return { store: await parseAddress(value, place, placesOf(io, origin.source === 'flag')), storeName: undefined }
+  if (!isStoreName(value))
+    return { store: await parseAddress(value, place, addressContextOf(io, origin.source === 'flag')), storeName: undefined }
   const known = savedStore(saved, value)
   if (!known) throw await unknownStore(value, saved, origin)
-  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, placesOf(io, false)), storeName: value }
+  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, addressContextOf(io, false)), storeName: value }
 }
 
 /** The place of a store that was named as an argument, not as a setting. */
 const askedFor = 'The store'
 
 /** The origin of such a store. */
-export function namedStore(value: string): Origin {
+export function namedStore(value: string): SettingSource {
   return { name: 'store', value, source: 'flag', place: askedFor, key: undefined }
 }
 
@@ -121,7 +126,7 @@ export function namedStore(value: string): Origin {
  *
  * @param isArgument whether the address stands in the command line
  */
-export function placesOf({ env, resolvePath, dataFolder, userName, secrets }: Io, isArgument: boolean): Place {
+export function addressContextOf({ env, resolvePath, dataFolder, userName, secrets }: Io, isArgument: boolean): AddressContext {
   const ownFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder())
   return { resolvePath, dataFolder: ownFolder, env, userName, secrets, isArgument }
 }
@@ -137,14 +142,14 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
 }
 
 /** The error for a name that no store was saved under, and for what has named it, if that is not seen anyway. */
-export async function unknownStore(name: string, saved: SavedSettings, origin?: Origin): Promise<PlantsError> {
+export async function unknownStore(name: string, saved: SavedSettings, origin?: SettingSource): Promise<PlantsError> {
   const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
   const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
   return new PlantsError('malformed', message, { hint: await hintFor(name, names, origin) })
 }
 
-async function hintFor(name: string, names: string[], origin: Origin | undefined): Promise<string> {
+async function hintFor(name: string, names: string[], origin: SettingSource | undefined): Promise<string> {
   const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
   if (origin?.key !== undefined) return `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
   const { nearest } = await import('../platform/nearest.js')

@@ -84,12 +84,12 @@ export function isFor(name: SettingName, kind: Address['kind']): boolean {
 }
 
 /** Why a setting is not for a store, in words. */
-export function misfit(name: SettingName, kind: Address['kind'], store: string): string {
+export function unsupportedReason(name: SettingName, kind: Address['kind'], store: string): string {
   return `is for ${kindPlural(settingOf(name).onlyFor ?? kind)}, and ${store} is ${kindNoun(kind)}`
 }
 
 /** What holds by default, in words. */
-export function presetOf(name: SettingName): string {
+export function defaultOf(name: SettingName): string {
   const { preset } = settingOf(name)
   return typeof preset === 'string' ? preset : preset.words
 }

@@ -1,10 +1,10 @@
 import { type NewPlant, textFields } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
-import { visible } from '../platform/escape.js'
+import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { redact, withoutSecrets } from '../platform/redact.js'
-import { idTaken } from '../stores/conflict.js'
+import { idExists } from '../stores/conflict.js'
 
 /** How texts look on a stream; without colours every style gives the text back as it was. */
 export interface Style {
@@ -63,11 +63,11 @@ export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Pr
 
 async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle): Promise<string> {
   const style = await styleFor(colors(io.stderr))
-  return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(visible(text))}\n`, io)
+  return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(escapeControlChars(text))}\n`, io)
 }
 
 /** A record that was refused, and where it stands. */
-export interface Refusal {
+export interface RejectedRecord {
   error: number
   message: string
   file: string
@@ -75,9 +75,10 @@ export interface Refusal {
 }
 
 /** Tells which records were refused. */
-export async function writeRefusals(io: Io, refusals: readonly Refusal[], { errors, colors }: ErrorStyle): Promise<void> {
+export async function writeRejected(io: Io, refusals: readonly RejectedRecord[], { errors, colors }: ErrorStyle): Promise<void> {
   const style = await styleFor(colors(io.stderr))
-  const sentence = ({ file, line, message }: Refusal) => `${style.bad('plants:')} ${visible(`${file}:${line}: ${message}`)}\n`
+  const sentence = ({ file, line, message }: RejectedRecord) =>
+    `${style.bad('plants:')} ${escapeControlChars(`${file}:${line}: ${message}`)}\n`
   const lines = refusals.map((refusal) => (errors === 'json' ? jsonLine(refusal, io) : redact(sentence(refusal), io)))
   await writeAside(io, lines.join(''))
 }
@@ -97,8 +98,8 @@ async function errorText(io: Io, error: PlantsError, { errors, colors }: ErrorSt
   const style = await styleFor(colors(io.stderr))
   const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
   const lines = [
-    `${style.bad('plants:')} ${visible(message)}${statusOf(error)}`,
-    ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(visible(line))}`),
+    `${style.bad('plants:')} ${escapeControlChars(message)}${statusOf(error)}`,
+    ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(escapeControlChars(line))}`),
   ]
   return redact(lines.map((line) => `${line}\n`).join(''), io)
 }
@@ -116,24 +117,24 @@ export function notFound(id: bigint, { store, storeFlag }: { store: { name: stri
 }
 
 /** Says where to look, of an id that is taken: a store says no more than that. What a store says of a key stays as it is, and any other error. */
-export function withLook(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
+export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
   const isIdTaken = error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined
   if (!isIdTaken) return error
-  const { kind, message } = idTaken(id)
+  const { kind, message } = idExists(id)
   return new PlantsError(kind, message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 
 /** A plant in a sentence: `Fern (id 1, tag shade)`. */
 export function describePlant(plant: NewPlant, style: Style): string {
   const others = textFields.flatMap(({ name }) =>
-    name === 'name' || plant[name] === undefined ? [] : `, ${name} ${readable(plant[name])}`,
+    name === 'name' || plant[name] === undefined ? [] : `, ${name} ${quoteIfNeeded(plant[name])}`,
   )
-  return `${style.strong(readable(plant.name))} ${style.faint(`(id ${plant.id}${others.join('')})`)}`
+  return `${style.strong(quoteIfNeeded(plant.name))} ${style.faint(`(id ${plant.id}${others.join('')})`)}`
 }
 
 /** A text for people, in quotes where its ends would not be seen. */
-export function readable(text: string): string {
-  return text === '' || text !== text.trim() ? `"${visible(text)}"` : visible(text)
+export function quoteIfNeeded(text: string): string {
+  return text === '' || text !== text.trim() ? `"${escapeControlChars(text)}"` : escapeControlChars(text)
 }
 
 export async function styleFor(isColored: boolean): Promise<Style> {

@@ -1,11 +1,11 @@
 import { escapeUnsafe } from '../plant/json.js'
 import { shellWord } from '../platform/errors.js'
-import { visible } from '../platform/escape.js'
+import { escapeControlChars } from '../platform/escape.js'
 import type { RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
 
 /** What is told of a request besides what it holds. */
-interface Way {
+interface RequestNotes {
   /** what to know of the token, in words */
   token: string
   /** absolute path of a Unix socket */
@@ -15,11 +15,11 @@ interface Way {
 }
 
 /** A request for people, as HTTP writes it. */
-export function requestText({ method, url, headers, body }: WireRequest, { token, socket, proxy }: Way): string {
-  const over = socket === undefined ? '' : ` over the socket ${visible(socket)}`
+export function requestText({ method, url, headers, body }: WireRequest, { token, socket, proxy }: RequestNotes): string {
+  const over = socket === undefined ? '' : ` over the socket ${escapeControlChars(socket)}`
   const through = proxy === undefined ? '' : ` through the proxy ${proxy}`
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}${name === 'authorization' ? ` (${token})` : ''}`)
-  return `${method} ${visible(url)}${over}${through}\n${lines.join('\n')}\n\n${escapeUnsafe(body)}`
+  return `${method} ${escapeControlChars(url)}${over}${through}\n${lines.join('\n')}\n\n${escapeUnsafe(body)}`
 }
 
 /** How curl gets to a service. */
@@ -50,14 +50,14 @@ export function curlCommand(request: WireRequest, way: CurlWay): string {
     `--data-binary ${data}`,
     url,
   ]
-  if (Buffer.byteLength(body) <= longestArgument) {
+  if (Buffer.byteLength(body) <= maxArgumentBytes) {
     return `printf '${token} %s' "$PLANTS_TOKEN" | ${lines('@-', shellWord(body)).join(' \\\n  ')}`
   }
   return `printf '%s' ${shellWord(body)} | ${lines('@/dev/fd/3', '@-').join(' \\\n  ')} 3<<END\n${token} $PLANTS_TOKEN\nEND`
 }
 
 /** bytes; Linux takes 131072 in an argument, and what `printf` is given is none, because it is part of the shell */
-const longestArgument = 100_000
+const maxArgumentBytes = 100_000
 
 /**
  * A status from 400 on ends curl with exit code 22, and the answer is shown all the same. A redirect ends it with 47: none is followed,

@@ -1,7 +1,7 @@
 import stringWidth from 'string-width'
 import { type NewPlant, plantFields, textFields } from '../plant/fields.js'
 import type { Output } from '../platform/io.js'
-import { readable, type Style, wrap } from './output.js'
+import { quoteIfNeeded, type Style, wrap } from './output.js'
 
 /**
  * Makes the rows of an aligned table, a page of plants at a time. The first page decides the widths, in columns of a
@@ -58,7 +58,7 @@ function begin(text: string, columns = widestCell): string {
 }
 
 function cellOf(text: string | undefined, columns: number | undefined): string {
-  return text === undefined ? '' : readable(begin(text, columns))
+  return text === undefined ? '' : quoteIfNeeded(begin(text, columns))
 }
 
 function widen(widths: number[], rows: string[][]): number[] {

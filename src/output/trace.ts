@@ -1,4 +1,4 @@
-import { visible } from '../platform/escape.js'
+import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { redact } from '../platform/redact.js'
 import type { Observer } from '../stores/http/types.js'
@@ -19,26 +19,26 @@ interface TracedSetting {
 
 /** Prints the settings of a run, and where each value came from. */
 export function traceSettings(path: string | undefined, settings: TracedSetting[], style: ErrorStyle, io: Io): void {
-  say(io, style, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
+  trace(io, style, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
   for (const { name, value, fallback, source, place } of settings) {
-    say(io, style, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? fallback} (${place})`])
+    trace(io, style, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? fallback} (${place})`])
   }
 }
 
 /** Tells where the token came from. */
 export function traceToken(place: string, style: ErrorStyle, io: Io): void {
-  say(io, style, { verbose: 'token', place }, [`* token from ${place}`])
+  trace(io, style, { verbose: 'token', place }, [`* token from ${place}`])
 }
 
 /** Tells where the password came from. */
 export function tracePassword(place: string, style: ErrorStyle, io: Io): void {
-  say(io, style, { verbose: 'password', place }, [`* password from ${place}`])
+  trace(io, style, { verbose: 'password', place }, [`* password from ${place}`])
 }
 
 /** Tells which proxy is asked; its password stays out of it. */
 export function traceProxy(proxy: string, style: ErrorStyle, io: Io): void {
   const { host } = new URL(proxy)
-  say(io, style, { verbose: 'proxy', host }, [`* proxy ${host}`])
+  trace(io, style, { verbose: 'proxy', host }, [`* proxy ${host}`])
 }
 
 /** Tells each request and each answer, in curl's signs: `>` went out, `<` came in. Tokens are left out. */
@@ -47,25 +47,25 @@ export function observerOf(style: ErrorStyle, io: Io): Observer {
     connected: (steps) => {
       const names = { name: 'name', connect: 'connect', tls: 'TLS', tunnel: 'tunnel' } as const
       const times = Object.entries(steps).map(([step, time]) => `${names[step as keyof typeof names]} ${ms(time)}`) // a Steps has these keys
-      say(io, style, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
+      trace(io, style, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
     },
     sent: ({ method, url, headers, length }) => {
       const shown = Object.fromEntries(
         Object.entries(headers).map(([name, value]) => [name, name === 'authorization' ? 'Bearer ***' : value]),
       )
       const lines = [`> ${method} ${url}`, ...headerLines('>', shown), `> ${length} bytes`]
-      say(io, style, { verbose: 'request', method, address: url, headers: shown, bytes: length }, lines)
+      trace(io, style, { verbose: 'request', method, address: url, headers: shown, bytes: length }, lines)
     },
     answered: ({ status, headers }, firstByte) => {
       const lines = [`< ${status}`, ...headerLines('<', headers), `* first byte ${ms(firstByte)}`]
-      say(io, style, { verbose: 'answer', status, headers, ...rounded({ firstByte }) }, lines)
+      trace(io, style, { verbose: 'answer', status, headers, ...rounded({ firstByte }) }, lines)
     },
     ended: (length, whole) => {
-      say(io, style, { verbose: 'end', bytes: length, ...rounded({ whole }) }, [`< ${length} bytes`, `* whole answer ${ms(whole)}`])
+      trace(io, style, { verbose: 'end', bytes: length, ...rounded({ whole }) }, [`< ${length} bytes`, `* whole answer ${ms(whole)}`])
     },
     failed: (cause) => {
       const reason = cause instanceof Error ? cause.message : String(cause)
-      say(io, style, { verbose: 'failure', reason }, [`* failed: ${reason}`])
+      trace(io, style, { verbose: 'failure', reason }, [`* failed: ${reason}`])
     },
   }
 }
@@ -75,8 +75,8 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 }
 
 /** Nothing waits for whoever reads it, and signals keep their meaning meanwhile. */
-function say(io: Io, { errors }: ErrorStyle, fields: object, lines: string[]): void {
-  const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${visible(line)}\n`).join(''), io)
+function trace(io: Io, { errors }: ErrorStyle, fields: object, lines: string[]): void {
+  const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${escapeControlChars(line)}\n`).join(''), io)
   void io.stderr.log(text)
 }
 

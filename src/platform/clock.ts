@@ -22,7 +22,7 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
       if (aborted) reject(aborted.reason)
       else resolve()
     }
-    const timer = setTimeout(end, Math.min(milliseconds, longestTimer))
+    const timer = setTimeout(end, Math.min(milliseconds, maxTimer))
     for (const signal of signals) signal.addEventListener('abort', end)
     if (signals.some((signal) => signal.aborted)) end()
   })
@@ -43,7 +43,7 @@ export function backoff(attempt: number, { base, max, random }: { base: number; 
 export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
-  const timer = setTimeout(() => controller.abort(timeIsOver()), Math.min(milliseconds, longestTimer))
+  const timer = setTimeout(() => controller.abort(timeIsOver()), Math.min(milliseconds, maxTimer))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
   try {
     return await action(controller.signal)
@@ -69,4 +69,4 @@ export function secondsOf(milliseconds: number): string {
 }
 
 /** What a timer can take, 24.8 days; beyond, it would fire at once. */
-export const longestTimer = 2 ** 31 - 1
+export const maxTimer = 2 ** 31 - 1

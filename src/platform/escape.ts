@@ -1,11 +1,11 @@
 /** Makes every character visible that would move, colour or reorder what a terminal shows. */
-export function visible(text: string): string {
+export function escapeControlChars(text: string): string {
   return text.replace(unsafe, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`)
 }
 
 /** Does the same for a text of several lines, and of columns between tabs. */
-export function visibleLines(text: string): string {
-  return text.replace(/[^\n\t]+/g, (part) => visible(part))
+export function escapeControlCharsInLines(text: string): string {
+  return text.replace(/[^\n\t]+/g, (part) => escapeControlChars(part))
 }
 
 const unsafe = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu

@@ -1,4 +1,4 @@
-import { visible } from './escape.js'
+import { escapeControlChars } from './escape.js'
 import type { Io } from './io.js'
 
 /** Replaces every secret in a text by `***`: as it is, percent-encoded, with the escapes of JSON or of `visible`, and where it is cut short. */
@@ -24,7 +24,7 @@ function formsOf(secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1)
   return [
     ...new Set([
-      ...[secret, visible(secret), visible(json)],
+      ...[secret, escapeControlChars(secret), escapeControlChars(json)],
       ...[json, json.replaceAll('/', '\\/')],
       ...[encodeURI(wellFormed), encodeURIComponent(wellFormed)],
     ]),

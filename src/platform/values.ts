@@ -7,7 +7,7 @@ export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'set
 /** Reads a whole number from 1 to 2^53 - 1. */
 export function parseCount(flag: string, text: string): number {
   const count = /^[1-9]\d{0,15}$/.test(text) ? parseInt(text, 10) : Number.NaN
-  if (!Number.isSafeInteger(count)) throw refusedValue(flag, 'a whole number from 1 to 9007199254740991', text, '10')
+  if (!Number.isSafeInteger(count)) throw invalidValue(flag, 'a whole number from 1 to 9007199254740991', text, '10')
   return count
 }
 
@@ -15,21 +15,21 @@ export function parseCount(flag: string, text: string): number {
 export function parseLife(flag: string, text: string): number {
   const milliseconds = /[a-z]$/.test(text) ? durationOf(text) : Number.NaN // who writes 90 means days, and would get seconds
   if (!(milliseconds >= 1) || milliseconds > 36_525 * 86_400_000)
-    throw refusedValue(flag, 'a duration with its unit, such as 90d or 12h, up to 36525d', text, '90d')
+    throw invalidValue(flag, 'a duration with its unit, such as 90d or 12h, up to 36525d', text, '90d')
   return milliseconds
 }
 
 /** Reads a duration that a timer can take: from 1 ms to 24 days. */
 export function parseTimer(flag: string, text: string): number {
   const milliseconds = durationOf(text)
-  if (!(milliseconds >= 1) || milliseconds > 2_073_600_000) throw refusedValue(flag, 'a duration from 1ms to 24d', text, '30s')
+  if (!(milliseconds >= 1) || milliseconds > 2_073_600_000) throw invalidValue(flag, 'a duration from 1ms to 24d', text, '30s')
   return milliseconds
 }
 
 /** Reads a whole number from 0 to 65535. */
 export function parsePort(flag: string, text: string): number {
   const port = /^\d{1,5}$/.test(text) ? parseInt(text, 10) : Number.NaN
-  if (!(port <= 65_535)) throw refusedValue(flag, 'a port from 0 to 65535', text, '4010')
+  if (!(port <= 65_535)) throw invalidValue(flag, 'a port from 0 to 65535', text, '4010')
   return port
 }
 
@@ -37,14 +37,14 @@ export function parsePort(flag: string, text: string): number {
 export function parseSize(flag: string, text: string): number {
   const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
   const bytes = parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
-  if (!(bytes <= 1_073_741_824)) throw refusedValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
+  if (!(bytes <= 1_073_741_824)) throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
   return bytes
 }
 
 /** Reads a duration such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds), in milliseconds. */
 export function parseDuration(flag: string, text: string): number {
   const milliseconds = durationOf(text)
-  if (Number.isNaN(milliseconds)) throw refusedValue(flag, 'a duration such as 30s, 500ms or 2m', text, '30s')
+  if (Number.isNaN(milliseconds)) throw invalidValue(flag, 'a duration such as 30s, 500ms or 2m', text, '30s')
   return milliseconds
 }
 
@@ -54,7 +54,7 @@ function durationOf(text: string): number {
 }
 
 export function parseOutput(flag: string, text: string): 'text' | 'json' {
-  if (text !== 'text' && text !== 'json') throw refusedValue(flag, 'text or json', text, 'json')
+  if (text !== 'text' && text !== 'json') throw invalidValue(flag, 'text or json', text, 'json')
   return text
 }
 
@@ -62,7 +62,7 @@ export function parseOutput(flag: string, text: string): 'text' | 'json' {
 export function parseSwitch(name: string, text: string): boolean {
   if (['1', 'true', 'yes', 'on'].includes(text.toLowerCase())) return true
   if (['0', 'false', 'no', 'off'].includes(text.toLowerCase())) return false
-  throw refusedValue(name, 'true or false', text, 'true')
+  throw invalidValue(name, 'true or false', text, 'true')
 }
 
 /** Reads what must not be empty, such as a path or a host. */
@@ -76,7 +76,7 @@ export function parseText(flag: string, text: string): string {
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
   if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path))
-    throw refusedValue(
+    throw invalidValue(
       flag,
       'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes',
       text,
@@ -88,11 +88,11 @@ export function parseBasePath(flag: string, text = ''): string {
 /** Reads one of some words. */
 export function parseChoice<Word extends string>(flag: string, text: string, words: readonly Word[]): Word {
   const word = words.find((candidate) => candidate === text)
-  if (word === undefined) throw refusedValue(flag, `one of ${words.join(', ')}`, text, words[0] ?? '')
+  if (word === undefined) throw invalidValue(flag, `one of ${words.join(', ')}`, text, words[0] ?? '')
   return word
 }
 
-export function refusedValue(name: string, rule: string, text: string, example: string): PlantsError {
+export function invalidValue(name: string, rule: string, text: string, example: string): PlantsError {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
   return new PlantsError('malformed', message, { hint: `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}` })
 }

@@ -3,7 +3,7 @@ import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { isLoopback } from '../platform/network.js'
-import { longestSocketPath } from '../stores/address.js'
+import { maxSocketPathBytes } from '../stores/address.js'
 
 /** Where a server listens: at a port of a host, which the flags of the admin port may have given, or at the absolute path of a Unix socket. */
 export type Place = { host: string; port: number; isAdmin?: boolean } | { path: string }
@@ -42,8 +42,8 @@ export function isOnlyHere(place: Place): boolean {
 
 /** The system would cut a longer path off, and calls a folder that is not there a lack of rights. */
 function checkPath(path: string): void {
-  if (Buffer.byteLength(path) > longestSocketPath)
-    throw new PlantsError('malformed', `${path} is longer than the ${longestSocketPath} bytes of a socket's path`, {
+  if (Buffer.byteLength(path) > maxSocketPathBytes)
+    throw new PlantsError('malformed', `${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, {
       hint: 'Give a shorter one with --socket',
     })
   if (!existsSync(dirname(path)))

@@ -1,5 +1,5 @@
 import { type Logger, pino } from 'pino'
-import { visible } from '../platform/escape.js'
+import { escapeControlChars } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
 /** What an exchange was about; never a token, never a body. */
@@ -33,7 +33,7 @@ function forPeople(line: string): string {
   const clock = new Date(Number(time)).toTimeString().slice(0, 8)
   const words = [clock, labels[String(level)] ?? [], msg ?? [], 'outcome' in fields ? wordsOf(fields) : detailsOf(fields)].flat()
   const stack = typeof err === 'object' && err !== null && 'stack' in err ? String(err.stack).split('\n') : []
-  return [words.join(' '), ...stack.map((part) => `  ${part}`)].map((part) => `${visible(part)}\n`).join('')
+  return [words.join(' '), ...stack.map((part) => `  ${part}`)].map((part) => `${escapeControlChars(part)}\n`).join('')
 }
 
 function wordsOf({ status, outcome, milliseconds, token, method, path, code }: Record<string, unknown>): unknown[] {

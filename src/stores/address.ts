@@ -2,7 +2,7 @@ import { PlantsError } from '../platform/errors.js'
 import { urlOf } from '../platform/network.js'
 
 /** What an address leaves open, and what keeps it safe. */
-export interface Place {
+export interface AddressContext {
   resolvePath(path: string): string
   /** absolute path of the folder of the store `local` */
   dataFolder(): Promise<string>
@@ -88,14 +88,14 @@ export const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', '
 export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
 
 /** bytes of the path of a Unix socket; the system cuts a longer one off */
-export const longestSocketPath = 107
+export const maxSocketPathBytes = 107
 
 /**
  * Reads the path of an SQLite file, with or without `sqlite:`.
  *
  * @throws {PlantsError} `malformed` for what is no path, or belongs to another kind of store
  */
-export function parseFile(text: string, source: string, { resolvePath }: Place): FileAddress {
+export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   if (path === text) checkScheme(path, source)
   refusePassword(text, source)
@@ -133,7 +133,7 @@ function checkPath(path: string, source: string): void {
  *
  * @throws {PlantsError} `malformed` for what is none, and for one that holds a password
  */
-export function parseService(text: string, source: string, place: Place): RemoteAddress {
+export function parseService(text: string, source: string, place: AddressContext): RemoteAddress {
   if (!/^unix:/i.test(text)) return parseUrl(text, source)
   refusePassword(text, source)
   return parseSocket(text, source, place.resolvePath)
@@ -156,8 +156,8 @@ function parseSocket(address: string, source: string, resolvePath: (path: string
   if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
   const { url } = parseUrl(`http://localhost${base}`, source)
   const socketPath = resolvePath(path)
-  if (Buffer.byteLength(socketPath) > longestSocketPath)
-    throw refuse(source, `names a socket whose path is longer than ${longestSocketPath} bytes`, 'Sockets need shorter ones')
+  if (Buffer.byteLength(socketPath) > maxSocketPathBytes)
+    throw refuse(source, `names a socket whose path is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
   if (socketPath.includes(':/'))
     throw refuse(source, 'names a socket whose path holds ":/", where a base path would begin', 'Give it another path')
   const basePath = url.pathname.replace(/\/$/, '')

@@ -35,16 +35,16 @@ export function resolveConflict(policy: ExistsPolicy, isEqual: () => boolean): t
  * @throws {PlantsError} `conflict`
  */
 export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefined): void {
-  if (created === undefined) throw idTaken(plant.id)
-  if (!equalPlants(created, plant)) throw keyTaken(created.id)
+  if (created === undefined) throw idExists(plant.id)
+  if (!equalPlants(created, plant)) throw keyConflict(created.id)
 }
 
 /** The error for an id that exists. */
-export function idTaken(id: bigint): PlantsError {
-  return new PlantsError('conflict', idTakenText(id))
+export function idExists(id: bigint): PlantsError {
+  return new PlantsError('conflict', idExistsText(id))
 }
 
-export function idTakenText(id: bigint): string {
+export function idExistsText(id: bigint): string {
   return `Another plant has the id ${id}`
 }
 
@@ -53,7 +53,7 @@ export function idTakenText(id: bigint): string {
  *
  * @param id the plant that the key has made
  */
-export function keyTaken(id: bigint): PlantsError {
+export function keyConflict(id: bigint): PlantsError {
   const hint = `It made the plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
   return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
 }

@@ -3,10 +3,10 @@ import type { NewPlant } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import {
   type Address,
+  type AddressContext,
   type FileAddress,
   fileAddress,
   type OwnAddress,
-  type Place,
   type PostgresAddress,
   parseFile,
   parseService,
@@ -21,9 +21,9 @@ import type {
   CheckpointStore,
   Copy,
   CreateOptions,
+  CreatePreview,
   DatabaseReport,
   FileReport,
-  Foresight,
   ManyStore,
   OpenOptions,
   PlantStore,
@@ -50,7 +50,7 @@ interface StoreKind<A extends Address> {
   credential: 'token' | 'password' | undefined
   /** what a credential is saved under */
   credentialKey(address: A): string
-  parse(text: string, source: string, place: Place): A | Promise<A>
+  parse(text: string, source: string, place: AddressContext): A | Promise<A>
   /** Opens a store to create plants in it; it is made when it is not there, but for a service. */
   open(address: A, options: OpenOptions): Promise<PlantStore>
   openMany(address: A, options: OpenOptions): Promise<ManyStore>
@@ -59,7 +59,7 @@ interface StoreKind<A extends Address> {
     open(address: A, options: OpenOptions): Promise<OwnStore>
     /** undefined when there is none yet, and none is made */
     openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
-    previewCreate(address: A, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight>
+    previewCreate(address: A, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview>
   }
 }
 
@@ -182,7 +182,7 @@ export function takesPassword(address: Address): address is PostgresAddress {
  * @param source where the address was given, such as `--store`
  * @throws {PlantsError} `malformed` for an address that leads nowhere
  */
-export async function parseAddress(text: string, source: string, place: Place): Promise<Address> {
+export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
   if (text === 'local') return fileAddress(join(await place.dataFolder(), 'plants.db'), true)
   if (text.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${shownAddress(text)}`)
@@ -210,7 +210,12 @@ export async function describeCreate(
 }
 
 /** What a create would do in a store that can be read; nothing is written. Throws what it would throw, as far as that can be told. */
-export async function foreseeCreate(address: OwnAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
+export async function previewCreate(
+  address: OwnAddress,
+  plant: NewPlant,
+  create: CreateOptions,
+  options: OpenOptions,
+): Promise<CreatePreview> {
   return ownOf(address).previewCreate(address, plant, create, options)
 }
 

@@ -2,7 +2,7 @@ import { type NewPlant, plantColumns, plantFields, textFields } from '../plant/f
 import { equalPlants } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import { connect, type Database, type Statement } from '../platform/sqlite.js'
-import { type ExistsPolicy, idTaken, Outcome, resolveConflict } from './conflict.js'
+import { type ExistsPolicy, idExists, Outcome, resolveConflict } from './conflict.js'
 import type { Batch, BulkStore, CreateManyOptions, ManyStore } from './store.js'
 
 /** What an import is held against that creates nothing before its end. */
@@ -47,12 +47,12 @@ class Staging implements BulkStore {
     this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${values}) ON CONFLICT DO NOTHING`)
   }
 
-  async createMany(batch: Batch, { ifExists, stopsAtRefusal, stop, onProgress }: CreateManyOptions): Promise<void> {
+  async createMany(batch: Batch, { ifExists, stopsAtReject, stop, onProgress }: CreateManyOptions): Promise<void> {
     this.#policy = ifExists
     for (let from = 0; from < batch.rows.length && !stop.aborted; from += rowsAtOnce) {
       const plants = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) => batch.rows.at(from + index))
       const existing = await this.#store?.getMany(plants.map(({ id }) => id))
-      const isStopped = this.#take(plants, existing, batch, from, stopsAtRefusal)
+      const isStopped = this.#take(plants, existing, batch, from, stopsAtReject)
       onProgress()
       if (isStopped) return
       await new Promise(setImmediate)
@@ -60,13 +60,13 @@ class Staging implements BulkStore {
   }
 
   /** Takes plants in, and notes how each went. True when one was rejected that ends it. */
-  #take(plants: NewPlant[], existing: Map<bigint, NewPlant> | undefined, batch: Batch, from: number, stopsAtRefusal: boolean): boolean {
+  #take(plants: NewPlant[], existing: Map<bigint, NewPlant> | undefined, batch: Batch, from: number, stopsAtReject: boolean): boolean {
     this.#db.exec('BEGIN')
     try {
       for (const [index, plant] of plants.entries()) {
         const outcome = this.#outcomeOf(plant, existing?.get(plant.id), batch, from + index)
         batch.outcomes[from + index] = outcome
-        if (stopsAtRefusal && outcome === Outcome.taken) return true
+        if (stopsAtReject && outcome === Outcome.taken) return true
       }
       return false
     } finally {
@@ -79,7 +79,7 @@ class Staging implements BulkStore {
     if (BigInt(this.#insert.run(plant.id, ...textFields.map(({ name }) => plant[name] ?? null)).changes) === 1n) return Outcome.created
     const before = () => this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`).get(plant.id)
     const outcome = resolveConflict(this.#policy, () => equalPlants(plant, plantIn(before())))
-    if (outcome === Outcome.taken) batch.refusals.set(row, new PlantsError('conflict', `The id ${plant.id} stands in the input before`))
+    if (outcome === Outcome.taken) batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} stands in the input before`))
     return outcome
   }
 
@@ -89,7 +89,7 @@ class Staging implements BulkStore {
       () => this.#pages(),
       (plant, existing) => {
         if (resolveConflict(this.#policy, () => equalPlants(plant, existing)) === Outcome.skipped) return
-        throw new PlantsError('conflict', `${idTaken(plant.id).message} since a moment ago, so nothing was created`, {
+        throw new PlantsError('conflict', `${idExists(plant.id).message} since a moment ago, so nothing was created`, {
           hint: 'Run it again',
         })
       },

@@ -90,14 +90,14 @@ export interface Batch {
   /** an `Outcome` for each row */
   outcomes: Uint8Array
   /** why a row was refused, or what happened to it, where its outcome alone does not say it */
-  refusals: Map<number, Pick<PlantsError, 'error' | 'message'>>
+  rejections: Map<number, Pick<PlantsError, 'error' | 'message'>>
 }
 
 export interface CreateManyOptions {
   /** what a row counts as whose id is taken: refused, done, or done only when name and tag are equal */
   ifExists: ExistsPolicy
   /** nothing more is begun after a row was refused; rows are then taken in their order */
-  stopsAtRefusal: boolean
+  stopsAtReject: boolean
   /** what is written together with the plants of a commit, by a store that has commits; `outcomes` holds them already when it is asked for */
   checkpoint: (() => Checkpoint) | undefined
   /** the Idempotency-Key of a row, for a service */
@@ -164,7 +164,7 @@ export interface DatabaseReport {
 }
 
 /** What a create would do in a file, or in a database. */
-export interface Foresight {
+export interface CreatePreview {
   /** whether there is a store already; the create would make it */
   exists: boolean
   /** false when the idempotency key has made this very plant already */

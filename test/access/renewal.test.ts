@@ -25,9 +25,9 @@ async function openTeam(folder: string, env: Record<string, string> = {}) {
   let past = 0 // minutes
   const world = ioOf({ env: { PATH: process.env['PATH'] ?? '', PLANTS_CONFIG_DIR: folder, ...env } })
   const io = { ...world, now: () => performance.now() + past * 60_000 }
-  const { store, opening } = await resolveSettings({ store: 'team' }, io)
+  const { store, storeOptions } = await resolveSettings({ store: 'team' }, io)
   if (store.kind !== 'remote') throw new Error('Only services are expected here')
-  const remote = closedAfterTest(await RemoteStore.open(store, opening))
+  const remote = closedAfterTest(await RemoteStore.open(store, storeOptions))
   const letPass = (minutes: number) => {
     past += minutes
   }
@@ -36,9 +36,9 @@ async function openTeam(folder: string, env: Record<string, string> = {}) {
 
 async function create(remote: RemoteStore, first: number, count: number): Promise<Batch> {
   const plants = Array.from({ length: count }, (_, index) => ({ id: BigInt(first + index), name: 'Fern' }))
-  const batch = { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(count), refusals: new Map() }
+  const batch = { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(count), rejections: new Map() }
   await remote.createMany(batch, {
-    ...{ ifExists: 'error', stopsAtRefusal: false, checkpoint: undefined, stop: new AbortController().signal },
+    ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${first + row}`,
     beforeSend: async () => {},
     onProgress: () => {},

@@ -175,7 +175,7 @@ describe.skipIf(!isRoot)(`a token goes to no Unix socket that another user may h
     const settings = await resolveSettings({ store: `unix:${path}` }, io)
     if (settings.store.kind !== 'remote') throw new Error('It is no service')
     const access = await accessTo(settings.store, settings, io)
-    const store = await RemoteStore.open(settings.store, { ...settings.opening, access: async () => access })
+    const store = await RemoteStore.open(settings.store, { ...settings.storeOptions, access: async () => access })
     renameSync(join(folder, 'later'), path)
     await expect(store.create({ id: 1n, name: 'Fern' })).rejects.toMatchObject({
       kind: 'unavailable',

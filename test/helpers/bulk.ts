@@ -3,7 +3,7 @@ import { PlantRows } from '../../src/plant/rows.js'
 import { Outcome } from '../../src/stores/conflict.js'
 import type { Batch, BulkStore, Checkpoint, CreateManyOptions } from '../../src/stores/store.js'
 
-export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtRefusal' | 'onProgress' | 'stop'>> & {
+export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject' | 'onProgress' | 'stop'>> & {
   /** the id of a checkpoint that holds the outcomes */
   checkpoint?: string
   order?: Uint32Array
@@ -11,14 +11,14 @@ export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtR
 
 /** Rows that nobody has looked at. */
 export function batchOf(plants: NewPlant[], order?: Uint32Array): Batch {
-  return { rows: PlantRows.of(plants), order, outcomes: new Uint8Array(plants.length), refusals: new Map() }
+  return { rows: PlantRows.of(plants), order, outcomes: new Uint8Array(plants.length), rejections: new Map() }
 }
 
 /** Creates a batch, and gives the name of the outcome of each row. */
 export async function createAll(store: BulkStore, batch: Batch, { checkpoint, ...options }: BulkOptions = {}): Promise<string[]> {
   const keep = (): Checkpoint => ({ id: checkpoint ?? '', state: batch.outcomes.join('') })
   await store.createMany(batch, {
-    ...{ ifExists: 'error', stopsAtRefusal: false, keyOf: String, beforeSend: async () => undefined, onProgress: () => undefined },
+    ...{ ifExists: 'error', stopsAtReject: false, keyOf: String, beforeSend: async () => undefined, onProgress: () => undefined },
     ...{ stop: new AbortController().signal, checkpoint: checkpoint === undefined ? undefined : keep },
     ...options,
   })

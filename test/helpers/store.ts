@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import type { FileAddress, Place } from '../../src/stores/address.js'
+import type { AddressContext, FileAddress } from '../../src/stores/address.js'
 import type { OpenOptions } from '../../src/stores/store.js'
 
 /** What a store needs to wait, with a time-out that a test can outlast. */
@@ -11,7 +11,7 @@ export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */
-export function place(options: Partial<Place> = {}): Place {
+export function place(options: Partial<AddressContext> = {}): AddressContext {
   const dataFolder = () => Promise.reject(new Error('No folder is expected here'))
   return { resolvePath: String, dataFolder, env: {}, userName: () => 'gardener', secrets: new Set(), isArgument: false, ...options }
 }

@@ -5,7 +5,7 @@ import { resolveSettings } from '../../src/cli/context.js'
 import type { GlobalFlags } from '../../src/cli/define-command.js'
 import type { Settings } from '../../src/cli/settings.js'
 import type { Source } from '../../src/config/resolve.js'
-import { flagOf, presetOf, type SettingName, settingNames, settingOf } from '../../src/config/table.js'
+import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../src/config/table.js'
 import { PlantsError } from '../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../helpers/certificates.js'
 import { Hostile, json } from '../helpers/hostile.js'
@@ -163,8 +163,8 @@ const probes: Record<SettingName, Probe> = {
     observe: async (desk) => {
       desk.team['address'] = 'postgres://ann@127.0.0.1:9/garden'
       const result = await desk.run([...fern, '--timeout', '10ms'])
-      const { opening } = await desk.resolve({ allowAsyncCommit: desk.flags.includes('--allow-async-commit') || undefined })
-      return [result.code === 4 ? String(opening.allowAsyncCommit) : `exit code ${result.code}`, result]
+      const { storeOptions } = await desk.resolve({ allowAsyncCommit: desk.flags.includes('--allow-async-commit') || undefined })
+      return [result.code === 4 ? String(storeOptions.allowAsyncCommit) : `exit code ${result.code}`, result]
     },
   },
 }
@@ -193,7 +193,7 @@ describe.runIf(hasOpenssl)('a setting (needs openssl)', () => {
   test.each(possible)('$name goes by its $winner, also against all below (turned: $isTurned)', async (row) => {
     const desk = new Desk()
     const given = giveFrom(row, desk)
-    const { observe, preset = presetOf(row.name) } = probes[row.name]
+    const { observe, preset = defaultOf(row.name) } = probes[row.name]
     const [observed, { err }] = await observe(desk)
     const standard = row.name === 'ca-cert' ? desk.certificates[1] : preset // by default nobody trusts either
     expect(observed, err).toBe(given ?? standard)
@@ -213,7 +213,7 @@ function giveFrom({ name, winner, isTurned }: Row, desk: Desk): string | undefin
 }
 
 function lineFor({ name, winner }: Row, given: string | undefined, desk: Desk): string {
-  return `* ${name} ${given ?? presetOf(name)} (${desk.place(name, winner)})`
+  return `* ${name} ${given ?? defaultOf(name)} (${desk.place(name, winner)})`
 }
 
 function objectFor({ name, winner }: Row, given: string | undefined, desk: Desk): object {
@@ -236,7 +236,7 @@ describe('an empty variable', () => {
     const desk = new Desk()
     desk.give(name, 'variable', '')
     const { err, code } = await desk.run(name === 'store' ? [...fern, '--verbose', '--store', 'team'] : [...fern, '--verbose'])
-    const place = name === 'store' ? 'team (--store)' : `${presetOf(name)} (default)`
+    const place = name === 'store' ? 'team (--store)' : `${defaultOf(name)} (default)`
     expect({ code, line: settingLine(name, err) }).toEqual({ code: 0, line: `* ${name} ${place}` })
   })
 

@@ -44,7 +44,7 @@ function describeOutcomes(open: () => Promise<Store>): void {
   test('begins nothing after one that was refused, when that ends it', async () => {
     const store = await open()
     await store.create(moss)
-    expect(await createMany(store, [ivy, moss, fern], { stopsAtRefusal: true })).toEqual([created, taken, pending])
+    expect(await createMany(store, [ivy, moss, fern], { stopsAtReject: true })).toEqual([created, taken, pending])
     expect(await all(store)).toStrictEqual([moss, ivy])
   })
 
@@ -146,11 +146,11 @@ function describeSnapshots(open: () => Promise<Store>): void {
 function batchOf(plants: NewPlant[], outcomes: number[] = []): Batch {
   const all = new Uint8Array(plants.length)
   all.set(outcomes)
-  return { rows: PlantRows.of(plants), order: undefined, outcomes: all, refusals: new Map() }
+  return { rows: PlantRows.of(plants), order: undefined, outcomes: all, rejections: new Map() }
 }
 
 function manyOptions(options: Partial<CreateManyOptions>): CreateManyOptions {
-  const usual = { ifExists: 'error', stopsAtRefusal: false, checkpoint: undefined, stop: new AbortController().signal } as const
+  const usual = { ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal } as const
   return { ...usual, keyOf: () => '', beforeSend: async () => undefined, onProgress: () => undefined, ...options }
 }
 

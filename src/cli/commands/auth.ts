@@ -2,7 +2,7 @@ import { findToken, noToken, savedToken } from '../../auth/credentials.js'
 import { findPassword, noPassword } from '../../auth/password.js'
 import { removeToken, saveToken } from '../../config/change.js'
 import { namedStores } from '../../config/resolve.js'
-import { readable, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -10,7 +10,7 @@ import { readText } from '../../platform/text-files.js'
 import { isLoginAddress, type PostgresAddress } from '../../stores/address.js'
 import { credentialOf, kindOfText, loginAddress, takesCredential, takesPassword, takesToken } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
-import { type CredentialKind, credentialKindOf, type Found } from '../credential-kind.js'
+import { type CredentialKind, credentialKindOf, type FoundCredential } from '../credential-kind.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import type { Settings } from '../settings.js'
 
@@ -21,7 +21,7 @@ const login = defineCommand({
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const { noun } = kind
-    kind.refuseUseless()
+    kind.refuseUnusable()
     const secret = await readSecret(flags, kind, settings, io)
     kind.hide(secret)
     const verdict = await kind.check(secret)
@@ -106,14 +106,14 @@ function refusedSecret(
 }
 
 function sentence({ store, address, source, savedAt, expires }: TokenStatus, { file }: Settings): string {
-  const name = store === address ? readable(store) : `${readable(store)} (${readable(address)})`
+  const name = store === address ? quoteIfNeeded(store) : `${quoteIfNeeded(store)} (${quoteIfNeeded(address)})`
   const until = expires === undefined ? '' : `, valid until ${expires}`
   const isDatabase = credentialOf(kindOfText(address)) === 'password'
   const words = {
     address: 'from its address',
     variable: `from ${isDatabase ? 'PGPASSWORD' : 'PLANTS_TOKEN'}`,
     command: `from its token command${until}`,
-    file: `saved on ${readable(savedAt?.slice(0, 16) ?? '')}Z in ${readable(file.path ?? '')}`,
+    file: `saved on ${quoteIfNeeded(savedAt?.slice(0, 16) ?? '')}Z in ${quoteIfNeeded(file.path ?? '')}`,
     'password-file': 'from the password file',
     none: `no ${isDatabase ? 'password' : 'token'}`,
   }
@@ -122,7 +122,7 @@ function sentence({ store, address, source, savedAt, expires }: TokenStatus, { f
 
 /** A store by its name, if it has one, and its address. */
 function calledBy({ store, storeName }: Settings): string {
-  const address = readable(loginAddress(store))
+  const address = quoteIfNeeded(loginAddress(store))
   return storeName === undefined ? address : `${storeName} (${address})`
 }
 
@@ -148,7 +148,7 @@ async function readSecret(
     })
   }
   const { askForSecret } = await import('../prompts.js')
-  const message = `${noun} for ${readable(loginAddress(settings.store))}`
+  const message = `${noun} for ${quoteIfNeeded(loginAddress(settings.store))}`
   return clean(await askForSecret({ message, check: (text) => check(text, `A ${noun}`), isColored: settings.colors(io.stderr) }, io))
 }
 
@@ -184,7 +184,7 @@ function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
 interface TokenStatus {
   store: string
   address: string
-  source: Found['source'] | 'none'
+  source: FoundCredential['source'] | 'none'
   savedAt?: string | undefined
   expires?: string | undefined
 }

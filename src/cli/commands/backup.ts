@@ -1,6 +1,6 @@
 import { writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
-import { visible } from '../../platform/escape.js'
+import { escapeControlChars } from '../../platform/escape.js'
 import { targetOf } from '../../platform/files.js'
 import { parseText } from '../../platform/values.js'
 import { backUpStore } from '../../stores/registry.js'
@@ -18,10 +18,10 @@ export const backup = defineCommand({
     const settings = await resolveSettings(flags, io)
     const file = io.resolvePath(path)
     const { name } = settings.store
-    const copy = await backUpStore(settings.store, file, { ...settings.opening, targetOf: (other) => targetOf(other, io) })
+    const copy = await backUpStore(settings.store, file, { ...settings.storeOptions, targetOf: (other) => targetOf(other, io) })
     if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
     const { plants, bytes } = copy
-    const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${visible(name)} to ${visible(file)} (${sizeOf(bytes)})`
+    const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
     await writeResult(io, settings, { file, plants, bytes }, sentence)
   },
 })

@@ -1,4 +1,4 @@
-import { readable, writeAnswer } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -43,6 +43,6 @@ function unknownShell(name: string, { env }: Io): PlantsError {
   const message =
     name === ''
       ? 'completion needs a shell: bash, zsh or fish'
-      : `There is no completion for ${readable(shorten(name))}, only for bash, zsh and fish`
+      : `There is no completion for ${quoteIfNeeded(shorten(name))}, only for bash, zsh and fish`
   return new PlantsError('malformed', message, { hint })
 }

@@ -2,9 +2,9 @@ import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
 import type { Key } from '../../config/edit.js'
 import { type SavedStore, savedStore, settingsPath } from '../../config/file.js'
-import { isStoreName, namedStores, type Origin, placesOf, shownValue, unknownStore } from '../../config/resolve.js'
-import { presetOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
-import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { addressContextOf, isStoreName, namedStores, type SettingSource, shownValue, unknownStore } from '../../config/resolve.js'
+import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
+import { quoteIfNeeded, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -26,11 +26,11 @@ const get = defineCommand({
   description: 'Print what a setting is, from wherever it has its value.',
   arguments: [setting],
   async run({ args: [name], flags }, io) {
-    const settings = await resolvePreferences(flags, io, { isMending: true })
+    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const entry = entriesOf(settings).find((candidate) => candidate.name === name)
     if (entry?.value === undefined) throw await noValue(name, settings)
     const isSeen = io.stdout.isTerminal && settings.errors === 'text'
-    const text = settings.errors === 'json' ? toJson(entry) : isSeen ? readable(entry.value) : entry.value
+    const text = settings.errors === 'json' ? toJson(entry) : isSeen ? quoteIfNeeded(entry.value) : entry.value
     await writeAnswer(io, `${text}\n`, 'Run it again')
   },
 })
@@ -40,7 +40,7 @@ const set = defineCommand({
   description: 'Save a setting.',
   arguments: [setting, { name: '<value>', description: 'what it is to be', values: 'setting-value' }],
   async run({ args: [name, text], flags }, io) {
-    const settings = await resolvePreferences(flags, io, { isMending: true })
+    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const { checkedValue, parseKey, withValue } = await import('../../config/edit.js')
     const key = await parseKey(name, settings.file.saved)
     const value = await checkedValue(key, name, text, settings.file.saved, io)
@@ -50,11 +50,11 @@ const set = defineCommand({
       if (isGone) throw await unknownStore(value, saved)
       return withValue(key, value, saved)
     })
-    const winner = settings.origins.find((origin) => origin.name === name && origin.source === 'variable')
+    const winner = settings.sources.find((origin) => origin.name === name && origin.source === 'variable')
     if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
     if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
     if (address) await warnOfExposure(address, settings, io)
-    await writeResult(io, settings, { name, value }, `${name} is ${readable(String(value))} now`)
+    await writeResult(io, settings, { name, value }, `${name} is ${quoteIfNeeded(String(value))} now`)
   },
 })
 
@@ -63,7 +63,7 @@ const unset = defineCommand({
   description: 'Remove a saved setting, so that its default applies.',
   arguments: [setting],
   async run({ args: [name], flags }, io) {
-    const settings = await resolvePreferences(flags, io, { isMending: true })
+    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const { parseKey, withValue } = await import('../../config/edit.js')
     const key = await parseKey(name, settings.file.saved)
     if (key.setting === 'address') {
@@ -81,7 +81,7 @@ const list = defineCommand({
   name: 'list',
   description: 'List the settings: what they are, where that came from, and what they mean.',
   async run({ flags }, io) {
-    const settings = await resolvePreferences(flags, io, { isMending: true })
+    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const entries = entriesOf(settings)
     const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
     await writeAnswer(io, text, 'Run it again')
@@ -95,7 +95,7 @@ const path = defineCommand({
   async run({ flags }, io) {
     const place = await settingsPath(io)
     const isJson = (await errorFormat(flags.output, io)) === 'json'
-    const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? readable(place) : place
+    const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? quoteIfNeeded(place) : place
     await writeAnswer(io, `${text}\n`, 'Run it again')
   },
 })
@@ -110,7 +110,7 @@ export const config: CommandDefinition = {
 
 async function noValue(name: string, settings: Preferences): Promise<PlantsError> {
   const known = settingNames.find((candidate) => candidate === name)
-  if (known !== undefined) return new PlantsError('notFound', `${name} has no value`, { hint: `What holds then: ${presetOf(known)}` })
+  if (known !== undefined) return new PlantsError('notFound', `${name} has no value`, { hint: `What holds then: ${defaultOf(known)}` })
   const { parseKey } = await import('../../config/edit.js')
   const { setting } = await parseKey(name, settings.file.saved)
   return new PlantsError('notFound', `${name} has no value`, { hint: `What holds for all stores tells: plants config get ${setting}` })
@@ -119,9 +119,9 @@ async function noValue(name: string, settings: Preferences): Promise<PlantsError
 /** Where the store is that a value leads to, if it leads to one. */
 async function addressIn({ setting }: Key, text: string, { file }: Preferences, io: Io): Promise<Address | undefined> {
   if (setting !== 'address' && setting !== 'store') return undefined
-  if (setting === 'address' || !isStoreName(text)) return parseAddress(text, setting, placesOf(io, true))
+  if (setting === 'address' || !isStoreName(text)) return parseAddress(text, setting, addressContextOf(io, true))
   const store = savedStore(file.saved, text)
-  return store && parseAddress(store.address, `stores.${text}.address`, placesOf(io, false))
+  return store && parseAddress(store.address, `stores.${text}.address`, addressContextOf(io, false))
 }
 
 /** What was for the old address may not be meant for the new one. */
@@ -140,13 +140,13 @@ async function warnOfMove(name: string, address: string, settings: Preferences, 
 interface Entry {
   name: string
   value: string | undefined
-  source: Origin['source']
+  source: SettingSource['source']
   meaning: string
 }
 
 /** All settings as they are for the store of this run, and those that are saved with any store. */
-function entriesOf({ origins, file }: Preferences): Entry[] {
-  const own = origins.map(({ name, value, source }) => ({
+function entriesOf({ sources, file }: Preferences): Entry[] {
+  const own = sources.map(({ name, value, source }) => ({
     name,
     value: shownValue(value),
     source,
@@ -169,6 +169,6 @@ function storeEntries(store: string, fields: SavedStore): Entry[] {
 
 async function tableOf(entries: Entry[], settings: Preferences, io: Io): Promise<string> {
   const { textTable } = await import('../../output/table.js')
-  const rows = entries.map(({ name, value, source, meaning }) => [name, value === undefined ? '-' : readable(value), source, meaning])
+  const rows = entries.map(({ name, value, source, meaning }) => [name, value === undefined ? '-' : quoteIfNeeded(value), source, meaning])
   return textTable(['NAME', 'VALUE', 'FROM', 'MEANING'], await styleFor(settings.colors(io.stdout)), io.stdout)(rows)
 }

@@ -1,4 +1,4 @@
-import { describePlant, styleFor, warn, withLook, writeAnswer } from '../../output/output.js'
+import { addLookupHint, describePlant, styleFor, warn, writeAnswer } from '../../output/output.js'
 import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
 import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import type { Checked } from '../../plant/schema.js'
@@ -6,7 +6,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
-import { idTaken } from '../../stores/conflict.js'
+import { idExists } from '../../stores/conflict.js'
 import { isReadable, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
@@ -51,15 +51,15 @@ export const create = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { idempotencyKey } = flags
     if (flags.dryRun || flags.curl) {
-      const { previewCreate } = await import('../preview.js')
+      const { showPreview } = await import('../preview.js')
       const draft = { idempotencyKey, isCurl: flags.curl === true, readPlant: (seen: Settings) => readPlant(flags, seen, io) }
-      return previewCreate(draft, settings, io)
+      return showPreview(draft, settings, io)
     }
     const plant = await readPlant(flags, settings, io)
-    const store = await openStore(settings.store, settings.opening)
+    const store = await openStore(settings.store, settings.storeOptions)
     try {
       const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
-        throw withLook(error, plant.id, settings)
+        throw addLookupHint(error, plant.id, settings)
       })
       if (!equalFields(answer, plant)) await warn(io, differs(answer, plant), settings)
       const planted = describePlant({ ...answer, id: plant.id }, await styleFor(settings.colors(io.stdout)))
@@ -109,13 +109,13 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   if ('id' in given && 'name' in given) return given
   const checked = await check({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
-  if (takesToken(settings.store)) await settings.opening.access(settings.store) // before somebody answers for nothing
-  const store = isReadable(settings.store) ? await openExistingStore(settings.store, settings.opening) : undefined
+  if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // before somebody answers for nothing
+  const store = isReadable(settings.store) ? await openExistingStore(settings.store, settings.storeOptions) : undefined
   const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
-    if (await isTaken(given['id'])) throw withLook(idTaken(checked.plant.id), checked.plant.id, settings)
+    if (await isTaken(given['id'])) throw addLookupHint(idExists(checked.plant.id), checked.plant.id, settings)
     const { askForPlant } = await import('../prompts.js')
-    const checkId = async (id: bigint) => ((await isTaken(id)) ? idTaken(id).message : undefined)
+    const checkId = async (id: bigint) => ((await isTaken(id)) ? idExists(id).message : undefined)
     return await askForPlant(given, { io, isColored: settings.colors(io.stderr), checkId })
   } finally {
     await store?.close()

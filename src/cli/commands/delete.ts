@@ -19,7 +19,7 @@ export const deletePlant = defineCommand({
     const settings = await resolveSettings(flags, io)
     if (!flags.yes && !settings.mayAsk())
       throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: 'To delete it without a question, add --yes' })
-    const store = await openExistingStore(settings.store, settings.opening)
+    const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const shown = await store?.get(id)
       if (!shown) throw notFound(id, settings, store !== undefined)

@@ -5,7 +5,7 @@ import { failureOf, namedStores } from '../../config/resolve.js'
 import { settingOf } from '../../config/table.js'
 import { jsonLine, type Style, styleFor, writeAnswer } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import { visible } from '../../platform/escape.js'
+import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
 import type { Address, FileAddress, PostgresAddress, RemoteAddress } from '../../stores/address.js'
@@ -45,8 +45,8 @@ interface Finding {
 
 function lineOf({ check, state, message, hint }: Finding, style: Style): string {
   const shown = { ok: style.faint('ok     '), warning: style.strong('warning'), failed: style.bad('failed ') }[state]
-  const advice = hint === undefined ? '' : `\n         ${style.faint(visible(hint))}`
-  return `${shown}  ${style.strong(visible(check))}: ${visible(message)}${advice}\n`
+  const advice = hint === undefined ? '' : `\n         ${style.faint(escapeControlChars(hint))}`
+  return `${shown}  ${style.strong(escapeControlChars(check))}: ${escapeControlChars(message)}${advice}\n`
 }
 
 /** Looks at everything that a command may depend on, and changes nothing. Each finding comes as soon as it is known. */
@@ -72,14 +72,14 @@ async function sqlite(): Promise<Finding> {
 }
 
 async function settings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<Finding> {
-  const { path, saved, complaints } = file
-  const { origins } = await resolvePreferences(flags, io, { isChecking: true, file })
-  const wrong = origins.map(failureOf).find(Boolean)
+  const { path, saved, warnings } = file
+  const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
+  const wrong = sources.map(failureOf).find(Boolean)
   if (wrong) return failed('settings', wrong.message, wrong.hint)
   const counts = `${counted(namedStores(saved).length, 'store')}, ${counted(Object.keys(saved.tokens ?? {}).length, 'token')}`
-  if (complaints.length === 0) return ok('settings', `${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
-  const message = complaints.map(({ what }) => what).join('; ')
-  const hint = complaints.map(({ command }) => `Correct it with: ${command}`).join('; ')
+  if (warnings.length === 0) return ok('settings', `${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
+  const message = warnings.map(({ what }) => what).join('; ')
+  const hint = warnings.map(({ command }) => `Correct it with: ${command}`).join('; ')
   return { check: 'settings', state: 'warning', message, hint }
 }
 
@@ -89,11 +89,11 @@ function counted(count: number, what: string): string {
 
 /** The store of this run, then all others that are saved. All are looked at meanwhile: some may not answer for long. */
 async function* stores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
-  const own = await attempt('store', () => resolveSettings(flags, io, { isChecking: true, file }))
+  const own = await attempt('store', () => resolveSettings(flags, io, { ignoresInvalid: true, file }))
   const done = 'value' in own ? own.value : undefined
   const names = ['local', ...namedStores(file.saved).map(([name]) => name)].filter((name) => name !== done?.storeName)
   const others = names.map(async (name) => {
-    const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, { other: name, isChecking: true, file }))
+    const other = await attempt(`store ${name}`, () => resolveSettings(flags, io, { other: name, ignoresInvalid: true, file }))
     const isDone = name === 'local' && 'value' in other && other.value.store.name === done?.store.name
     return isDone ? undefined : examineStore(other, io)
   })
@@ -108,7 +108,7 @@ async function* stores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIte
 async function examineStore(attempted: Attempt<Settings>, io: Io): Promise<Finding> {
   if ('finding' in attempted) return attempted.finding
   const of = attempted.value
-  const wrong = of.origins
+  const wrong = of.sources
     .filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
     .map(failureOf)
     .find(Boolean)
@@ -130,7 +130,7 @@ const examiners: { [Kind in Address['kind']]: Examiner<Extract<Address, { kind: 
 const [scarce, none] = [100n * 1_048_576n, 1_048_576n]
 
 async function examineFile(check: string, address: FileAddress, of: Settings, io: Io): Promise<Finding> {
-  const found = await attempt(check, () => inspectFile(address, of.opening))
+  const found = await attempt(check, () => inspectFile(address, of.storeOptions))
   if ('finding' in found) return found.finding
   const { exists, owner, isWritable, free, network } = found.value
   const where = exists ? address.name : `${address.name}, which the first create makes`
@@ -153,7 +153,7 @@ async function examineFile(check: string, address: FileAddress, of: Settings, io
 }
 
 async function examineDatabase(check: string, address: PostgresAddress, of: Settings): Promise<Finding> {
-  const found = await attempt(check, () => inspectDatabase(address, of.opening))
+  const found = await attempt(check, () => inspectDatabase(address, of.storeOptions))
   // PGPASSWORD is for the store of this run, so that others may have none here.
   if ('finding' in found) return found.kind === 'unauthorized' && !of.isOfRun ? { ...found.finding, state: 'warning' } : found.finding
   const { version, isSecure, exists, isWritable, isDurable, refusal } = found.value
@@ -164,7 +164,8 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
   if (!exists && !isWritable) return state(`${name}: there is no store, and ${user} may not make one`, init, 'failed')
   if (!isWritable) return state(`${name}: ${user} can create nothing there`, init)
   const early = `${name} answers before a plant is on disk: synchronous_commit or fsync is off there`
-  if (!isDurable && !of.opening.allowAsyncCommit) return state(early, 'Turn it on, or take the risk with --allow-async-commit', 'failed')
+  if (!isDurable && !of.storeOptions.allowAsyncCommit)
+    return state(early, 'Turn it on, or take the risk with --allow-async-commit', 'failed')
   if (!isDurable) return state(`${early}, and allow-async-commit lets it`, 'Turn it on')
   const danger = dangerOf(address, found.value)
   if (danger) return state(...danger)
@@ -191,7 +192,7 @@ async function examineRemote(check: string, address: RemoteAddress, of: Settings
   }
   const access = await attempt(check, () => accessTo(address, of, io))
   if ('finding' in access) return of.isOfRun ? access.finding : { ...access.finding, state: 'warning' }
-  const verdict = await checkToken(address, access.value, of.opening)
+  const verdict = await checkToken(address, access.value, of.storeOptions)
   if (verdict.state === 'accepted') return ok(check, `${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store? See more with: plants create --verbose' } = verdict.error
   return failed(check, verdict.state === 'refused' ? `${address.name} does not accept the token: ${message}` : message, hint)

@@ -1,6 +1,6 @@
-import { readable, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
-import { visibleLines } from '../../platform/escape.js'
+import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { isPartOf, openExistingStore } from '../../stores/registry.js'
@@ -38,7 +38,7 @@ export const exportPlants = defineCommand({
     const { formats } = await import('../../transfer/formats/formats.js')
     const format = formats[flags.format ?? formatOfName(path ?? '')].write
     const compression = path === undefined ? undefined : compressionOf(path)
-    const store = await openExistingStore(settings.store, settings.opening)
+    const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       if (!store) throw noStore(settings)
       const blocks = toDocument(store.snapshot({ limit, after, tag, record: format.record, between: format.between }), format)
@@ -59,7 +59,7 @@ function noStore({ store }: Settings): PlantsError {
 
 async function print(blocks: AsyncIterable<Block>, io: Io): Promise<void> {
   const { isTerminal } = io.stdout
-  for await (const { text } of blocks) await writeAnswer(io, isTerminal ? visibleLines(text) : text, 'Run it again')
+  for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text, 'Run it again')
 }
 
 interface Saving {
@@ -98,6 +98,6 @@ async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, 
     io,
     settings,
     { file: path, plants, bytes },
-    `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${readable(path)}`,
+    `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${quoteIfNeeded(path)}`,
   )
 }

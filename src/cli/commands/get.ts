@@ -1,4 +1,4 @@
-import { notFound, readable, styleFor, writeAnswer } from '../../output/output.js'
+import { notFound, quoteIfNeeded, styleFor, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -15,7 +15,7 @@ export const get = defineCommand({
   examples: ['plants get 1'],
   async run({ args: [id], flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const store = await openExistingStore(settings.store, settings.opening)
+    const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const plant = await store?.get(id)
       if (!plant) throw notFound(id, settings, store !== undefined)
@@ -28,7 +28,7 @@ export const get = defineCommand({
 
 async function card({ id, name, tag }: NewPlant, settings: Settings, io: Io): Promise<string> {
   const style = await styleFor(settings.colors(io.stdout))
-  const lines = [`${style.faint('id')}    ${id}`, `${style.faint('name')}  ${style.strong(readable(name))}`]
-  if (tag !== undefined) lines.push(`${style.faint('tag')}   ${readable(tag)}`)
+  const lines = [`${style.faint('id')}    ${id}`, `${style.faint('name')}  ${style.strong(quoteIfNeeded(name))}`]
+  if (tag !== undefined) lines.push(`${style.faint('tag')}   ${quoteIfNeeded(tag)}`)
   return lines.map((line) => `${line}\n`).join('')
 }

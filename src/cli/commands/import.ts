@@ -87,7 +87,7 @@ export const importPlants = defineCommand({
 function orderOf(files: string[], flags: ImportFlags, io: Io): ImportOrder {
   const { format, map = {}, idFrom, ifExists, onError, maxErrors = Infinity, rejects, journal, concurrency, rate } = flags
   return {
-    plan: { inputs: inputsOf(files, io), format, rules: { map, idFrom }, ifExists, stopsAtRefusal: onError === 'stop', maxErrors },
+    plan: { inputs: inputsOf(files, io), format, rules: { map, idFrom }, ifExists, stopsAtReject: onError === 'stop', maxErrors },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,

@@ -16,7 +16,7 @@ export const list = defineCommand({
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { limit, after, tag } = flags
-    const store = await openExistingStore(settings.store, settings.opening)
+    const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       let isEmpty = true
       const write = await pageWriter(settings, io)

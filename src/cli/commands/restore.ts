@@ -1,5 +1,5 @@
 import { writeResult } from '../../output/output.js'
-import { visible } from '../../platform/escape.js'
+import { escapeControlChars } from '../../platform/escape.js'
 import { parseText } from '../../platform/values.js'
 import { restoreStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
@@ -17,10 +17,10 @@ export const restore = defineCommand({
     const settings = await resolveSettings(flags, io)
     const file = io.resolvePath(path)
     const { name } = settings.store
-    const options = { ...settings.opening, force: flags.force === true, at: new Date(io.time()) }
+    const options = { ...settings.storeOptions, force: flags.force === true, at: new Date(io.time()) }
     const { plants, kept } = await restoreStore(settings.store, file, options)
-    const rest = kept === undefined ? '' : `; what was there is kept in ${visible(kept)}`
-    const sentence = `Restored ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${visible(file)} to ${visible(name)}${rest}`
+    const rest = kept === undefined ? '' : `; what was there is kept in ${escapeControlChars(kept)}`
+    const sentence = `Restored ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${escapeControlChars(file)} to ${escapeControlChars(name)}${rest}`
     await writeResult(io, settings, { file, store: name, plants, kept }, sentence)
   },
 })

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import { visible } from '../../platform/escape.js'
+import { escapeControlChars } from '../../platform/escape.js'
 import type { Io, Output } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
@@ -70,7 +70,7 @@ export const serve = defineCommand({
       const stopped = untilStopped(io.signal)
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
       // As the lines of a log are: whoever reads it may have left, or be slow, and nothing waits for them.
-      const announced = io.stdout.log(`${io.stdout.isTerminal ? visible(text) : text}\n`)
+      const announced = io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
       await Promise.race([stopped, announced.then(() => stopped)])
     } finally {
       await service.drain(flags.drainTimeout)
@@ -94,7 +94,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit } = flags
   // A drain still answers what the service has received, so the signal does not end its store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
-  const opening = { ...settings.opening, clock, batchLimit: flags.batchLimit }
+  const opening = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
     openStore: (watch) => openStoreWithTokens(settings.store, { ...opening, ...watch }),
     findCallers: (tokens, complain) => {

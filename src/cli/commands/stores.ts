@@ -2,9 +2,9 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
-import { isStoreName, namedStores, placesOf, shownValue, unknownStore } from '../../config/resolve.js'
-import { flagValue, isFor, misfit, settingsIn } from '../../config/table.js'
-import { readable, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { addressContextOf, isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
+import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
+import { quoteIfNeeded, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -21,7 +21,7 @@ import {
   takesPassword,
   takesToken,
 } from '../../stores/registry.js'
-import { resolvePreferences, resolveSettings, usualPatience } from '../context.js'
+import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import type { Preferences, Settings } from '../settings.js'
 import { warnOfExposure } from '../store-access.js'
@@ -37,10 +37,10 @@ const add = defineCommand({
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io)
     checkName(name)
-    const address = await parseAddress(text, 'The address', placesOf(io, true))
+    const address = await parseAddress(text, 'The address', addressContextOf(io, true))
     const store = await storeFrom(address, flags, io)
     // --timeout belongs to the store here, and says nothing about others who change the settings.
-    await changeSettings(io, { patience: usualPatience }, (saved) => {
+    await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
       const other = savedStore(saved, name)
       if (other) throw nameTaken(name, other)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
@@ -51,7 +51,7 @@ const add = defineCommand({
     }
     await warnOfExposure(address, settings, io)
     const how = `Use it with --store ${name}, or always: plants stores use ${name}`
-    await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${readable(address.name)}. ${how}`)
+    await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${quoteIfNeeded(address.name)}. ${how}`)
   },
 })
 
@@ -62,7 +62,7 @@ const init = defineCommand({
   arguments: [{ name: '<address>', description: "postgres://…, of an administrator or of the database's owner" }],
   options: [{ flags: '--role <name>', description: 'the role that plants serve is to log in as', parse: parseText }],
   async run({ args: [text], flags }, io) {
-    if (!isStoreName(text)) await parseAddress(text, 'The address', placesOf(io, true)) // whose errors name it as what it is here
+    if (!isStoreName(text)) await parseAddress(text, 'The address', addressContextOf(io, true)) // whose errors name it as what it is here
     const settings = await resolveSettings({ ...flags, store: text }, io)
     const { store } = settings
     if (!takesPassword(store)) {
@@ -75,9 +75,9 @@ const init = defineCommand({
       const why = role.toLowerCase() === 'none' ? 'is no role' : 'would be everybody'
       throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Name the role that plants serve logs in as' })
     }
-    await initialiseDatabase(store, settings.opening, role)
-    const granted = role === undefined ? '' : `, and ${readable(role)} may create and read plants there`
-    await writeResult(io, settings, { address: store.name, role }, `${readable(store.name)} holds a store${granted}`)
+    await initialiseDatabase(store, settings.storeOptions, role)
+    const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may create and read plants there`
+    await writeResult(io, settings, { address: store.name, role }, `${quoteIfNeeded(store.name)} holds a store${granted}`)
   },
 })
 
@@ -86,9 +86,9 @@ const list = defineCommand({
   description: 'List the stores that have a name.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    const used = shownValue(settings.origins.find(({ name }) => name === 'store')?.value)
+    const used = shownValue(settings.sources.find(({ name }) => name === 'store')?.value)
     const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
-    const local = { name: 'local', address: (await parseAddress('local', '', placesOf(io, false))).name }
+    const local = { name: 'local', address: (await parseAddress('local', '', addressContextOf(io, false))).name }
     const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
     const rows: Row[] = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
       ...row,
@@ -112,10 +112,10 @@ const use = defineCommand({
       if (savedStore(saved, store)) return { ...saved, store }
       throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
     })
-    const winner = settings.origins.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
+    const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
     if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
     await warnOfExposure(chosen.store, settings, io)
-    const text = `From now on commands use ${readable(store)}${chosen.store.name === store ? '' : `, ${readable(chosen.store.name)}`}`
+    const text = `From now on commands use ${quoteIfNeeded(store)}${chosen.store.name === store ? '' : `, ${quoteIfNeeded(chosen.store.name)}`}`
     await writeResult(io, settings, { ...fieldsOfChosen(store, chosen), inUse: !winner }, text)
   },
 })
@@ -139,7 +139,7 @@ const remove = defineCommand({
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
     const rest = before.store === name ? '. Commands use the store local again' : ''
     const shown = shownValue(address)
-    const text = `Forgot ${readable(name)}${tokenRemoved ? ` and its ${credentialOf(kindOfText(address)) ?? 'token'}` : ''}. Its plants are still where they were, ${readable(shown)}${rest}`
+    const text = `Forgot ${quoteIfNeeded(name)}${tokenRemoved ? ` and its ${credentialOf(kindOfText(address)) ?? 'token'}` : ''}. Its plants are still where they were, ${quoteIfNeeded(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
   },
 })
@@ -178,7 +178,7 @@ async function storeFrom(address: Address, flags: GlobalFlags, io: Io): Promise<
     if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
     const isCa = name === 'ca-cert' && takesPassword(address)
     const hint = isCa ? 'Leave it out, and write into the address: sslrootcert=PATH' : 'Leave it out'
-    throw new PlantsError('malformed', `--${name} ${misfit(name, address.kind, address.name)}`, { hint })
+    throw new PlantsError('malformed', `--${name} ${unsupportedReason(name, address.kind, address.name)}`, { hint })
   })
   return { address: isDefaultStore(address) ? 'local' : address.name, ...Object.fromEntries(values) }
 }
@@ -198,10 +198,10 @@ async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<stri
   const { textTable } = await import('../../output/table.js')
   const cells = rows.map(({ name, inUse, address, ...others }) => [
     inUse ? '*' : '',
-    name === undefined ? '-' : readable(name),
-    readable(address),
+    name === undefined ? '-' : quoteIfNeeded(name),
+    quoteIfNeeded(address),
     Object.entries(others)
-      .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${readable(String(value))}`))
+      .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${quoteIfNeeded(String(value))}`))
       .join(', '),
   ])
   return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], await styleFor(settings.colors(io.stdout)), io.stdout)(cells)
@@ -216,7 +216,7 @@ function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
 async function addressesOf({ stores = {} }: SavedSettings, io: Io): Promise<Map<string, string>> {
   const addresses = Object.entries(stores).map(async ([name, { address }]): Promise<[string, string]> => {
     try {
-      return [name, loginAddress(await parseAddress(address, '', placesOf(io, false)))]
+      return [name, loginAddress(await parseAddress(address, '', addressContextOf(io, false)))]
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       return [name, address]

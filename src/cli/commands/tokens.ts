@@ -1,7 +1,7 @@
 import { styleFor, warn, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
-import { visible } from '../../platform/escape.js'
+import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseLife } from '../../platform/values.js'
 import { openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
@@ -24,7 +24,7 @@ const create = defineCommand({
     const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
     const { digestOf, newToken } = await import('../../server/tokens.js')
     const token = newToken()
-    const store = await openStoreWithTokens(settings.store, settings.opening)
+    const store = await openStoreWithTokens(settings.store, settings.storeOptions)
     try {
       const added = await store.tokens.add(digestOf(token), { note, createdAt, expiresAt })
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
@@ -66,7 +66,7 @@ const revoke = defineCommand({
         const hint = `See which there are with: plants tokens list${settings.storeFlag}`
         throw new PlantsError('notFound', `No token has the id ${id} in ${settings.store.name}`, { hint })
       }
-      const note = token.note === undefined ? '' : ` (${visible(token.note)})`
+      const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
       const line = settings.output === 'json' ? toJson(fieldsOf(token)) : `Revoked token ${id}${note}`
       await writeAnswer(io, `${line}\n`, 'It is revoked')
     })
@@ -83,10 +83,10 @@ export const tokens: CommandDefinition = {
 
 /** Opens the store for its tokens; when there is none yet, none is made. */
 async function withTokens(settings: Settings, action: (tokens: TokenStore | undefined) => Promise<void>): Promise<void> {
-  const existing = await openExistingStore(settings.store, settings.opening)
+  const existing = await openExistingStore(settings.store, settings.storeOptions)
   if (!existing) return action(undefined)
   await existing.close()
-  const store = await openStoreWithTokens(settings.store, settings.opening)
+  const store = await openStoreWithTokens(settings.store, settings.storeOptions)
   try {
     await action(store.tokens)
   } finally {
@@ -103,7 +103,7 @@ async function pageWriter(settings: Settings, io: Io): Promise<(page: Token[]) =
     table(
       page.map((token) => [
         String(token.id),
-        visible(token.note ?? ''),
+        escapeControlChars(token.note ?? ''),
         dateOf(token.createdAt),
         dateOf(token.expiresAt),
         stateOf(token, io),

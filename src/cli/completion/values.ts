@@ -1,7 +1,7 @@
 import type { SavedSettings, SavedStore } from '../../config/file.js'
 import { namedStores, shownValue } from '../../config/resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../../config/table.js'
-import { shorten, visible } from '../../platform/escape.js'
+import { escapeControlChars, shorten } from '../../platform/escape.js'
 import type { Values } from '../../platform/values.js'
 import { kindOfText } from '../../stores/registry.js'
 
@@ -88,7 +88,7 @@ function candidateOf(name: SettingName, place = ''): Candidate {
 }
 
 function shown(address: string): string {
-  return visible(shorten(shownValue(address)))
+  return escapeControlChars(shorten(shownValue(address)))
 }
 
 /** What the setting can be that has this name for people. */

@@ -1,4 +1,4 @@
-import { flagOf, presetOf, type SettingName, settingNames, settingOf } from '../../config/table.js'
+import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../config/table.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import { paragraph, type Row, rowsOf, section } from './page.js'
 
@@ -45,7 +45,7 @@ function placesOf(name: SettingName): string[] {
     ...(flag === undefined ? [] : [`Flag: ${flag}`]),
     ...(variable === undefined ? [] : [`Variable: ${variable}`]),
     `Saved as: ${saved.join(' or ')}`,
-    `Default: ${presetOf(name)}`,
+    `Default: ${defaultOf(name)}`,
   ]
 }
 

@@ -1,6 +1,6 @@
 import { toJson } from '../../plant/json.js'
 import { plantOf } from '../../plant/plant.js'
-import { backoff, longestTimer, secondsOf, timeIsOver } from '../../platform/clock.js'
+import { backoff, maxTimer, secondsOf, timeIsOver } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
 import { Outcome } from '../conflict.js'
@@ -190,8 +190,8 @@ export class Sending {
 
   #note({ row }: Errand, outcome: number, why: PlantsError | undefined): void {
     this.#batch.outcomes[row] = outcome
-    if (why) this.#batch.refusals.set(row, { error: why.error, message: why.message }) // which has no stack
-    if (this.#options.stopsAtRefusal && outcome >= Outcome.taken) this.#hasRefused = true
+    if (why) this.#batch.rejections.set(row, { error: why.error, message: why.message }) // which has no stack
+    if (this.#options.stopsAtReject && outcome >= Outcome.taken) this.#hasRefused = true
     this.#options.onProgress()
   }
 
@@ -358,7 +358,7 @@ export class Change {
   async within(milliseconds: number): Promise<void> {
     if (!this.#isTold) {
       await new Promise<void>((resolve) => {
-        const timer = milliseconds === Infinity ? undefined : setTimeout(resolve, Math.min(Math.ceil(milliseconds), longestTimer))
+        const timer = milliseconds === Infinity ? undefined : setTimeout(resolve, Math.min(Math.ceil(milliseconds), maxTimer))
         this.#wake = () => {
           clearTimeout(timer)
           resolve()

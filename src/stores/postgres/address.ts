@@ -2,7 +2,14 @@ import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { longestSocketPath, type Place, type PostgresAddress, type PostgresHost, sessionAttributes, sslModes } from '../address.js'
+import {
+  type AddressContext,
+  maxSocketPathBytes,
+  type PostgresAddress,
+  type PostgresHost,
+  sessionAttributes,
+  sslModes,
+} from '../address.js'
 import { parseRequireAuth } from './login-methods.js'
 
 /**
@@ -13,7 +20,7 @@ import { parseRequireAuth } from './login-methods.js'
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
  * @throws {PlantsError} `malformed`; it repeats nothing that may be a password
  */
-export function parsePostgres(address: string, source: string, place: Place): PostgresAddress {
+export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
   const refuse: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
   const uri = parseUri(address, refuse, place)
   const user = uri.user ?? (place.env['PGUSER'] || place.userName())
@@ -95,7 +102,7 @@ interface Given {
   mustBe(rule: string): PlantsError
 }
 
-function textsOf({ parameters, password }: PostgresUri, source: string, { env }: Place): (name: Parameter) => Given | undefined {
+function textsOf({ parameters, password }: PostgresUri, source: string, { env }: AddressContext): (name: Parameter) => Given | undefined {
   return (name) => {
     const variable = variables[name]
     const own = parameters.get(name)
@@ -142,12 +149,12 @@ function methodsOf(given: Given | undefined): string | undefined {
   return given?.text
 }
 
-function fileOf(given: Given | undefined, { resolvePath }: Place): string | undefined {
+function fileOf(given: Given | undefined, { resolvePath }: AddressContext): string | undefined {
   return given === undefined || given.text === 'system' ? given?.text : resolvePath(given.text)
 }
 
 /** Those that are not as they would be without being named, with this environment or without any. */
-function parametersOf(values: Values, env: Place['env']): string {
+function parametersOf(values: Values, env: AddressContext['env']): string {
   const texts: Record<Parameter, string | undefined> = {
     application_name: values.applicationName,
     connect_timeout: String(values.connectTimeout / 1000),
@@ -210,7 +217,7 @@ export const parameterNames = [
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
  */
-export function parseUri(address: string, refuse: Refuse, place: Place): PostgresUri {
+export function parseUri(address: string, refuse: Refuse, place: AddressContext): PostgresUri {
   const { user, password, authority, path, query } = takeApart(address, refuse)
   const fromQuery = /(?:^|&)password=([^&]*)/.exec(query)?.[1] ?? ''
   for (const text of [password, fromQuery]) if (text !== '') keepSecret(text, address, refuse, place)
@@ -237,7 +244,7 @@ function takeApart(address: string, refuse: Refuse) {
 }
 
 /** Hides a password, unless it is a word that the address shows anyway; then a `***` in its place would tell which. */
-function keepSecret(text: string, address: string, refuse: Refuse, { secrets, isArgument }: Place): void {
+function keepSecret(text: string, address: string, refuse: Refuse, { secrets, isArgument }: AddressContext): void {
   if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, refuse)).add(text)
   if (!isArgument) return
   throw refuse(
@@ -326,8 +333,8 @@ function hostFrom(name: string, text: string, refuse: Refuse): PostgresHost {
 
 function folderFrom(name: string, port: number, refuse: Refuse): string {
   const folder = name.replace(/(?<=.)\/+$/, '')
-  if (Buffer.byteLength(socketPath(folder, port)) > longestSocketPath)
-    throw refuse(`names a socket whose path is longer than ${longestSocketPath} bytes`, 'Sockets need shorter ones')
+  if (Buffer.byteLength(socketPath(folder, port)) > maxSocketPathBytes)
+    throw refuse(`names a socket whose path is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
   return folder
 }
 

@@ -1,6 +1,6 @@
 import { equalPlants, type NewPlant } from '../../plant/plant.js'
 import type { PlantsError } from '../../platform/errors.js'
-import { idTaken, keyTaken } from '../conflict.js'
+import { idExists, keyConflict } from '../conflict.js'
 import type { OpenOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import type { Account } from './dial.js'
@@ -55,7 +55,7 @@ async function settle(creations: Creation[], areAll: boolean, { connection, acco
   const unclear: Creation[] = []
   for (const creation of creations.filter(({ answer }) => answer === undefined)) {
     if (areAll || creation.key !== undefined || creation.attempts.length > 0) unclear.push(creation)
-    else creation.answer = idTaken(creation.plant.id)
+    else creation.answer = idExists(creation.plant.id)
   }
   if (unclear.length === 0) return
   const verdicts = verdictsOn(unclear, await connection.query(findStatement(unclear)))
@@ -74,10 +74,10 @@ export function verdictsOn(creations: Creation[], rows: Rows): Map<Creation, 'cr
       const { plant, key, attempts } = creation
       const first = key === undefined ? undefined : byKey.get(key)
       const other = byId.get(String(plant.id))
-      if (first) return [[creation, equalPlants(plantIn(first), plant) ? 'created' : keyTaken(plantIn(first).id)]]
+      if (first) return [[creation, equalPlants(plantIn(first), plant) ? 'created' : keyConflict(plantIn(first).id)]]
       if (!other) return []
       const isOurs = key === undefined && attempts.some((attempt) => String(attempt) === other[2])
-      return [[creation, isOurs ? 'created' : idTaken(plant.id)]]
+      return [[creation, isOurs ? 'created' : idExists(plant.id)]]
     }),
   )
 }

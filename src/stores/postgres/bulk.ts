@@ -147,7 +147,7 @@ export class Transaction {
       await connection.query('BEGIN')
       const created = new Set((await connection.query(insertStatement(entries, attempt, true))).map(([id]) => id))
       const areAll = created.size === rows.length
-      if (areAll || (created.size > 0 && !this.#work.options.stopsAtRefusal))
+      if (areAll || (created.size > 0 && !this.#work.options.stopsAtReject))
         await this.#commit(entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row))
       else await this.#undo(attempt)
       return areAll
@@ -214,7 +214,7 @@ export class Transaction {
       if (!old) left.push(row)
       const outcome = outcomeOf(plant, old, options.ifExists)
       batch.outcomes[row] = outcome
-      if (options.stopsAtRefusal && outcome === Outcome.taken) {
+      if (options.stopsAtReject && outcome === Outcome.taken) {
         this.#endWith(row)
         break
       }

@@ -1,7 +1,7 @@
 import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
-import type { CreateOptions, DatabaseReport, Foresight, OpenOptions } from '../store.js'
+import type { CreateOptions, CreatePreview, DatabaseReport, OpenOptions } from '../store.js'
 import { type Creation, verdictsOn } from './batch.js'
 import type { Connection } from './connection.js'
 import { identify, inspectSchema } from './schema.js'
@@ -40,7 +40,7 @@ const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)
  *
  * @throws {PlantsError} what it would throw, as far as that can be told
  */
-export function foresee(address: PostgresAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
+export function foresee(address: PostgresAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
   return usingOnce(address, options, async (connection) => {
     const { isWritable } = await rightsOver(connection)
     if (!isWritable) throw mayNotCreate(address)

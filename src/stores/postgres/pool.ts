@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { backoff, longestTimer, timeIsOver, wait } from '../../platform/clock.js'
+import { backoff, maxTimer, timeIsOver, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions } from '../store.js'
 import { connect } from './connect.js'
@@ -119,7 +119,7 @@ export class Pool {
       }
       const stop = () => waiter.fail(signal?.reason)
       const left = deadline - this.#options.clock.now()
-      const timer = left > longestTimer ? undefined : setTimeout(() => waiter.fail(this.late()), Math.max(0, left))
+      const timer = left > maxTimer ? undefined : setTimeout(() => waiter.fail(this.late()), Math.max(0, left))
       signal?.addEventListener('abort', stop, { once: true })
       this.#waiters.push(waiter)
       this.#serve()

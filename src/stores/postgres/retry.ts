@@ -1,4 +1,4 @@
-import { backoff, type Clock, longestTimer, wait } from '../../platform/clock.js'
+import { backoff, type Clock, maxTimer, wait } from '../../platform/clock.js'
 import type { Connection } from './connection.js'
 import type { Account } from './dial.js'
 import { explainDatabase, mayPass } from './failure.js'
@@ -38,7 +38,7 @@ export function pause(tries: number, clock: Clock, signal?: AbortSignal): Promis
  */
 export function endAt(deadline: number, connection: Connection, clock: Clock): () => void {
   const left = Math.max(0, deadline - clock.now())
-  if (left > longestTimer) return () => undefined
+  if (left > maxTimer) return () => undefined
   let timer = setTimeout(() => {
     connection.cancel().catch(() => undefined) // then it is given up
     timer = setTimeout(() => connection.destroy(), grace)

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { type NewPlant, type Plant, plantOf, textLength } from '../../plant/plant.js'
-import { longestTimer } from '../../platform/clock.js'
+import { maxTimer } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions, OpenOptions } from '../store.js'
 import { type Creation, sendBatch } from './batch.js'
@@ -180,7 +180,7 @@ export class Writer {
       return
     }
     const left = first.deadline - this.#options.clock.now()
-    this.#alarm = setTimeout(() => this.#endLate(), Math.min(longestTimer, Math.max(0, left)))
+    this.#alarm = setTimeout(() => this.#endLate(), Math.min(maxTimer, Math.max(0, left)))
   }
 
   #endLate(): void {

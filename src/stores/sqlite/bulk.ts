@@ -7,7 +7,7 @@ import type { Batch, CreateManyOptions } from '../store.js'
 import type { Connection } from './connection.js'
 import { toPlant, valuesOf } from './schema.js'
 
-type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtRefusal'>
+type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 
 /** Creates rows inside a transaction that somebody else begins and commits. */
 export class BulkInsert {
@@ -48,7 +48,7 @@ export class BulkInsert {
   }
 
   /** Creates a range of rows one by one. True when a rejected one ends it. */
-  #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtRefusal }: Policy): boolean {
+  #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtReject }: Policy): boolean {
     const find = this.#connection.prepare(`SELECT ${plantColumns} FROM plants WHERE id = ?`)
     const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantFields.map(() => '?').join()})`)
     for (let rank = from; rank < to; rank += 1) {
@@ -61,7 +61,7 @@ export class BulkInsert {
       } else {
         outcomes[row] = resolveConflict(ifExists, () => equalPlants(toPlant(existing), rows.at(row)))
       }
-      if (stopsAtRefusal && outcomes[row] === Outcome.taken) return true
+      if (stopsAtReject && outcomes[row] === Outcome.taken) return true
     }
     return false
   }

@@ -5,7 +5,7 @@ import type { NewPlant } from '../../plant/plant.js'
 import type { Database, Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
 import { refuseUnlessRepeated } from '../conflict.js'
-import type { CreateOptions, FileReport, Foresight, OpenOptions } from '../store.js'
+import type { CreateOptions, CreatePreview, FileReport, OpenOptions } from '../store.js'
 import { type Connection, openReadOnly } from './connection.js'
 import { allows, explained, isWritable, unwritableStore } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
@@ -62,7 +62,7 @@ const networks = new Map([
  *
  * @throws {PlantsError} what the create would throw, as far as that can be known
  */
-export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<Foresight> {
+export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
   const path = realPathOf(address.path)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)

@@ -10,7 +10,7 @@ export class Chunk implements Batch {
   readonly rows: PlantRows
   order: Uint32Array | undefined
   outcomes = new Uint8Array()
-  readonly refusals: Batch['refusals'] = new Map()
+  readonly rejections: Batch['rejections'] = new Map()
   /** in the order of the input */
   readonly invalid: InvalidRecord[] = []
   /** where the input stops being readable, after all other records of the chunk; nothing of it is read from there on */

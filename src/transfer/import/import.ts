@@ -37,7 +37,7 @@ export interface ImportPlan {
   rules: FieldRules
   ifExists: CreateManyOptions['ifExists']
   /** whether it stops before the first rejected record, and resumes there */
-  stopsAtRefusal: boolean
+  stopsAtReject: boolean
   /** it stops soon after so many were rejected */
   maxErrors: number
 }
@@ -100,7 +100,7 @@ export class Import {
     this.#start = start
     this.#checkpoints = new Checkpoints(context.checkpoints, context.journal, context.io)
     this.#mapper = new RecordMapper(plan.rules)
-    const mayBeLast = plan.stopsAtRefusal || plan.maxErrors < Infinity
+    const mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
     this.#size = new ChunkSize({ mayBeLast, isSorted: this.#checkpoints.areInStore, clock: context.io })
     this.counters = start?.counters ?? newCounters()
   }
@@ -179,12 +179,12 @@ export class Import {
 
   /** Creates the plants of a chunk, and reports their outcomes. False when the import ends there. */
   async #take(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
-    const { stopsAtRefusal, maxErrors, inputs } = this.#plan
-    const invalid = (stopsAtRefusal ? read.invalid[0] : undefined) ?? read.syntaxError
+    const { stopsAtReject, maxErrors, inputs } = this.#plan
+    const invalid = (stopsAtReject ? read.invalid[0] : undefined) ?? read.syntaxError
     const chunk = invalid ? reader.again(invalid.start) : read
     this.#prepare(chunk, resumed)
     await this.#create(chunk, reader)
-    const row = stopsAtRefusal ? chunk.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
+    const row = stopsAtReject ? chunk.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
     if (row >= 0) {
       const rejected = Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore))
       const before = reader.again(chunk.recordStart[row] ?? 0)
@@ -217,7 +217,7 @@ export class Import {
 
   #prepare(chunk: Chunk, resumed: Position | undefined): void {
     this.#chunk = chunk
-    if (this.#checkpoints.areInStore && !this.#plan.stopsAtRefusal) chunk.order = orderById(chunk.rows)
+    if (this.#checkpoints.areInStore && !this.#plan.stopsAtReject) chunk.order = orderById(chunk.rows)
     // Where most ids exist already, sorting many at once takes memory and gains nothing.
     const isWorthSorting = this.counters.created * 2 >= settledIn(this.counters)
     this.#size.adapt(chunk.order !== undefined && isWorthSorting)
@@ -230,7 +230,7 @@ export class Import {
     const checkpoints = this.#checkpoints.optionsFor(() => this.#position(chunk, reader))
     const created = store.createMany(chunk, {
       ifExists: this.#plan.ifExists,
-      stopsAtRefusal: this.#plan.stopsAtRefusal,
+      stopsAtReject: this.#plan.stopsAtReject,
       stop,
       ...checkpoints,
       keyOf: (row) => {

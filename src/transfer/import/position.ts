@@ -76,12 +76,12 @@ function unpackOutcomes({ rows, order, outcomes }: Batch, text: string): boolean
 
 /** The outcomes of a batch, as a position keeps them. */
 export function packBatch(batch: Batch): Pick<Position, 'outcomes' | 'refusals'> {
-  return { outcomes: packOutcomes(batch), refusals: [...batch.refusals].map(([row, { error, message }]) => [row, error, message]) }
+  return { outcomes: packOutcomes(batch), refusals: [...batch.rejections].map(([row, { error, message }]) => [row, error, message]) }
 }
 
 /** Restores the outcomes of a batch; false when it has fewer rows. */
 export function unpackBatch(batch: Batch, { outcomes, refusals }: Position): boolean {
-  for (const [row, error, message] of refusals) batch.refusals.set(row, { error, message })
+  for (const [row, error, message] of refusals) batch.rejections.set(row, { error, message })
   return unpackOutcomes(batch, outcomes)
 }
 

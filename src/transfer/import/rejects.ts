@@ -15,7 +15,7 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { idTakenText, Outcome } from '../../stores/conflict.js'
+import { idExistsText, Outcome } from '../../stores/conflict.js'
 import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
 
 /** bytes of a rejects file, and of its reasons */
@@ -253,8 +253,8 @@ export function rejectInvalid({ start, end, line, error }: InvalidRecord): Rejec
 
 function rejectRow(chunk: Chunk, row: number, outcome: number, sent: number): RejectedRecord {
   const [start, end, line] = [chunk.recordStart[row] ?? 0, chunk.recordEnd[row] ?? 0, chunk.recordLine[row] ?? 0]
-  const error = chunk.refusals.get(row)
-  const why = error ?? { error: 409, message: idTakenText(chunk.rows.idAt(row)) }
+  const error = chunk.rejections.get(row)
+  const why = error ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
   if (outcome !== Outcome.taken || row >= sent) return { start, end, line, why, isUnknown: outcome === Outcome.unknown }
   const message = `${why.message}, perhaps this very one: it was on its way when the import stopped`
   return { start, end, line, why: { error: why.error, message }, isUnknown: true }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { type Place, type PostgresAddress, sessionAttributes, sslModes } from '../../../src/stores/address.js'
+import { type AddressContext, type PostgresAddress, sessionAttributes, sslModes } from '../../../src/stores/address.js'
 import { parseAddress } from '../../../src/stores/registry.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -16,13 +16,13 @@ const usual = {
 const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
 const usualHost = existsSync('/var/run/postgresql') ? '/var/run/postgresql' : 'localhost'
 
-async function parse(address: string, options: Partial<Place> = {}): Promise<PostgresAddress> {
+async function parse(address: string, options: Partial<AddressContext> = {}): Promise<PostgresAddress> {
   const found = await parseAddress(address, '--store', place({ resolvePath: (path) => resolve('/home/ann', path), ...options }))
   if (found.kind !== 'postgres') throw new Error('Only databases are expected here')
   return found
 }
 
-async function refusal(address: string, options: Partial<Place> = {}): Promise<[message: string, hint: string | undefined]> {
+async function refusal(address: string, options: Partial<AddressContext> = {}): Promise<[message: string, hint: string | undefined]> {
   const error: unknown = await parse(address, options).then(
     ({ name }) => new Error(`${name} is not refused`),
     (reason: unknown) => reason,

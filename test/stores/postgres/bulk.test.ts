@@ -27,7 +27,7 @@ test('settles the same rows as an embedded store does', async () => {
   const some = fc.array(plant, { maxLength: 20 })
   const options = fc.record({
     ifExists: fc.constantFrom(...existsPolicies),
-    stopsAtRefusal: fc.boolean(),
+    stopsAtReject: fc.boolean(),
     checkpoint: fc.constant('import'),
   })
   const file = async () => closedAfterTest(await SqliteStore.open(fileAddress(join(temporaryFolder(), 'plants.db')), openOptions()))
@@ -116,7 +116,7 @@ test('begins nothing behind a row that was refused, even when another store come
   await createAll(store, batchOf([...plants(1, 7), { id: 1n, name: 'Moss' }]))
   const commit = await place.hold("INSERT INTO plant_store.plants VALUES (0, 0, 'Fern 0')")
   const batch = batchOf([7, 5, 0, 1, 2, 3].flatMap((id) => plants(1, id)))
-  const outcomes = createAll(store, batch, { stopsAtRefusal: true, ifExists: 'same' })
+  const outcomes = createAll(store, batch, { stopsAtReject: true, ifExists: 'same' })
   await othersWait(place, 1)
   await commit('COMMIT')
   expect(await outcomes).toEqual(['skipped', 'created', 'skipped', 'taken', 'pending', 'pending'])

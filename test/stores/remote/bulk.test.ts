@@ -33,12 +33,12 @@ function plantsOf(count: number): NewPlant[] {
 }
 
 function batchOf(plants: NewPlant[]): Batch {
-  return { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(plants.length), refusals: new Map() }
+  return { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(plants.length), rejections: new Map() }
 }
 
 function importOptions(options: Partial<CreateManyOptions> = {}): CreateManyOptions {
   return {
-    ...{ ifExists: 'error', stopsAtRefusal: false, checkpoint: undefined, stop: new AbortController().signal },
+    ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${row}`,
     beforeSend: async () => {},
     onProgress: () => {},
@@ -52,8 +52,8 @@ function tally({ outcomes }: Batch): Record<string, number> {
   return Object.fromEntries(counts.filter(([, count]) => count > 0))
 }
 
-function refusalsOf({ refusals }: Batch): [number, number, string][] {
-  return [...refusals].map(([row, { error, message }]) => [row, error, message])
+function refusalsOf({ rejections }: Batch): [number, number, string][] {
+  return [...rejections].map(([row, { error, message }]) => [row, error, message])
 }
 
 /** What a promise is rejected with. */
@@ -99,7 +99,7 @@ test('10,000 plants are all in, exactly as they were, in a few connections', asy
   })
   const skipped = batchOf(plants.slice(0, 100))
   await store.createMany(skipped, importOptions({ keyOf: (row) => `third-${row}`, ifExists: 'skip' }))
-  expect({ tally: tally(skipped), refusals: skipped.refusals.size }).toEqual({ tally: { skipped: 100 }, refusals: 0 })
+  expect({ tally: tally(skipped), refusals: skipped.rejections.size }).toEqual({ tally: { skipped: 100 }, refusals: 0 })
 })
 
 test('only what is pending is sent, in its order', async () => {
@@ -248,8 +248,8 @@ describe('a service that keeps no keys', () => {
       posts: 100,
     })
     const lost = service.posts.filter(({ index }) => index % 10 === 9).map(({ id }) => parseInt(id, 10))
-    expect([...batch.refusals.keys()].toSorted((a, b) => a - b)).toEqual(lost.toSorted((a, b) => a - b))
-    expect([...batch.refusals.values()].every(({ error }) => error === 504)).toBe(true)
+    expect([...batch.rejections.keys()].toSorted((a, b) => a - b)).toEqual(lost.toSorted((a, b) => a - b))
+    expect([...batch.rejections.values()].every(({ error }) => error === 504)).toBe(true)
   })
 
   test('is sent again what it says that it has not stored', async () => {
@@ -267,7 +267,7 @@ describe('a service that keeps no keys', () => {
     })
     const beforeSend = async (row: number) => (row === 1 ? refusal : undefined)
     const batch = batchOf(plantsOf(10))
-    await (await open(service.url)).createMany(batch, importOptions({ beforeSend, stopsAtRefusal: true, onProgress: () => settled() }))
+    await (await open(service.url)).createMany(batch, importOptions({ beforeSend, stopsAtReject: true, onProgress: () => settled() }))
     expect({ tally: tally(batch), posts: service.posts.length }).toEqual({ tally: { refused: 1, pending: 9 }, posts: 1 })
   })
 
@@ -309,7 +309,7 @@ describe('what a service says of a plant', () => {
     const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 422 } : undefined) })
     const batch = batchOf(plantsOf(1000))
     const store = await open(service.url, { opening: { concurrency: 4 } })
-    await store.createMany(batch, importOptions({ stopsAtRefusal: true }))
+    await store.createMany(batch, importOptions({ stopsAtReject: true }))
     const { refused, created = 0, pending = 0 } = tally(batch)
     expect(refused).toBe(1)
     expect(created).toBeLessThan(5 + 4)
@@ -345,7 +345,7 @@ describe('a service that is not what it should be ends an import, when what is o
     const store = await open(service.url, { opening: { concurrency: 8 } })
     expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject(error)
     const { created = 0, pending = 0 } = tally(batch)
-    expect({ created, all: created + pending, refusals: batch.refusals.size }).toEqual({
+    expect({ created, all: created + pending, refusals: batch.rejections.size }).toEqual({
       created: service.made.size,
       all: 1000,
       refusals: 0,
