@@ -41,7 +41,7 @@ test('says at once that an id is taken, and lets it be mended', async () => {
   const session = terminal(['create'], folder)
   await session.see('id')
   session.type('1\r')
-  await session.see('Another plant has the id 1')
+  await session.see('A plant with id 1 already exists')
   session.type('2\r')
   await session.see('name')
   session.type('Moss\r')
@@ -55,7 +55,7 @@ test('asks nothing when the id that was given is taken, or the store cannot be u
   const folder = temporaryFolder()
   await plants(['create', '--id', '1', '--name', 'Fern'], folder)
   const taken = await terminal(['create', '--id', '1', '--no-color'], folder).ended
-  expect(taken).toEqual({ code: 1, screen: 'plants: Another plant has the id 1\r\n  Look at it with: plants get 1\r\n' })
+  expect(taken).toEqual({ code: 1, screen: 'plants: A plant with id 1 already exists\r\n  Look at it with: plants get 1\r\n' })
   expect((await terminal(['create', '--store', folder], folder).ended).code).toBe(4)
 })
 

@@ -71,7 +71,7 @@ function checkRights(path: string): void {
   const { uid, mode } = statSync(path)
   if ((mode & (uid === 0 ? 0o037 : 0o077)) === 0) return
   throw new PlantsError('malformed', `The key ${path} is open to others (mode ${(mode & 0o777).toString(8)})`, {
-    hint: `Mend it with: chmod 600 ${shellWord(path)}`,
+    hint: `Fix it with: chmod 600 ${shellWord(path)}`,
   })
 }
 

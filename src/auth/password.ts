@@ -111,7 +111,7 @@ function lookAt(path: string): Stats | undefined {
 function troubleWith(stats: Stats, path: string): string | undefined {
   if (!stats.isFile()) return 'is left out, because it is no file'
   if (process.platform === 'win32' || (stats.mode & 0o077) === 0) return undefined
-  return `is left out, because it is open to others (mode ${(stats.mode & 0o777).toString(8)}). Mend it with: chmod 600 ${shellWord(path)}`
+  return `is left out, because it is open to others (mode ${(stats.mode & 0o777).toString(8)}). Fix it with: chmod 600 ${shellWord(path)}`
 }
 
 /** The fields of each line. libpq leaves out a file that it cannot read, and a line that begins with `#`. */

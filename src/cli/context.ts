@@ -157,7 +157,7 @@ function preferencesFrom(sources: SettingSource[], flags: GlobalFlags, file: Set
 }
 
 async function report(preferences: Preferences, io: Io): Promise<void> {
-  for (const { what, command } of preferences.file.warnings) await warn(io, `${what}. Mend it with: ${command}`, preferences)
+  for (const { what, command } of preferences.file.warnings) await warn(io, `${what}. Fix it with: ${command}`, preferences)
   if (!preferences.isVerbose) return
   const { traceSettings } = await import('../output/trace.js')
   const settings = preferences.sources.map(({ name, value, source, place }) => ({

@@ -67,9 +67,9 @@ async function explainUnknownOption(
   }
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed))
-    return [`Unknown flag ${flag} before the command`, `Write it after the command: plants ${pathOf(typed)} ${flag}`]
+    return [`Unknown option ${flag} before the command`, `Write it after the command: plants ${pathOf(typed)} ${flag}`]
   const known = [typed, program].flatMap(({ options }) => options.flatMap(({ long }) => long ?? []))
-  return [`Unknown flag ${flag}`, text.startsWith('--') ? await didYouMean(flag, ['--help', ...known]) : undefined]
+  return [`Unknown option ${flag}`, text.startsWith('--') ? await didYouMean(flag, ['--help', ...known]) : undefined]
 }
 
 /** The first option that neither a command nor one above it knows. */

@@ -46,7 +46,7 @@ function unlessTooDeep<Result>(write: () => Result): Result {
   } catch (error) {
     if (!(error instanceof RangeError)) throw error
     throw new PlantsError('malformed', 'The settings hold lists or objects in one another, too deep to be written again', {
-      hint: 'Mend the settings file, or move it away',
+      hint: 'Fix the settings file, or move it away',
       cause: error,
     })
   }

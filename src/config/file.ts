@@ -38,7 +38,7 @@ export interface SettingsFile {
   saved: SavedSettings
   /** the user id of its owner, where no command may be run that stands in it */
   foreignOwner?: number
-  /** what a person should mend, although it hinders nothing */
+  /** what a person should fix, although it hinders nothing */
   warnings: FileWarning[]
 }
 
@@ -74,7 +74,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     throw broken(
       path,
       `could not be read: ${unreadable[code] ?? code}`,
-      { EACCES: 'Change its permissions', EPERM: 'Change its permissions', ELOOP: 'Mend the link' }[code] ??
+      { EACCES: 'Change its permissions', EPERM: 'Change its permissions', ELOOP: 'Fix the link' }[code] ??
         'Or set PLANTS_CONFIG_DIR to another folder',
       error,
     )
@@ -183,7 +183,7 @@ function parseText(text: string, path: string): unknown {
   }
 }
 
-function broken(path: string, why: string, hint = 'Mend the file, or move it away', cause?: unknown): PlantsError {
+function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
   return new PlantsError('malformed', `The settings in ${path} ${why}`, { hint, cause })
 }
 

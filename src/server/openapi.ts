@@ -64,7 +64,7 @@ const description = {
               'Unexpected error. Its value of `error` tells the reason: 400 malformed, 401 no accepted token, 409 the id or the key is taken, 413 too large, 415 no JSON, 422 no NewPlant',
             headers: { 'WWW-Authenticate': { description: 'With `error` 401', schema: { type: 'string' } } },
             content: json('Error', {
-              taken: { value: { error: 409, message: 'Another plant has the id 1' } },
+              taken: { value: { error: 409, message: 'A plant with id 1 already exists' } },
               token: { value: { error: 401, message: 'This token is not accepted' } },
             }),
           },

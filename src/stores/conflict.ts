@@ -45,7 +45,7 @@ export function idExists(id: bigint): PlantsError {
 }
 
 export function idExistsText(id: bigint): string {
-  return `Another plant has the id ${id}`
+  return `A plant with id ${id} already exists`
 }
 
 /**

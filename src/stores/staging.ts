@@ -89,7 +89,7 @@ class Staging implements BulkStore {
       () => this.#pages(),
       (plant, existing) => {
         if (resolveConflict(this.#policy, () => equalPlants(plant, existing)) === Outcome.skipped) return
-        throw new PlantsError('conflict', `${idExists(plant.id).message} since a moment ago, so nothing was created`, {
+        throw new PlantsError('conflict', `${idExists(plant.id).message}: it was created a moment ago, so nothing was imported`, {
           hint: 'Run it again',
         })
       },

@@ -158,7 +158,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
       certificates(desk, parameters).then(String, ({ message, hint }: { message: string; hint: string }) => [message, hint])
     expect(await failure(`sslcert=${path}&sslkey=${open}`)).toEqual([
       `The key ${open} is open to others (mode 644)`,
-      `Mend it with: chmod 600 ${open}`,
+      `Fix it with: chmod 600 ${open}`,
     ])
     expect(await failure(`sslcert=${path}&sslkey=${desk.put('other.key', other.key)}`)).toEqual([
       `${path} and ${join(desk.home, 'other.key')} are not a certificate and its key`,

@@ -48,7 +48,7 @@ describe('the password file', () => {
     expect([file, complaints]).toEqual([
       undefined,
       [
-        `The password file ${path} is left out, because it is open to others (mode 640). Mend it with: chmod 600 ${path}`,
+        `The password file ${path} is left out, because it is open to others (mode 640). Fix it with: chmod 600 ${path}`,
         `The password file ${folder} is left out, because it is no file`,
       ],
     ])

@@ -318,7 +318,7 @@ describe('login --with-token', () => {
     user.save({})
     chmodSync(user.file, 0o644)
     const { code, err } = read(await user.login(url))
-    const warning = `The settings in ${user.file} are open to others (mode 644). Mend it with: chmod 600 ${user.file}`
+    const warning = `The settings in ${user.file} are open to others (mode 644). Fix it with: chmod 600 ${user.file}`
     expect({ code, err, mode: modeOf(user.file) }).toEqual({ code: 0, err: [{ warning }], mode: '600' })
   })
 

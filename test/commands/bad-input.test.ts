@@ -205,25 +205,25 @@ const flags: Row[] = [
 
 const createHelp = 'See: plants create --help'
 const usage: Row[] = [
-  [{ argv: 'create --nmae Fern' }, 2, 400, 'Unknown flag --nmae', 'Did you mean --name?'],
-  [{ argv: 'list --timeuot 5s' }, 2, 400, 'Unknown flag --timeuot', 'Did you mean --timeout?'],
-  [{ argv: 'create --input' }, 2, 400, 'Unknown flag --input', 'Did you mean one of --no-input, --output?'],
-  [{ argv: 'create --xyzzy' }, 2, 400, 'Unknown flag --xyzzy', 'See: plants create --help'],
-  [{ argv: 'create --__proto__=1' }, 2, 400, 'Unknown flag --__proto__', 'See: plants create --help'],
-  [{ argv: 'create --tokn=SECRET' }, 2, 400, 'Unknown flag --tokn', 'See: plants create --help'],
-  [{ argv: 'create --tokn SECRET' }, 2, 400, 'Unknown flag --tokn', 'See: plants create --help'],
-  [{ argv: 'create --nmae=SECRET' }, 2, 400, 'Unknown flag --nmae', 'Did you mean --name?'],
-  [{ argv: 'create -tSECRET' }, 2, 400, 'Unknown flag -t', 'See: plants create --help'],
-  [{ argv: 'create -i 1' }, 2, 400, 'Unknown flag -i', 'See: plants create --help'],
-  [{ argv: 'get -x' }, 2, 400, 'Unknown flag -x', 'See: plants get --help'],
-  [{ argv: 'delete 1 --yse' }, 2, 400, 'Unknown flag --yse', 'Did you mean --yes?'],
-  [{ argv: 'get 1 --yes' }, 2, 400, 'Unknown flag --yes', 'See: plants get --help'],
-  [{ argv: '--limit 1 list' }, 2, 400, 'Unknown flag --limit before the command', 'Write it after the command: plants list --limit'],
-  [{ argv: '--file a create' }, 2, 400, 'Unknown flag --file before the command', 'Write it after the command: plants create --file'],
-  [{ argv: 'create --json' }, 2, 400, 'Unknown flag --json', 'See: plants create --help'],
-  [{ argv: '--format json list' }, 2, 400, 'Unknown flag --format', 'See: plants list --help'],
-  [{ argv: 'list -o json' }, 2, 400, 'Unknown flag -o', 'See: plants list --help'],
-  [{ argv: 'delete 1 -y' }, 2, 400, 'Unknown flag -y', 'See: plants delete --help'],
+  [{ argv: 'create --nmae Fern' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
+  [{ argv: 'list --timeuot 5s' }, 2, 400, 'Unknown option --timeuot', 'Did you mean --timeout?'],
+  [{ argv: 'create --input' }, 2, 400, 'Unknown option --input', 'Did you mean one of --no-input, --output?'],
+  [{ argv: 'create --xyzzy' }, 2, 400, 'Unknown option --xyzzy', 'See: plants create --help'],
+  [{ argv: 'create --__proto__=1' }, 2, 400, 'Unknown option --__proto__', 'See: plants create --help'],
+  [{ argv: 'create --tokn=SECRET' }, 2, 400, 'Unknown option --tokn', 'See: plants create --help'],
+  [{ argv: 'create --tokn SECRET' }, 2, 400, 'Unknown option --tokn', 'See: plants create --help'],
+  [{ argv: 'create --nmae=SECRET' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
+  [{ argv: 'create -tSECRET' }, 2, 400, 'Unknown option -t', 'See: plants create --help'],
+  [{ argv: 'create -i 1' }, 2, 400, 'Unknown option -i', 'See: plants create --help'],
+  [{ argv: 'get -x' }, 2, 400, 'Unknown option -x', 'See: plants get --help'],
+  [{ argv: 'delete 1 --yse' }, 2, 400, 'Unknown option --yse', 'Did you mean --yes?'],
+  [{ argv: 'get 1 --yes' }, 2, 400, 'Unknown option --yes', 'See: plants get --help'],
+  [{ argv: '--limit 1 list' }, 2, 400, 'Unknown option --limit before the command', 'Write it after the command: plants list --limit'],
+  [{ argv: '--file a create' }, 2, 400, 'Unknown option --file before the command', 'Write it after the command: plants create --file'],
+  [{ argv: 'create --json' }, 2, 400, 'Unknown option --json', 'See: plants create --help'],
+  [{ argv: '--format json list' }, 2, 400, 'Unknown option --format', 'See: plants list --help'],
+  [{ argv: 'list -o json' }, 2, 400, 'Unknown option -o', 'See: plants list --help'],
+  [{ argv: 'delete 1 -y' }, 2, 400, 'Unknown option -y', 'See: plants delete --help'],
   [{ argv: '-v' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: '--version=1' }, 2, 400, '--version takes no value', 'See: plants --help'],
   [{ argv: 'delete 1 --yes=true' }, 2, 400, '--yes takes no value', 'See: plants delete --help'],
@@ -612,7 +612,10 @@ describe('the three doors', () => {
     for (const env of doors) {
       expect((await create(env, '--id', '1', '--name', 'Fern', '--idempotency-key', 'k')).code).toBe(0)
       const id = await create(env, '--id', '1', '--name', 'Moss')
-      expect([id.code, JSON.parse(id.err)]).toEqual([1, expect.objectContaining({ error: 409, message: 'Another plant has the id 1' })])
+      expect([id.code, JSON.parse(id.err)]).toEqual([
+        1,
+        expect.objectContaining({ error: 409, message: 'A plant with id 1 already exists' }),
+      ])
       const key = await create(env, '--id', '2', '--name', 'Moss', '--idempotency-key', 'k')
       const message = 'This idempotency key was used for a different plant'
       expect([key.code, JSON.parse(key.err)]).toEqual([1, expect.objectContaining({ error: 409, message })])
@@ -623,7 +626,7 @@ describe('the three doors', () => {
 })
 
 test.each([
-  ['--output json --output text create --nmae Fern', 'Unknown flag --nmae', 'Did you mean --name?'],
+  ['--output json --output text create --nmae Fern', 'Unknown option --nmae', 'Did you mean --name?'],
   [
     'list --output=json --limit 0 --output=text',
     '--limit must be a whole number from 1 to 9007199254740991, but was "0"',
@@ -640,7 +643,7 @@ test.each([
   ['list --output json --output xml', '--output must be text or json, but was "xml"', 'For example: --output json'],
   ['create -- --output json', 'create takes no arguments, but got 2', 'See: plants create --help'],
   ['create -- --output=json', 'create takes no arguments, but got 1', 'See: plants create --help'],
-  ['create --tokn=SECRET', 'Unknown flag --tokn', 'See: plants create --help'],
+  ['create --tokn=SECRET', 'Unknown option --tokn', 'See: plants create --help'],
   ['\u001b[2J', 'Unknown command \\u{1b}[2J', 'See: plants --help'],
 ])('says in words what is wrong with %j', async (argv, message, hint) => {
   expect(await refused({ argv })).toEqual({ code: 2, out: '', err: `plants: ${message}\n  ${hint}\n`, stored: false })

@@ -59,7 +59,7 @@ test('a dry run shows what a create would do', async () => {
   expect(await sql(`SELECT to_regclass('plant_store.plants') IS NULL AS is_untouched`)).toEqual([{ is_untouched: true }])
   await user.run([...fern, url], { env })
   expect(await user.run([...fern, url, '--dry-run'], { env })).toEqual(
-    refusal('Another plant has the id 1', `Look at it with: plants get 1 --store ${url}`, 1),
+    refusal('A plant with id 1 already exists', `Look at it with: plants get 1 --store ${url}`, 1),
   )
 })
 

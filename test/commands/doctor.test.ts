@@ -195,7 +195,7 @@ describe('a healthy world', () => {
 })
 
 describe('settings that are broken', () => {
-  const mend = 'Mend the file, or move it away'
+  const mend = 'Fix the file, or move it away'
 
   test.each<[string, string | Buffer, string, string]>([
     ['empty', '', 'are empty', 'Move the file away, or write {"version":1} into it'],
@@ -249,7 +249,7 @@ describe('settings that others can read or replace', () => {
           check: 'settings',
           state: 'warning',
           message: `The settings in ${world.file} are open to others (mode 644)`,
-          hint: `Correct it with: chmod 600 ${world.file}`,
+          hint: `Fix it with: chmod 600 ${world.file}`,
         },
       ],
       said: [],

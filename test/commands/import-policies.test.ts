@@ -53,7 +53,11 @@ describe('--if-exists', () => {
     const { err } = await user.import([], { stdin })
     expect(err).toBe(
       complaints(
-        ['stdin:3: Another plant has the id 5', 'stdin:5: Another plant has the id 3', 'stdin:6: Another plant has the id 5'],
+        [
+          'stdin:3: A plant with id 5 already exists',
+          'stdin:5: A plant with id 3 already exists',
+          'stdin:6: A plant with id 5 already exists',
+        ],
         '3 plants were refused',
       ),
     )

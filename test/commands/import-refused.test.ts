@@ -44,8 +44,8 @@ const bad: [record: string | Buffer, error: number, message: string][] = [
   ['{"id":50,"name":"Fern","id":"50"}', 422, `Not a NewPlant: id must be ${int64}, but was "50"`],
   ['{"id":50,"name":"Fern","name":null}', 422, 'Not a NewPlant: name must be a string, but was null'],
   [long, 413, `The record is larger than 1 MiB (${limit} bytes)`],
-  ['{"id":1,"name":"Twice"}', 409, 'Another plant has the id 1'],
-  ['{"id":99,"name":"Taken"}', 409, 'Another plant has the id 99'],
+  ['{"id":1,"name":"Twice"}', 409, 'A plant with id 1 already exists'],
+  ['{"id":99,"name":"Taken"}', 409, 'A plant with id 99 already exists'],
 ]
 
 /** Good records, each with a bad one behind it, and blank lines here and there. */

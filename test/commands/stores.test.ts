@@ -618,7 +618,7 @@ describe('a command line that is wrong:', () => {
     ['stores new', 'Unknown command new', 'See: plants stores --help'],
     ['stores create', 'Unknown command create', 'See: plants stores --help'],
     ['store list', 'Unknown command store', 'Did you mean stores?'],
-    ['stores add team https://a --token-comand x', 'Unknown flag --token-comand', 'Did you mean --token-command?'],
+    ['stores add team https://a --token-comand x', 'Unknown option --token-comand', 'Did you mean --token-command?'],
     [
       'stores add team https://a --token s3cret',
       'A token is not taken from the command line, where others can see it',
@@ -626,7 +626,7 @@ describe('a command line that is wrong:', () => {
     ],
     [
       'stores --token-command x add team https://a',
-      'Unknown flag --token-command before the command',
+      'Unknown option --token-command before the command',
       'Write it after the command: plants stores add --token-command',
     ],
   ])('%s', async (command, message, hint) => {

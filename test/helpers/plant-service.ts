@@ -116,7 +116,7 @@ export class PlantService {
   #make(body: string, { id, key }: Post): { status: number; answer: object } {
     const { name, tag }: { name: string; tag?: string } = JSON.parse(body)
     const known = this.#manner.isKeyed && key !== undefined && this.#keys.get(key) === body
-    if (!known && this.made.has(id)) return { status: 400, answer: { error: 409, message: `Another plant has the id ${id}` } }
+    if (!known && this.made.has(id)) return { status: 400, answer: { error: 409, message: `A plant with id ${id} already exists` } }
     if (!known) this.made.set(id, 1 + (this.made.get(id) ?? 0))
     if (key !== undefined) this.#keys.set(key, body)
     return { status: 200, answer: { name, tag } }

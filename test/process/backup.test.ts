@@ -165,7 +165,7 @@ test('a service goes on with what was restored', async () => {
   const send = (id: string) => plants(['create', '--store', address, '--id', id, '--name', 'Fern'], folder, { env })
   expect((await send('3')).code).toBe(0)
   expect((await plants(['restore', join(folder, 'plants.bak'), '--force'], folder)).code).toBe(0)
-  expect((await send('1')).err).toContain('Another plant has the id 1')
+  expect((await send('1')).err).toContain('A plant with id 1 already exists')
   expect(await send('2')).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
   expect(await listOf(folder)).toEqual([1, 2])
 })

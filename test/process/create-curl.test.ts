@@ -79,7 +79,7 @@ describe.skipIf(!hasCurl)('the command of --curl (needs curl)', () => {
     // It is safe to repeat: the command has a key.
     expect(await run(script, out, service.folder)).toMatchObject({ code: 0, out: '{"name":"Fern"}' })
     const refused = await run(script, again.out, service.folder)
-    expect(refused).toMatchObject({ code: 22, out: '{"error":409,"message":"Another plant has the id 1"}' })
+    expect(refused).toMatchObject({ code: 22, out: '{"error":409,"message":"A plant with id 1 already exists"}' })
     const { code, out: answer } = await run(script, out, service.folder, {})
     expect({ code, error: JSON.parse(answer).error }).toEqual({ code: 22, error: 401 })
   })

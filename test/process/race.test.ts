@@ -19,7 +19,11 @@ describe('processes that make the store together', () => {
   test('give an id to one of them, and refuse all others', repeated, async () => {
     const folder = temporaryFolder()
     const results = await Promise.all(ids.map(() => plants([...fern, '--output', 'json'], folder)))
-    const refused = { code: 1, out: '', err: { error: 409, message: 'Another plant has the id 1', hint: 'Look at it with: plants get 1' } }
+    const refused = {
+      code: 1,
+      out: '',
+      err: { error: 409, message: 'A plant with id 1 already exists', hint: 'Look at it with: plants get 1' },
+    }
     expect(results.toSorted((a, b) => Number(a.code) - Number(b.code)).map(withParsedError)).toEqual([
       created,
       ...ids.slice(1).map(() => refused),

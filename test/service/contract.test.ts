@@ -245,13 +245,13 @@ const invalid: Row[] = [
 ].map(([body = '', problems]) => refused(422, body.slice(0, 60), { body }, `Not a NewPlant: ${problems}`))
 
 const conflicts: Row[] = [
-  refused(409, 'an id that is taken', { body: '{"id":409,"name":"Moss"}' }, 'Another plant has the id 409'),
-  refused(409, 'an id that is taken, by the same plant', { body: '{"id":409,"name":"Fern"}' }, 'Another plant has the id 409'),
+  refused(409, 'an id that is taken', { body: '{"id":409,"name":"Moss"}' }, 'A plant with id 409 already exists'),
+  refused(409, 'an id that is taken, by the same plant', { body: '{"id":409,"name":"Fern"}' }, 'A plant with id 409 already exists'),
   refused(
     409,
     'the same plant with another key',
     { headers: { 'Idempotency-Key': 'another' }, body: '{"id":409,"name":"Fern"}' },
-    'Another plant has the id 409',
+    'A plant with id 409 already exists',
   ),
   ...['{"id":1,"name":"Fern"}', '{"id":409,"name":"Moss"}', '{"id":409,"name":"Fern","tag":""}'].map((body) =>
     refused(

@@ -35,7 +35,7 @@ const becomeStranger = ['--reuid', `${stranger}`, '--regid', `${stranger}`, '--c
 const canBecome = isLinux && isRoot && spawnSync('setpriv', [...becomeStranger, bin, '--version']).status === 0
 
 describe('a settings file that is broken is named, and left as it is:', () => {
-  const mend = 'Mend the file, or move it away'
+  const mend = 'Fix the file, or move it away'
   const newer = 'Update plants, or set PLANTS_CONFIG_DIR to another folder'
   const of = (fields: object) => JSON.stringify({ version: 1, ...fields })
 
@@ -194,7 +194,7 @@ test('a settings file with lists in one another, 200,000 deep, is read, and refu
     const last = err.trimEnd().split('\n').slice(-2)
     expect({ command, code, out, last }).toEqual({
       ...{ command, code: 2, out: '' },
-      last: [`plants: ${why}`, '  Mend the settings file, or move it away'],
+      last: [`plants: ${why}`, '  Fix the settings file, or move it away'],
     })
   }
   expect(readFileSync(user.file, 'utf8') === text).toBe(true)
@@ -244,7 +244,7 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     user.write({ timeout: '7s' })
     chmodSync(user.file, mode)
     chmodSync(user.folder, folderMode)
-    const complaint = `The settings in ${user.file} are open to others (mode ${mode}). Mend it with: chmod 600 ${user.file}`
+    const complaint = `The settings in ${user.file} are open to others (mode ${mode}). Fix it with: chmod 600 ${user.file}`
     expect(await user.run('config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
     expect(await user.run('config get timeout --output json')).toMatchObject({ err: `${JSON.stringify({ warning: complaint })}\n` })
     expect((await user.run('create --id 1 --name Fern')).err).toBe(`plants: ${complaint}\n`)
@@ -265,7 +265,7 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     const user = new User()
     user.write({ timeout: '7s' })
     chmodSync(user.folder, mode)
-    const complaint = `Others can replace the settings in ${user.folder} (mode ${mode}). Mend it with: chmod 700 ${user.folder}`
+    const complaint = `Others can replace the settings in ${user.folder} (mode ${mode}). Fix it with: chmod 700 ${user.folder}`
     expect(await user.run('config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
   })
 
@@ -293,7 +293,7 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     const user = new User()
     user.write({ timeout: '7s' })
     for (const path of [user.home, user.folder, user.file]) chmodSync(path, 0o755)
-    const complaint = `The settings in ${user.file} are open to others (mode 755). Mend it with: chmod 600 ${user.file}`
+    const complaint = `The settings in ${user.file} are open to others (mode 755). Fix it with: chmod 600 ${user.file}`
     expect(await asStranger(user, 'config get timeout')).toEqual({ code: 0, out: '7s\n', err: `plants: ${complaint}\n` })
     expect(await asStranger(user, 'config set timeout 8s')).toEqual({
       code: 74,

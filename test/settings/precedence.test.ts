@@ -331,7 +331,7 @@ describe('a value that a setting cannot have', () => {
     expect(await desk.run([...fern, '--store', 'local'])).toEqual({
       code: 2,
       out: '',
-      err: `plants: The settings in ${desk.file} are not right: ${rule}\n  Mend the file, or move it away\n`,
+      err: `plants: The settings in ${desk.file} are not right: ${rule}\n  Fix the file, or move it away\n`,
     })
   })
 

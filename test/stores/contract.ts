@@ -64,7 +64,7 @@ function describeRefusals(open: Open<PlantStore>): void {
   ])('refuses an id that is taken, by a plant that is %s', async (_, second) => {
     const { store, look } = await open()
     await store.create(fern)
-    expect(await refusal(store.create(second))).toEqual({ kind: 'conflict', error: 409, message: 'Another plant has the id 1' })
+    expect(await refusal(store.create(second))).toEqual({ kind: 'conflict', error: 409, message: 'A plant with id 1 already exists' })
     expect(await look(1n)).toStrictEqual(fern)
   })
 
@@ -102,7 +102,10 @@ function describeKeys(open: Open<PlantStore>): void {
   test.each([undefined, 'another-key'])('refuses a taken id under the key %s, though the plants are equal', async (key) => {
     const { store } = await open()
     await store.create(fern, { idempotencyKey })
-    expect(await refusal(store.create(fern, { idempotencyKey: key }))).toMatchObject({ error: 409, message: 'Another plant has the id 1' })
+    expect(await refusal(store.create(fern, { idempotencyKey: key }))).toMatchObject({
+      error: 409,
+      message: 'A plant with id 1 already exists',
+    })
   })
 
   test('leaves a key free when its plant was refused', async () => {

@@ -79,7 +79,7 @@ async function settings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise
   const counts = `${counted(namedStores(saved).length, 'store')}, ${counted(Object.keys(saved.tokens ?? {}).length, 'token')}`
   if (warnings.length === 0) return ok('settings', `${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
   const message = warnings.map(({ what }) => what).join('; ')
-  const hint = warnings.map(({ command }) => `Correct it with: ${command}`).join('; ')
+  const hint = warnings.map(({ command }) => `Fix it with: ${command}`).join('; ')
   return { check: 'settings', state: 'warning', message, hint }
 }
 

@@ -88,7 +88,7 @@ export function formatsPage(width: number): string {
     section('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
     `What they hold:\n${rowsOf(values, width)}`,
     `Where it goes:\n${rowsOf(streams, width)}`,
-    section('An error as JSON', ['{"error":409,"message":"Another plant has the id 1","hint":"Look at it with: plants get 1"}']),
+    section('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),
     `In flags and settings:\n${rowsOf(quantities, width)}`,
     'See also: plants help exit-codes\n',
   ].join('\n')

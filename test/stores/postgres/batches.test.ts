@@ -53,11 +53,11 @@ test('settles what has an id or a key in common in the order in which it came', 
   ]
   expect(await settled(calls)).toStrictEqual([
     plantOf(fern),
-    'conflict: Another plant has the id 1',
+    'conflict: A plant with id 1 already exists',
     plantOf(ivy),
     'conflict: This idempotency key was used for a different plant',
     plantOf(ivy),
-    'conflict: Another plant has the id 1',
+    'conflict: A plant with id 1 already exists',
     { name: 'Moss' },
   ])
 })
@@ -71,9 +71,9 @@ test('lets nobody overtake who waits for an id and a key, of which the key is on
     store.create({ id: 1n, name: 'Moss' }),
   ]
   expect(await settled(calls)).toStrictEqual([
-    'conflict: Another plant has the id 9',
+    'conflict: A plant with id 9 already exists',
     { name: 'Fern' },
-    'conflict: Another plant has the id 1',
+    'conflict: A plant with id 1 already exists',
   ])
 })
 
@@ -84,7 +84,7 @@ test('lets two stores create the same ids in opposite order, each one once', asy
   const calls = stores.map((store, which) => settled((orders[which] ?? []).map((id) => store.create({ id, name: `Fern ${which}` }))))
   const [one = [], other = []] = await Promise.all(calls)
   other.reverse()
-  const expected = ids(500).map((id) => ['created', `conflict: Another plant has the id ${id}`])
+  const expected = ids(500).map((id) => ['created', `conflict: A plant with id ${id} already exists`])
   const kinds = ids(500).map((_, index) =>
     [one[index], other[index]].map((each) => (typeof each === 'string' ? each : 'created')).toSorted(),
   )

@@ -31,8 +31,8 @@ test.each(moments)('answers once, and right, when the connection is cut %s', asy
   expect(await settled(calls)).toStrictEqual([
     { name: 'Fern' },
     { name: 'Fern' },
-    'conflict: Another plant has the id 1',
-    'conflict: Another plant has the id 7',
+    'conflict: A plant with id 1 already exists',
+    'conflict: A plant with id 7 already exists',
   ])
   expect(line.cuts).toBe(1)
   expect(await place.sql('SELECT id, idempotency_key AS key FROM plant_store.plants ORDER BY id')).toEqual([
@@ -78,7 +78,7 @@ test('waits no longer than its time for what is silent', async () => {
   const patient = await openShared(place)
   expect(await settled([patient.create({ id: 2n, name: 'Moss' }), patient.create({ id: 1n, name: 'Fern' })])).toEqual([
     { name: 'Moss' },
-    'conflict: Another plant has the id 1',
+    'conflict: A plant with id 1 already exists',
   ])
   expect(await place.sql('SELECT id FROM plant_store.plants ORDER BY id')).toEqual([{ id: 1n }, { id: 2n }])
 })

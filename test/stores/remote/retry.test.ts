@@ -179,10 +179,10 @@ describe('what was sent and not answered is sent again under its key, when the s
   })
 
   test('a plant that an answer to the same key refuses was not stored', async () => {
-    const taken = json(400, { error: 409, message: 'Another plant has the id 1' })
+    const taken = json(400, { error: 409, message: 'A plant with id 1 already exists' })
     const remote = await Hostile.listen({ posts: [reset, taken], openapi: keyed })
     const { code, said } = await createAt(remote)
-    expect({ code, said }).toMatchObject({ code: 1, said: [trying(lost), { error: 409, message: 'Another plant has the id 1' }] })
+    expect({ code, said }).toMatchObject({ code: 1, said: [trying(lost), { error: 409, message: 'A plant with id 1 already exists' }] })
   })
 
   test.each<[string, Answer]>([
