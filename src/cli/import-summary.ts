@@ -1,4 +1,5 @@
 import { warn, writeResult } from '../output/output.js'
+import { fieldsInWords, plantFields } from '../plant/fields.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable } from '../stores/registry.js'
@@ -91,9 +92,9 @@ export class Summary {
 }
 
 function describeField(name: string): string {
-  const alike = ['id', 'name', 'tag'].find((field) => field === name.trim().toLowerCase())
+  const alike = plantFields.find((field) => field.name === name.trim().toLowerCase())?.name
   const hint = alike === undefined ? '' : `; if it is the ${alike}: --map ${shellWord(`${alike}=${name}`)}`
-  return `Not stored, because a NewPlant has only id, name and tag: ${JSON.stringify(name)}${hint}`
+  return `Not stored, because a NewPlant has only ${fieldsInWords}: ${JSON.stringify(name)}${hint}`
 }
 
 interface Counts {

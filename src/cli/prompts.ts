@@ -1,4 +1,5 @@
 import { confirm, input, password } from '@inquirer/prompts'
+import { type FieldName, textFields } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { checkField } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
@@ -32,14 +33,18 @@ export async function askForPlant(
         return number === undefined ? checkField('id', text) : checkId(number)
       }),
     )
-  const name = given['name'] ?? (await ask('name', checkName))
-  const tag = given['tag'] ?? ((await ask('tag (Enter for none)', (text) => checkField('tag', text))) || undefined)
-  return tag === undefined ? { id, name } : { id, name, tag }
+  const plant: Record<string, unknown> = { id }
+  for (const { name, isRequired } of textFields) {
+    const answer = () => (isRequired ? ask(name, checkRequired(name)) : ask(`${name} (Enter for none)`, (text) => checkField(name, text)))
+    const value = given[name] ?? (await answer())
+    if (isRequired || value !== '' || given[name] === '') plant[name] = value
+  }
+  return plant
 }
 
-/** An empty name is valid, but Enter alone is a slip. */
-function checkName(text: string): string | undefined {
-  return text === '' ? 'Give a name. For an empty one, use --name=' : checkField('name', text)
+/** An empty text is valid, but Enter alone is a slip. */
+function checkRequired(name: FieldName): Check {
+  return (text) => (text === '' ? `Give a ${name}. For an empty one, use --${name}=` : checkField(name, text))
 }
 
 interface SecretPrompt {

@@ -50,5 +50,11 @@ export interface NewPlant extends Plant {
 /** The fields that are texts: all but the id. */
 export const textFields: readonly TextField[] = plantFields.filter((field) => field.type === 'text')
 
+/** `id, name and tag`, for messages */
+export const fieldsInWords = plantFields
+  .map(({ name }) => name)
+  .join(', ')
+  .replace(/, (\w+)$/, ' and $1')
+
 /** `id, name, tag`: the columns of a table of plants. */
 export const plantColumns = plantFields.map(({ name }) => name).join(', ')

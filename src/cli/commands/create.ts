@@ -1,4 +1,5 @@
 import { addLookupHint, describePlant, styleFor, warn, writeAnswer } from '../../output/output.js'
+import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
 import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import type { Checked } from '../../plant/schema.js'
@@ -16,10 +17,17 @@ import type { Settings } from '../settings.js'
 const onePlant = 'plants create takes one plant. For many, use plants import'
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
+type FieldOption<Field> = Field extends { name: infer Name extends string; type: infer Type extends string }
+  ? { flags: `--${Name} <${Type}>`; description: string }
+  : never
+
+/** An option for each field of a NewPlant. */
+const fieldOptions = plantFields.map(({ name, type, meaning }) => ({ flags: `--${name} <${type}>`, description: meaning })) as unknown as {
+  [Index in keyof typeof plantFields]: FieldOption<(typeof plantFields)[Index]>
+} // as `map` makes them, in their order
+
 const options = [
-  { flags: '--id <int64>', description: 'identification number' },
-  { flags: '--name <text>', description: 'name of the plant' },
-  { flags: '--tag <text>', description: 'type of the plant' },
+  ...fieldOptions,
   {
     flags: '--file <path>',
     description: 'read the plant as JSON from a file, or from stdin with "-"; flags override its fields',
@@ -99,9 +107,12 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
 }
 
 /** The fields that were given as flags. An id that is no int64 stays a text, for the check to refuse. */
-function fieldsOf({ id, name, tag }: CreateFlags): Record<string, unknown> {
-  const fields = { id: id === undefined ? undefined : (parseInt64(id) ?? id), name, tag }
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined))
+function fieldsOf(flags: CreateFlags): Record<string, unknown> {
+  const given = plantFields.flatMap(({ name, type }): [string, unknown][] => {
+    const text = flags[name]
+    return text === undefined ? [] : [[name, type === 'int64' ? (parseInt64(text) ?? text) : text]]
+  })
+  return Object.fromEntries(given)
 }
 
 /** Asks for what is missing, unless what was given is wrong already, or the store cannot take it. */
@@ -133,7 +144,7 @@ async function accept(checked: Checked, hint: string, settings: Settings, io: Io
     const message = `Not a NewPlant: ${checked.problems.join('; ')}`
     throw new PlantsError('invalid', message, { hint: others ? `${hint}. Unknown fields: ${others}` : hint })
   }
-  if (others) await warn(io, `Not stored, because a NewPlant has only id, name and tag: ${others}`, settings)
+  if (others) await warn(io, `Not stored, because a NewPlant has only ${fieldsInWords}: ${others}`, settings)
   return checked.plant
 }
 

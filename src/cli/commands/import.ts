@@ -1,4 +1,5 @@
 import { warn } from '../../output/output.js'
+import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -16,7 +17,7 @@ const options = [
   { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default what the content looks like', choices: formatNames },
   {
     flags: '--map <fields>',
-    description: 'which fields are the id, the name and the tag: name=CommonName,tag=Family',
+    description: `which fields of the input are ${fieldsInWords}: name=CommonName,tag=Family`,
     parse: parseMap,
   },
   { flags: '--id-from <int64>', description: 'number the plants that have no id, from this one on', parse: parseId },
@@ -108,13 +109,18 @@ function inputsOf(files: string[], io: Io): ImportOrder['plan']['inputs'] {
 
 /** `name=CommonName,tag=Family` */
 function parseMap(flag: string, text: string): ImportOrder['plan']['rules']['map'] {
-  const entries = text.split(',').map((part) => /^\s*(id|name|tag)\s*=\s*(.*\S)\s*$/s.exec(part) ?? [])
+  const entry = new RegExp(`^\\s*(${plantFields.map(({ name }) => name).join('|')})\\s*=\\s*(.*\\S)\\s*$`, 's')
+  const entries = text.split(',').map((part) => entry.exec(part) ?? [])
   const fields = entries.map(([, field]) => field)
   if (fields.includes(undefined) || new Set(fields).size < fields.length) {
     const was = JSON.stringify(shorten(text))
-    throw new PlantsError('malformed', `${flag} must name a field of the input for id, name or tag, but was ${was}`, {
-      hint: 'For example: --map name=CommonName,tag=Family',
-    })
+    throw new PlantsError(
+      'malformed',
+      `${flag} must name a field of the input for ${fieldsInWords.replace(' and ', ' or ')}, but was ${was}`,
+      {
+        hint: 'For example: --map name=CommonName,tag=Family',
+      },
+    )
   }
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
 }
