@@ -67,7 +67,12 @@ const maxOutputBytes = 65_536
 /** What the command prints until it ends; a process that it leaves behind may keep its stdout open, and is not waited for. */
 async function output([program = '', ...args]: string[], { env, signal, timeout }: Running, fail: Fail): Promise<string> {
   const child = execa(program, args, {
-    ...{ stdin: 'ignore', stdout: 'pipe', stderr: 'inherit', buffer: false, encoding: 'buffer', reject: false },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'inherit',
+    buffer: false,
+    encoding: 'buffer',
+    reject: false,
     ...{
       env,
       extendEnv: false,

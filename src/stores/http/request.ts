@@ -18,7 +18,9 @@ export interface Request {
  */
 export function requestToCreate({ token, userAgent }: Access, plant: NewPlant | Record<string, never>, idempotencyKey?: string) {
   const headers = {
-    ...{ accept: 'application/json', authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+    accept: 'application/json',
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
     ...(idempotencyKey === undefined ? {} : { 'idempotency-key': idempotencyKey }),
     'user-agent': userAgent,
   }

@@ -157,7 +157,10 @@ export class RemoteStore implements BulkStore {
     const { kind, message, hint, retryable, status, requestId, cause } = last
     return new PlantsError(kind, message, {
       hint: last.exitCode === 5 ? this.#howToRepeat(task) : last.kind === 'conflict' && task.hasOwnKey ? keyHint : hint,
-      ...{ retryable, error: last.error, status, cause },
+      retryable,
+      error: last.error,
+      status,
+      cause,
       requestId,
     })
   }

@@ -45,8 +45,11 @@ function toToken(row: Rows[number] | undefined): Token | undefined {
   if (!row) return undefined
   const [id, note, createdAt, expiresAt, revokedAt] = row
   return {
-    ...{ id: BigInt(id ?? 0), note: note ?? undefined, createdAt: new Date(Number(createdAt)) },
-    ...{ expiresAt: toDate(expiresAt), revokedAt: toDate(revokedAt) },
+    id: BigInt(id ?? 0),
+    note: note ?? undefined,
+    createdAt: new Date(Number(createdAt)),
+    expiresAt: toDate(expiresAt),
+    revokedAt: toDate(revokedAt),
   }
 }
 
