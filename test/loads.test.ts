@@ -17,9 +17,13 @@ beforeAll(async () => {
 test.each([
   ['--version', ['--version']],
   ['--help', ['--help']],
-  ['create --help', ['create', '--help']],
 ])('%s loads what every run loads, and no package', async (_, args) => {
   expect(await loadsOf([args])).toEqual({ chunks: every, packages: [], drivers: [], modules: ['module', 'os'] })
+})
+
+test('the help of a command loads its definition besides, and no package', async () => {
+  const { chunks, packages } = await loadsOf([['create', '--help']])
+  expect({ chunks, packages }).toEqual({ chunks: [...every, 'create'].toSorted(), packages: [] })
 })
 
 test.each([
@@ -30,7 +34,7 @@ test.each([
 ])('%s loads besides what reads a command line, and the store', async (_, runs) => {
   const { drivers, ...loads } = await loadsOf(runs)
   expect(loads).toEqual({
-    chunks: [...every, 'commander', 'env-paths', 'sqlite'].toSorted(),
+    chunks: [...every, 'commander', 'create', 'env-paths', 'sqlite'].toSorted(),
     packages: ['commander', 'env-paths'],
     modules: ['module', 'os', 'process'],
   })
@@ -41,13 +45,16 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   const folder = temporaryFolder()
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
-  const chunks = [...every, 'commander', 'env-paths', 'http'].toSorted()
+  const chunks = [...every, 'commander', 'create', 'credentials', 'env-paths', 'http'].toSorted()
   expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths', 'undici'], drivers: [] })
 })
 
 test('a create with a database loads what speaks to it, and nothing of the others', async () => {
   const { chunks, drivers } = await loadsOf([[...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms']])
-  expect({ chunks, drivers }).toEqual({ chunks: [...every, 'commander', 'credentials', 'env-paths', 'postgres'].toSorted(), drivers: [] })
+  expect({ chunks, drivers }).toEqual({
+    chunks: [...every, 'commander', 'create', 'credentials', 'env-paths', 'postgres'].toSorted(),
+    drivers: [],
+  })
 })
 
 /** What the last of some runs loads that an empty program does not. A driver is a package, or a module of Node. */

@@ -5,7 +5,7 @@ import { writeAnswer } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { parseChoice } from '../platform/values.js'
-import { pathTo, plants } from './commands/index.js'
+import { loadCommands, pathTo, plants } from './commands/index.js'
 import { answerCompletion } from './completion/complete.js'
 import type { CommandDefinition, OptionDefinition } from './define-command.js'
 import { helpOption, helpPage, widthFor } from './help/page.js'
@@ -22,6 +22,7 @@ import { writeVersion } from './version.js'
 export async function runProgram(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact())
     throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
+  await loadCommands(argv)
   const [first, ...rest] = argv
   if (first === '__complete' && rest[0] === '--') return answerCompletion(rest.slice(1), io)
   const isHelp = (word: string) => word === '-h' || word === '--help'

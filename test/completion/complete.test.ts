@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { plants } from '../../src/cli/commands/index.js'
+import { loadCommands, plants } from '../../src/cli/commands/index.js'
 import type { CommandDefinition } from '../../src/cli/define-command.js'
 import { topics } from '../../src/cli/help/topics.js'
 import { runPlants, type World } from '../helpers/run.js'
@@ -21,6 +21,8 @@ const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-
 const globalFlags = ['--version', ...settingFlags, '--verbose', '--no-input', '--no-color']
 
 /** Every command with the words that lead to it. */
+await loadCommands(plants.commands.map(({ name }) => name))
+
 function tree(command: CommandDefinition = plants, path: string[] = []): [path: string[], command: CommandDefinition][] {
   const below = (command.commands ?? []).flatMap((child) => tree(child, [...path, child.name]))
   return [[path, command], ...below]

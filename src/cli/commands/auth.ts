@@ -80,7 +80,6 @@ const token = defineCommand({
 
 export const auth: CommandDefinition = {
   name: 'auth',
-  summary: 'save the token for a service, or the password for a database',
   description:
     'Manage the token for a service, or the password for a database. It is kept in your settings file, and sent to this address alone.',
   commands: [login, logout, status, token],

@@ -9,7 +9,6 @@ import { defineCommand } from '../define-command.js'
 
 export const backup = defineCommand({
   name: 'backup',
-  summary: 'copy the store into a file',
   description:
     'Copy the store, as it is at this moment, into a file, which is checked before it takes its place. Others may use the store meanwhile.',
   arguments: [{ name: '<file>', description: 'where to; an older backup there is replaced', values: 'file', parse: parseText }],

@@ -8,7 +8,6 @@ const shells = ['bash', 'zsh', 'fish'] as const
 
 export const completion = defineCommand({
   name: 'completion',
-  summary: 'let a shell complete commands, flags and stores',
   description:
     'Print a script that lets a shell complete commands, flags and their values, saved stores and settings. It asks plants itself, so it need not be renewed.',
   arguments: [{ name: '[shell]', description: 'bash, zsh or fish', values: shells }],

@@ -102,7 +102,6 @@ const path = defineCommand({
 
 export const config: CommandDefinition = {
   name: 'config',
-  summary: 'read and change the settings',
   description: 'Read and change the settings. Those of a store are called stores.NAME.SETTING.',
   commands: [get, set, unset, list, path],
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],

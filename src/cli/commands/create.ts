@@ -46,7 +46,6 @@ type CreateFlags = GlobalFlags & OptionValues<typeof options>
 
 export const create = defineCommand({
   name: 'create',
-  summary: 'create a plant',
   description: 'Create a plant, from flags, from JSON in a file or on stdin, or from answers to questions.',
   options,
   examples: [

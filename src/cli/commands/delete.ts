@@ -10,7 +10,6 @@ import type { Settings } from '../settings.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
-  summary: 'delete a plant',
   description: 'Delete the plant that has this id, and print it, so that it can be created again.',
   arguments: [{ name: '<id>', description: 'identification number', parse: parseId }],
   options: [{ flags: '--yes', description: 'do not ask' }],

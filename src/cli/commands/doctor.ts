@@ -18,7 +18,6 @@ import { accessTo } from '../store-access.js'
 
 export const doctor = defineCommand({
   name: 'doctor',
-  summary: 'look for what is wrong',
   description: 'Check the runtime, SQLite, the settings, each store, proxies and the terminal. Exit code 1 when a check failed.',
   examples: ['plants doctor', 'plants doctor --output json'],
   async run({ flags }, io) {

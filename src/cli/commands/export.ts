@@ -13,7 +13,6 @@ import type { Settings } from '../settings.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
-  summary: 'write all plants to a file or to stdout',
   description: 'Write the plants as they are at one moment, in the order of their ids, while others go on writing.',
   options: [
     {

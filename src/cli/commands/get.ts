@@ -9,7 +9,6 @@ import type { Settings } from '../settings.js'
 
 export const get = defineCommand({
   name: 'get',
-  summary: 'show a plant',
   description: 'Show the plant that has this id.',
   arguments: [{ name: '<id>', description: 'identification number', parse: parseId }],
   examples: ['plants get 1'],

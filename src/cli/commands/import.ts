@@ -62,7 +62,6 @@ type ImportFlags = GlobalFlags & OptionValues<typeof options>
 
 export const importPlants = defineCommand({
   name: 'import',
-  summary: 'create many plants',
   description:
     'Create the plants in files, or on stdin: JSON, one a line or not, or CSV. It can be interrupted at any moment, and the same command resumes it.',
   arguments: [{ name: '[files...]', description: 'files, and "-" for stdin; .gz and .zst too', values: 'file' }],

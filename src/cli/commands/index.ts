@@ -1,33 +1,56 @@
 import { type CommandDefinition, globalOptions } from '../define-command.js'
 import { topics } from '../help/topics.js'
-import { auth } from './auth.js'
-import { backup } from './backup.js'
-import { completion } from './completion.js'
-import { config } from './config.js'
-import { create } from './create.js'
-import { deletePlant } from './delete.js'
-import { doctor } from './doctor.js'
-import { exportPlants } from './export.js'
-import { get } from './get.js'
-import { importPlants } from './import.js'
-import { list } from './list.js'
-import { openapi } from './openapi.js'
-import { restore } from './restore.js'
-import { serve } from './serve.js'
-import { stores } from './stores.js'
-import { tokens } from './tokens.js'
 
-/** The program, with its commands in the order of its help. Every run loads these files, so they import only what is small. */
-export const plants: CommandDefinition & { commands: readonly CommandDefinition[] } = {
+/** A command as the help of the program lists it, and its definition, which is loaded for a command line that names it. */
+interface ListedCommand {
+  name: string
+  summary: string
+  load(): Promise<CommandDefinition>
+}
+
+/** The commands in the order of the help. */
+const listed: readonly ListedCommand[] = [
+  { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
+  { name: 'get', summary: 'show a plant', load: async () => (await import('./get.js')).get },
+  { name: 'list', summary: 'list the plants', load: async () => (await import('./list.js')).list },
+  { name: 'import', summary: 'create many plants', load: async () => (await import('./import.js')).importPlants },
+  { name: 'delete', summary: 'delete a plant', load: async () => (await import('./delete.js')).deletePlant },
+  { name: 'export', summary: 'write all plants to a file or to stdout', load: async () => (await import('./export.js')).exportPlants },
+  { name: 'backup', summary: 'copy the store into a file', load: async () => (await import('./backup.js')).backup },
+  { name: 'restore', summary: 'restore a backup', load: async () => (await import('./restore.js')).restore },
+  { name: 'serve', summary: 'serve a store over HTTP', load: async () => (await import('./serve.js')).serve },
+  { name: 'tokens', summary: 'manage who may use plants serve', load: async () => (await import('./tokens.js')).tokens },
+  { name: 'openapi', summary: 'print the description of the HTTP interface', load: async () => (await import('./openapi.js')).openapi },
+  { name: 'stores', summary: 'give stores a name, and choose one', load: async () => (await import('./stores.js')).stores },
+  {
+    name: 'auth',
+    summary: 'save the token for a service, or the password for a database',
+    load: async () => (await import('./auth.js')).auth,
+  },
+  { name: 'config', summary: 'read and change the settings', load: async () => (await import('./config.js')).config },
+  { name: 'doctor', summary: 'look for what is wrong', load: async () => (await import('./doctor.js')).doctor },
+  {
+    name: 'completion',
+    summary: 'let a shell complete commands, flags and stores',
+    load: async () => (await import('./completion.js')).completion,
+  },
+]
+
+/** The program. Of its commands, `loadCommands` gets those that a command line names; of the others this has what the help lists. */
+export const plants: CommandDefinition & { commands: CommandDefinition[] } = {
   name: 'plants',
   description: 'Create plants in a store, here or over HTTP, and read what is there.',
   options: [{ flags: '-V, --version', description: 'show the version' }, ...globalOptions],
-  commands: [
-    ...[create, get, list, importPlants, deletePlant, exportPlants, backup, restore],
-    ...[serve, tokens, openapi, stores, auth, config, doctor, completion],
-  ],
+  commands: listed.map(({ name, summary }) => ({ name, summary, description: summary })),
   topics,
   examples: ['plants create --id 1 --name Fern', 'plants list', 'plants help environment'],
+}
+
+/** Loads the definitions of the commands that are among some words. */
+export async function loadCommands(words: readonly string[]): Promise<void> {
+  for (const [index, { name, summary, load }] of listed.entries()) {
+    if (words.includes(name)) plants.commands[index] = { ...(await load()), summary }
+  }
 }
 
 /** The commands that words lead to, from the program on; undefined where there is no such command. */

@@ -9,7 +9,6 @@ import type { Settings } from '../settings.js'
 
 export const list = defineCommand({
   name: 'list',
-  summary: 'list the plants',
   description: 'List the plants in the order of their ids: a table on a terminal, else one JSON object a line.',
   options: queryOptions,
   examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000'],

@@ -4,7 +4,6 @@ import { defineCommand } from '../define-command.js'
 
 export const openapi = defineCommand({
   name: 'openapi',
-  summary: 'print the description of the HTTP interface',
   description: 'Print what plants serve answers at /openapi.json: the description of its interface, OpenAPI 3.1.',
   options: [{ flags: '--base-path <path>', description: 'what stands before /plants, such as /v1', parse: parseBasePath }],
   examples: ['plants openapi > openapi.json'],

@@ -7,7 +7,6 @@ import { defineCommand } from '../define-command.js'
 
 export const restore = defineCommand({
   name: 'restore',
-  summary: 'restore a backup',
   description:
     'Replace what is in the store by a backup. What was there is kept in a file beside it. Others may use the store meanwhile, and see it change at once.',
   arguments: [{ name: '<file>', description: 'a backup of plants backup', values: 'file', parse: parseText }],

@@ -58,7 +58,6 @@ type ServeFlags = GlobalFlags & OptionValues<typeof options>
 
 export const serve = defineCommand({
   name: 'serve',
-  summary: 'serve a store over HTTP',
   description: 'Serve a store with the HTTP operation of the specification. Its address is the first line on stdout, the log is on stderr.',
   options,
   examples: ['plants tokens create --note laptop', 'plants serve', 'plants serve --store ./garden.db --port 0 --base-path /v1'],

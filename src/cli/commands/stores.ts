@@ -146,7 +146,6 @@ const remove = defineCommand({
 
 export const stores: CommandDefinition = {
   name: 'stores',
-  summary: 'give stores a name, and choose one',
   description: 'Save stores under a name, with what belongs to them. A name works wherever an address does.',
   commands: [add, init, list, use, remove],
   examples: [

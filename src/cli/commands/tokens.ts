@@ -75,7 +75,6 @@ const revoke = defineCommand({
 
 export const tokens: CommandDefinition = {
   name: 'tokens',
-  summary: 'manage who may use plants serve',
   description: 'Manage the bearer tokens that plants serve accepts. The store keeps only their SHA-256.',
   commands: [create, list, revoke],
   examples: ['plants tokens create --note laptop --expires 90d', 'plants tokens list', 'plants tokens revoke 1'],
