@@ -49,7 +49,7 @@ export class BulkInsert {
 
   /** Creates a range of rows one by one. True when a rejected one ends it. */
   #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtReject }: Policy): boolean {
-    const find = this.#connection.prepare(`SELECT ${plantColumns} FROM plants WHERE id = ?`)
+    const find = this.#connection.prepare(`SELECT ${ifExists === 'same' ? plantColumns : '1'} FROM plants WHERE id = ?`)
     const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantFields.map(() => '?').join()})`)
     for (let rank = from; rank < to; rank += 1) {
       const row = rowAt(order, rank)
