@@ -194,6 +194,9 @@ export class Import {
     if (chunk.outcomes.includes(Outcome.pending)) return this.#leave(chunk, reader)
     if (invalid) return this.#stopBefore([rejectInvalid(invalid)], chunk, read.bytes, reader)
     await this.#report(chunk, reader)
+    // Where most ids exist already, sorting many at once takes memory and gains nothing.
+    const isWorthSorting = this.counters.created * 2 >= settledIn(this.counters)
+    this.#size.adapt(chunk.order !== undefined && isWorthSorting)
     if (this.rejected < maxErrors) return true
     await this.#keepPassed(reader)
     return reader.isDone && this.#input === inputs.length - 1
@@ -218,9 +221,6 @@ export class Import {
   #prepare(chunk: Chunk, resumed: Position | undefined): void {
     this.#chunk = chunk
     if (this.#checkpoints.areInStore && !this.#plan.stopsAtReject) chunk.order = orderById(chunk.rows)
-    // Where most ids exist already, sorting many at once takes memory and gains nothing.
-    const isWorthSorting = this.counters.created * 2 >= settledIn(this.counters)
-    this.#size.adapt(chunk.order !== undefined && isWorthSorting)
     chunk.outcomes = new Uint8Array(chunk.rows.length)
     if (resumed && !unpackBatch(chunk, resumed)) throw changed(this.#plan.inputs[this.#input]?.name ?? '')
   }

@@ -232,7 +232,7 @@ export class ChunkSize {
   }
 
   /**
-   * Adapts to the chunk that was read, and begins.
+   * Adapts to the chunk that was imported, and begins the next.
    *
    * @param wasUnsorted whether its plants had to be put in order: the more are sorted at once, the better
    */
