@@ -95,6 +95,8 @@ async function killedImport(...flags: string[]) {
   await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(503)
   child.kill('SIGKILL')
   await child
+  // What it had written before it died still comes.
+  await expect.poll(() => service.connections, { interval: 5 }).toBe(0)
   isKilled = true
   return { service, run }
 }
