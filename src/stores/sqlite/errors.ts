@@ -1,12 +1,9 @@
-import { accessSync, constants, lstatSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
 
-/**
- * Turns a failure of SQLite or of the file system into an error that says what to do about it.
- * Anything else, a defect of ours, is returned as it is.
- */
+/** Turns a failure of SQLite or of the file system into an error that says what to do about it. Returns any other, a defect, as it is. */
 export function explainFailure(error: unknown, path: string): unknown {
   if (error instanceof BadRowError) return new DamagedStoreError(path, error.message, error)
   const code = primaryCode(error) ?? systemCode(error) ?? ''
@@ -35,7 +32,7 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
   }
 }
 
-/** A row that this program cannot have written, because no store of plants can hold it. */
+/** A row that only another program can have written. */
 export class BadRowError extends Error {}
 
 /** What is in the file contradicts itself. */
@@ -49,12 +46,10 @@ export class DamagedStoreError extends PlantsError {
   }
 }
 
-/** The store is there, but not a file that this version can use. */
 export function notOurs(path: string, why: string, hint = elsewhere): PlantsError {
   return new PlantsError('unavailable', `${path} ${why}`, { hint })
 }
 
-/** This user may not write to a store, or not beside it. */
 export function unwritableStore(path: string): PlantsError {
   const { message, hint } = forbidden(path)
   return new PlantsError('unavailable', message, { hint })
@@ -65,7 +60,7 @@ export function isCommitOutcomeUnknown(error: unknown): boolean {
   return primaryCode(error) === 10
 }
 
-/** The error for a commit of which nobody knows whether a crash would undo it. */
+/** The error for a commit that a crash may undo. */
 export function commitOutcomeUnknown(
   reason: string,
   { done, hint }: { done: 'stored' | 'restored'; hint: string },
@@ -74,12 +69,11 @@ export function commitOutcomeUnknown(
   return new PlantsError('unknownOutcome', `${reason} in the middle of a commit: whether it is ${done} is not known`, { hint, cause })
 }
 
-/** The error for a file that is no longer the one that was opened. */
 export function replacedStore(path: string): PlantsError {
   return new PlantsError('unavailable', `${path} was deleted or replaced`, { hint: 'Try again', retryable: true })
 }
 
-/** Adds to the reason of a signal that nothing was changed; any other error is given back as it is. */
+/** Adds to the reason of a signal that nothing was changed. */
 export function unchanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
   return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
@@ -115,8 +109,8 @@ const explanations: Record<string, (path: string, message: string) => Explanatio
   EISDIR: unopened,
   ELOOP: unopened,
   ENAMETOOLONG: (path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }),
-  EMFILE: crowded,
-  ENFILE: crowded,
+  EMFILE: tooManyFiles,
+  ENFILE: tooManyFiles,
 }
 
 function full(path: string): Explanation {
@@ -130,10 +124,8 @@ function failing(path: string, message: string): Explanation {
 }
 
 function tooLarge(path: string, message: string): Explanation {
-  return {
-    message: `The store ${path} holds more than this machine can take: ${message}`,
-    hint: 'Read a part of it with plants list --after ID',
-  }
+  const hint = 'Read a part of it with plants list --after ID'
+  return { message: `The store ${path} holds more than this machine can take: ${message}`, hint }
 }
 
 /** Whether less than 1 MiB is left where a file is; false when that is not known. */
@@ -147,6 +139,10 @@ export function isFull(path: string): boolean {
   }
 }
 
+function tooManyFiles(path: string): Explanation {
+  return { message: `Too many open files to open ${path}`, hint: 'Close some, or raise the limit: ulimit -n', retryable: true }
+}
+
 /** Nothing about the file or its folder says why. */
 function unready(path: string): Explanation {
   return {
@@ -156,30 +152,25 @@ function unready(path: string): Explanation {
   }
 }
 
-function crowded(path: string): Explanation {
-  return { message: `Too many open files to open ${path}`, hint: 'Close some, or raise the limit: ulimit -n', retryable: true }
-}
-
 function forbidden(path: string): Explanation {
   const hint = 'Change the permissions, or choose another file with --store PATH'
-  if (exists(path) && !allows(path, constants.R_OK)) return { message: `The store ${path} may not be read by this user`, hint }
+  if (existsSync(path) && !allows(path, constants.R_OK)) return { message: `The store ${path} may not be read by this user`, hint }
   if (isWritable(path)) return isFull(path) ? full(path) : unready(path)
-  const what = allows(path, constants.W_OK) || !exists(path) ? `its folder, ${dirname(path)},` : 'its file'
+  const what = allows(path, constants.W_OK) || !existsSync(path) ? `its folder, ${dirname(path)},` : 'its file'
   return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
 }
 
 function unopened(path: string): Explanation {
   const folder = dirname(path)
-  if (isFolder(path))
+  if (existsSync(path) && statSync(path).isDirectory())
     return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}` }
-  if (!exists(folder))
+  if (!existsSync(folder))
     return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${shellWord(folder)}` }
-  if (!isFolder(folder)) return { message: `There is no place for the store ${path}: ${folder} is not a folder`, hint: elsewhere }
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !exists(path)) {
+  if (!statSync(folder).isDirectory())
+    return { message: `There is no place for the store ${path}: ${folder} is not a folder`, hint: elsewhere }
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !existsSync(path))
     return { message: `${path} is a link to a file that is not there`, hint: elsewhere }
-  }
-  if (!allows(folder, constants.W_OK)) return forbidden(path)
-  return allows(path, constants.R_OK) ? unready(path) : forbidden(path)
+  return allows(folder, constants.W_OK) && allows(path, constants.R_OK) ? unready(path) : forbidden(path)
 }
 
 /** Whether this user may write to a file and beside it. */
@@ -198,14 +189,6 @@ export function allows(path: string, mode: number): boolean {
   }
 }
 
-function exists(path: string): boolean {
-  return allows(path, constants.F_OK)
-}
-
-function isFolder(path: string): boolean {
-  return exists(path) && statSync(path).isDirectory()
-}
-
 /** The error for a call that had no turn within its time. */
 export function lockedError(path: string, timeout: number): PlantsError {
   const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
@@ -215,37 +198,18 @@ export function lockedError(path: string, timeout: number): PlantsError {
 /** The process that holds a lock on the file or its log, such as "process 4242 (sqlite3)"; known on Linux only. */
 function findHolder(path: string): string | undefined {
   try {
-    const inodes = [path, `${path}-shm`].map((file) => statSync(file, { throwIfNoEntry: false })?.ino)
-    const holders = readFileSync('/proc/locks', 'utf8')
-      .split('\n')
-      .map((line) => /POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /.exec(line))
-      .flatMap((match) => (match && inodes.includes(parseInt(match[2] ?? '', 10)) ? [match[1] ?? ''] : []))
-    const holder = holders.find((pid) => hasOpen(pid, path))
-    return holder && `process ${holder} (${programOf(holder)})`
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return undefined
-  }
-}
-
-/** The name of its executable; of another user's process, what its main thread is called. */
-function programOf(pid: string): string {
-  try {
-    return basename(readlinkSync(`/proc/${pid}/exe`))
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
-  }
-}
-
-function hasOpen(pid: string, path: string): boolean {
-  const folder = `/proc/${pid}/fd`
-  return readdirSync(folder).some((fd) => {
-    try {
-      return readlinkSync(`${folder}/${fd}`).startsWith(path)
-    } catch (error) {
-      if (systemCode(error) !== 'ENOENT') throw error
-      return false
+    const files = [path, `${path}-shm`].flatMap((file) => statSync(file, { throwIfNoEntry: false }) ?? [])
+    const isOpenAs = (link: string) => {
+      const stats = statSync(link, { throwIfNoEntry: false })
+      return files.some(({ dev, ino }) => dev === stats?.dev && ino === stats.ino)
     }
-  })
+    for (const [, pid, inode] of readFileSync('/proc/locks', 'utf8').matchAll(/POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /g)) {
+      const isLocked = files.some(({ ino }) => ino === Number(inode))
+      if (isLocked && readdirSync(`/proc/${pid}/fd`).some((fd) => isOpenAs(`/proc/${pid}/fd/${fd}`)))
+        return `process ${pid} (${basename(readlinkSync(`/proc/${pid}/exe`))})`
+    }
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+  }
+  return undefined
 }
