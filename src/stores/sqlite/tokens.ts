@@ -1,6 +1,7 @@
 import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
+import { largestId, smallestId } from './schema.js'
 import type { Writer } from './writer.js'
 
 /** The tokens of a store, in its own file. */
@@ -49,9 +50,6 @@ export class SqliteTokens implements TokenStore {
   }
 }
 
-const smallestId = -(2n ** 63n)
-const largestId = 2n ** 63n - 1n
-
 const columns = 'id, note, created_at, expires_at, revoked_at'
 
 /** The digest is compared once more in the table, which is what `list` shows: the index of a crafted file can have other digests. */
@@ -63,15 +61,11 @@ function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
   const { id, note, created_at, expires_at, revoked_at } = row as Row // the columns of a STRICT table
   if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is no text`)
-  return { id, note: note ?? undefined, createdAt: toDate(created_at), expiresAt: toDate(expires_at), revokedAt: toDate(revoked_at) }
+  const [expiresAt, revokedAt] = [expires_at, revoked_at].map((time) => (time === null ? undefined : toDate(time)))
+  return { id, note: note ?? undefined, createdAt: toDate(created_at), expiresAt, revokedAt }
 }
 
-/** milliseconds before and after 1970 that a `Date` can hold: past them it would be neither before nor after any other */
-const maxTime = 8.64e15
-
-function toDate(time: bigint): Date
-function toDate(time: bigint | null): Date | undefined
-function toDate(time: bigint | null): Date | undefined {
-  if (time === null) return undefined
-  return new Date(Math.min(Math.max(Number(time), -maxTime), maxTime))
+/** Past the milliseconds that a `Date` can hold, a time would be neither before nor after any other. */
+function toDate(time: bigint): Date {
+  return new Date(Math.min(Math.max(Number(time), -8.64e15), 8.64e15))
 }
