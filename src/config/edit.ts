@@ -1,7 +1,7 @@
 import { readCertificates } from '../platform/certificates.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { nearest } from '../platform/nearest.js'
+import { similar } from '../platform/nearest.js'
 import { parseAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { addressContextOf, isStoreName, unknownStore } from './resolve.js'
@@ -37,7 +37,7 @@ function unknownSetting(name: string, setting: string, store: string | undefined
     const hint = `For example: plants config set stores.NAME.${setting} VALUE`
     return new PlantsError('malformed', `${setting} is saved with a store, not for all`, { hint })
   }
-  const guess = nearest(setting, names)
+  const [guess] = similar(setting, names)
   const place = store === undefined ? '' : `stores.${store}.`
   const others = store === undefined ? ', and for a store: stores.NAME.SETTING' : ''
   const hint = guess ? `Did you mean ${place}${guess}?` : `There are: ${names.map((known) => place + known).join(', ')}${others}`

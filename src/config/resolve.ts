@@ -152,8 +152,8 @@ export async function unknownStore(name: string, saved: SavedSettings, origin?: 
 async function hintFor(name: string, names: string[], origin: SettingSource | undefined): Promise<string> {
   const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
   if (origin?.key !== undefined) return `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
-  const { nearest } = await import('../platform/nearest.js')
-  const guess = nearest(name, origin === undefined ? names : [...names, 'local'])
+  const { similar } = await import('../platform/nearest.js')
+  const [guess] = similar(name, origin === undefined ? names : [...names, 'local'])
   if (guess !== undefined) return `Did you mean ${guess}?`
   if (origin === undefined) return `${known}See: plants stores list`
   return `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`

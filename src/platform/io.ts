@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
-import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
+import { type Input, type Output, ProcessOutput, processInput, Signals } from './streams.js'
 
 export type { Input, Output }
 
@@ -47,7 +47,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   const stdout = new ProcessOutput(1, () => process.stdout, signals)
   const stderr = new ProcessOutput(2, () => process.stderr, signals)
   const io: Io = {
-    stdin: new ProcessInput(),
+    stdin: processInput,
     stdout,
     stderr,
     env: takeEnvironment(),
