@@ -31,7 +31,7 @@ export function makeFolder(folder: string, finish = (made: string) => chmodSync(
   }
 }
 
-/** Removes a folder with all that is in it. What cannot be removed stays: the next call may remove it. */
+/** Removes a folder with all that is in it, as far as that can be removed. */
 export function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
@@ -68,15 +68,8 @@ export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number
 /** How many links Linux follows. */
 const maxLinks = 40
 
-/** A symbolic link, and who has made it. */
-interface Link {
-  path: string
-  uid: number
-  target: string
-}
-
 /** The symbolic links from a path to the file that it leads to, which may not be there. */
-export function* linksOf(path: string): Generator<Link> {
+export function* linksOf(path: string): Generator<{ path: string; uid: number; target: string }> {
   let place = path
   for (let count = 0; ; count += 1) {
     const stats = lstatSync(place, { throwIfNoEntry: false })
@@ -112,14 +105,13 @@ interface Trust {
 }
 
 /**
- * Why another user of this machine may have put a file, such as a Unix socket, where it is; undefined when none may. Only who may write
- * to a folder decides what is in it, so the path is followed from the root: what is in a folder that only trusted users may write is
- * theirs, and whoever it was given to is trusted with what is below. In a folder where others may write as well, only the entries of
- * trusted users count, and only with the sticky bit, without which anybody may replace them. Below a folder of a trusted user that lets
- * nobody else in, all is theirs.
+ * Why another user may have put a file, such as a Unix socket, where it is; undefined when none may. What is in a folder is decided by who
+ * may write to it, so the path is followed from the root. Whoever owns a folder on the way is trusted with what is below. Where others may
+ * write as well, only entries of trusted users count, and only with the sticky bit, without which anybody may replace them. Below a folder
+ * that lets nobody else in, all is its owner's.
  *
  * @param path absolute
- * @throws what the system says, where nothing is there, or it may not be seen
+ * @throws the system's error where nothing is there, or it may not be seen
  */
 export function strangerAt(path: string, trust: Trust): string | undefined {
   return process.platform === 'win32' ? undefined : followFromRoot(path, new Set(), trust, 0)
