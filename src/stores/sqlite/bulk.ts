@@ -102,12 +102,21 @@ const rowsAtOnce = 4096
 const SQLITE_CHANGESET_ABORT = 2
 
 /** Writes a row at a place, and returns the place after it. */
-function writeRow(bytes: Buffer, start: number, rows: PlantRows, row: number): number {
+function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number): number {
+  const high = rows.idHigh[row] ?? 0
+  const low = rows.idLow[row] ?? 0
   bytes[start] = insert
   bytes[start + 1] = 0
   bytes[start + 2] = integer
-  bytes.writeInt32BE(rows.idHigh[row] ?? 0, start + 3)
-  bytes.writeUInt32BE(rows.idLow[row] ?? 0, start + 7)
+  // Buffer's methods for this take several times as long.
+  bytes[start + 3] = high >>> 24
+  bytes[start + 4] = high >>> 16
+  bytes[start + 5] = high >>> 8
+  bytes[start + 6] = high
+  bytes[start + 7] = low >>> 24
+  bytes[start + 8] = low >>> 16
+  bytes[start + 9] = low >>> 8
+  bytes[start + 10] = low
   let at = start + 11
   for (const column of rows.texts) {
     const from = column.start[row] ?? noText
