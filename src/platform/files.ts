@@ -111,14 +111,12 @@ interface Trust {
  * that lets nobody else in, all is its owner's.
  *
  * @param path absolute
+ * @param owners who is trusted besides, because of what is above
+ * @param links that were followed
  * @throws the system's error where nothing is there, or it may not be seen
  */
-export function strangerAt(path: string, trust: Trust): string | undefined {
-  return process.platform === 'win32' ? undefined : followFromRoot(path, new Set(), trust, 0)
-}
-
-/** @param owners who is trusted besides, because of what is above */
-function followFromRoot(path: string, owners: Set<number>, trust: Trust, links: number): string | undefined {
+export function strangerAt(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
+  if (process.platform === 'win32') return undefined
   const names = path.split('/').filter(Boolean)
   let place = '/'
   let isPrivate = false
@@ -135,7 +133,7 @@ function followFromRoot(path: string, owners: Set<number>, trust: Trust, links: 
     owners.add(entry.uid)
     if (entry.isSymbolicLink()) {
       const target = resolve(dirname(place), readlinkSync(place), ...names.slice(index + 1))
-      return links === maxLinks ? undefined : followFromRoot(target, owners, trust, links + 1)
+      return links === maxLinks ? undefined : strangerAt(target, trust, owners, links + 1)
     }
   }
   return undefined

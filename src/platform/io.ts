@@ -13,15 +13,15 @@ export interface Io {
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The absolute path of a path that starts in the current directory, or with `~` in the user's home. */
+  /** The absolute path of one that starts in the current directory, or with `~` in the user's home. */
   resolvePath(path: string): string
   /** The absolute paths of the system's folders for this user's data, settings, and what was begun and not finished. */
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** Whether files of the user with this id are as good as this user's own: it is this user, root, or whoever used `sudo`. */
+  /** Whether files of a user are as good as this user's own: it is this user, root, or whoever used `sudo`. */
   trusts(uid: number): boolean
-  /** Whether a command may be run that stands in a file of the user with this id: it is this user or root, not whoever used `sudo`. */
+  /** Whether a command may be run that stands in a file of a user: it is this user or root, not whoever used `sudo`. */
   mayRunFor(uid: number): boolean
   /** What the system calls this user; undefined for a user id without an account. */
   userName(): string | undefined

@@ -11,7 +11,7 @@ export function explainFailure(error: unknown, path: string): unknown {
   // A file that claims to be ours can be the reason for these errors in our SQL; any other is a defect.
   const isOfFile = code === 1 && /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)
   if (isOfFile || code === 11) return new DamagedStoreError(path, text, error)
-  const explain = explanations[code]
+  const [explain] = explanations.find(([, codes]) => codes.includes(code)) ?? []
   if (!explain) return error
   try {
     const { message, hint, retryable = false } = explain(path, text)
@@ -87,31 +87,17 @@ interface Explanation {
 
 const elsewhere = 'Choose another file with --store PATH'
 
-/** By SQLite's primary result code, and by the code of a system call. */
-const explanations: Record<string, (path: string, message: string) => Explanation> = {
-  3: forbidden,
-  7: tooLarge,
-  8: forbidden,
-  10: failing,
-  13: full,
-  14: unopened,
-  18: tooLarge,
-  26: (path) => ({ message: `${path} is not a store: it is no SQLite file`, hint: elsewhere }),
-  EACCES: forbidden,
-  EPERM: forbidden,
-  EROFS: forbidden,
-  ENOSPC: full,
-  EDQUOT: full,
-  EIO: failing,
-  EEXIST: unopened,
-  ENOENT: unopened,
-  ENOTDIR: unopened,
-  EISDIR: unopened,
-  ELOOP: unopened,
-  ENAMETOOLONG: (path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }),
-  EMFILE: tooManyFiles,
-  ENFILE: tooManyFiles,
-}
+/** What explains which errors, by SQLite's primary result codes and the codes of system calls. */
+const explanations: [explain: (path: string, message: string) => Explanation, codes: (number | string)[]][] = [
+  [forbidden, [3, 8, 'EACCES', 'EPERM', 'EROFS']],
+  [full, [13, 'ENOSPC', 'EDQUOT']],
+  [failing, [10, 'EIO']],
+  [tooLarge, [7, 18]],
+  [unopened, [14, 'EEXIST', 'ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']],
+  [tooManyFiles, ['EMFILE', 'ENFILE']],
+  [(path) => ({ message: `${path} is not a store: it is no SQLite file`, hint: elsewhere }), [26]],
+  [(path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }), ['ENAMETOOLONG']],
+]
 
 function full(path: string): Explanation {
   return { message: `No space left on the disk of ${path}`, hint: 'Free some space, then try again', retryable: true }

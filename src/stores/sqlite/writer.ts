@@ -12,7 +12,7 @@ interface Job {
   deadline: number
   /** how many creates it is */
   creates: number
-  /** ends the wait for its turn, and takes it out of the queue then */
+  /** ends the wait for its turn; the job stays in the queue until then */
   signal: AbortSignal | undefined
   perform(): void
   /** gives the caller what came of the work */
@@ -189,7 +189,6 @@ export class Writer {
   }
 }
 
-/** A job whose signal has aborted stays in the queue until its turn. */
 function isWanted({ signal }: Job): boolean {
   return !signal?.aborted
 }
