@@ -37,7 +37,7 @@ export class BulkInsert {
     return rank
   }
 
-  /** Creates a range of rows, or none of them when any cannot be created. */
+  /** Creates all rows of a range, or none. */
   #createAll({ rows, order, outcomes }: Batch, range: Range): boolean {
     for (let rank = range.from; rank < range.to; rank += 1) if (outcomes[rowAt(order, rank)] !== Outcome.pending) return false
     const before = this.#changes()
@@ -101,7 +101,7 @@ const rowsAtOnce = 4096
 
 const SQLITE_CHANGESET_ABORT = 2
 
-/** Writes a row at a place, and returns the place after it. */
+/** Returns where the row ends. */
 function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number): number {
   const high = rows.idHigh[row] ?? 0
   const low = rows.idLow[row] ?? 0

@@ -11,11 +11,13 @@ import { syncFolders } from './file.js'
  */
 export function identify(db: Database, path: string): boolean {
   const found = readObjects(db, 'main')
-  const [{ application_id: application, user_version: version, encoding, type } = noHeader] = found
-  if (application !== applicationId) {
-    if (application !== 0n || version !== 0n || type !== null) throw notOurs(path, 'is an SQLite file of another program, not a store')
+  const [first] = found
+  if (first?.application_id !== applicationId) {
+    const isEmpty = first?.application_id === 0n && first.user_version === 0n && first.type === null
+    if (!isEmpty) throw notOurs(path, 'is an SQLite file of another program, not a store')
     return false
   }
+  const { user_version: version, encoding } = first
   if (version > schemaVersion)
     throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one knows ${schemaVersion})`, 'Update plants')
   if (version < schemaVersion)
@@ -40,22 +42,20 @@ function noStore(path: string, why: string, hint: string): Error {
   return notOurs(path, `is not a store of plants: ${why}`, hint)
 }
 
-/** columns of `sqlite_schema`. Where that is empty, all of them are null. */
+/** columns of `sqlite_schema`; where that is empty, all of them are null */
 const objectFields = ['type', 'name', 'tbl_name', 'sql'] as const
 
 type SchemaObject = Record<(typeof objectFields)[number], string | null>
 
-type Header = { application_id: bigint; user_version: bigint; encoding: string }
-
-const noHeader = { application_id: 0n, user_version: 0n, encoding: '', type: null }
+type Row = SchemaObject & { application_id: bigint; user_version: bigint; encoding: string }
 
 /** In one statement, so at one moment: another process may be making the store right now. No more is read than a store has. */
-function readObjects(db: Database, database: 'main' | 'backup'): (SchemaObject & Header)[] {
+function readObjects(db: Database, database: 'main' | 'backup'): Row[] {
   const expected = [...storeObjects, ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
   const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
     FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
-  return select.all() as (SchemaObject & Header)[] // the columns of the statement
+  return select.all() as Row[] // the columns of the statement
 }
 
 /**
