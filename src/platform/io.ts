@@ -56,7 +56,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     dataFolder: () => folderOf('data'),
     configFolder: () => folderOf('config'),
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // which is XDG_STATE_HOME there, and elsewhere for logs alone
-    trusts,
+    trusts: (uid) => mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID']),
     mayRunFor,
     userName,
     secrets: new Set(),
@@ -111,10 +111,6 @@ async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
     config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
   }[kind]
   throw new PlantsError('malformed', `There is no absolute path for ${what}, only ${folder}`, { hint })
-}
-
-function trusts(uid: number): boolean {
-  return mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID'])
 }
 
 function mayRunFor(uid: number): boolean {

@@ -19,7 +19,7 @@ import { type Connection, openToRead, openToWrite } from './connection.js'
 import { BadRowError, explained } from './errors.js'
 import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
 import { toPlant, valuesOf } from './schema.js'
-import { SqliteTokens } from './tokens.js'
+import { sqliteTokens } from './tokens.js'
 import { Writer } from './writer.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
@@ -33,7 +33,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     this.#connection = connection
     this.#options = options
     this.#writer = new Writer(connection, options)
-    this.tokens = new SqliteTokens(connection, this.#writer)
+    this.tokens = sqliteTokens(connection, this.#writer)
   }
 
   /** Opens the file; makes it first where that is needed. */
