@@ -1,10 +1,10 @@
-import { chmodSync, closeSync, constants, existsSync, mkdtempSync, openSync, readdirSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, constants, existsSync, mkdtempSync, openSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import Conf from 'conf'
 import { moveIntoPlace, unwritableReasons } from '../platform/atomic-file.js'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { holdLock } from '../platform/file-lock.js'
-import { giveToOwner, makeFolder, prefixFor, removeFolder, targetOf } from '../platform/files.js'
+import { giveToOwner, makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, type SavedSettings, settingsPath } from './file.js'
 
@@ -77,7 +77,8 @@ function give(path: string, kind: number, owner = statSync(dirname(path))): void
 function replace(target: string, settings: SavedSettings): void {
   const old = statSync(target, { throwIfNoEntry: false })
   if (old && (old.mode & 0o200) === 0) throw Object.assign(new Error('read-only'), { code: readOnly })
-  removeLeftovers(target)
+  // What a process has left that was killed: with the lock held, nobody else is writing.
+  for (const left of tempFoldersBeside(target)) removeFolder(left)
   const folder = mkdtempSync(join(dirname(target), prefixFor(target)))
   try {
     openToOwner(folder)
@@ -97,12 +98,4 @@ function replace(target: string, settings: SavedSettings): void {
   } finally {
     removeFolder(folder)
   }
-}
-
-/** What a process has left that was killed: with the lock held, nobody else is writing. */
-function removeLeftovers(target: string): void {
-  const left = readdirSync(dirname(target), { withFileTypes: true }).filter(
-    (entry) => entry.isDirectory() && entry.name.startsWith(prefixFor(target)) && /-\w{6}$/.test(entry.name),
-  )
-  for (const { name } of left) removeFolder(join(dirname(target), name))
 }

@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
-import { giveToOwner, prefixFor, removeFolder } from './files.js'
+import { giveToOwner, prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
 
 // A lock is SQLite's lock on an empty file: the system releases it when a process dies, so nobody has to guess whether a lock is stale.
@@ -118,7 +118,8 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
   let folder = created
   let lock: Database | undefined
   try {
-    removeAbandoned(target, name, lstatSync(created).uid)
+    const { uid } = lstatSync(created)
+    for (const other of tempFoldersBeside(target)) if (isAbandoned(other, name, uid)) removeFolder(other)
     chmodSync(created, 0o700) // whatever the umask takes away
     lock = lockNow(join(created, lockName), 'mode=rwc')
     folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // only now may others look whether it is locked
@@ -131,15 +132,6 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
 }
 
 const lockName = 'lock'
-
-function removeAbandoned(target: string, name: string, user: number): void {
-  const prefix = prefixFor(target)
-  for (const entry of readdirSync(dirname(target), { withFileTypes: true })) {
-    const isTempDir = entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length))
-    const folder = join(dirname(target), entry.name)
-    if (isTempDir && isAbandoned(folder, name, user)) removeFolder(folder)
-  }
-}
 
 /** In a shared folder, others can give anything this name: only what this user has created, for nobody else, counts. */
 function isAbandoned(folder: string, name: string, user: number): boolean {

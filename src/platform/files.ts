@@ -8,6 +8,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readlinkSync,
   realpathSync,
   rmSync,
@@ -43,6 +44,16 @@ export function removeFolder(folder: string): void {
 /** The prefix of our temporary folders beside a file, which no other program uses. */
 export function prefixFor(file: string): string {
   return `.${basename(file)}.plants-`
+}
+
+/** The temporary folders that `mkdtemp` has made with this prefix. */
+export function tempFoldersBeside(file: string): string[] {
+  const prefix = prefixFor(file)
+  const entries = readdirSync(dirname(file), { withFileTypes: true })
+  const ours = entries.filter(
+    (entry) => entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length)),
+  )
+  return ours.map(({ name }) => join(dirname(file), name))
 }
 
 /** Makes the names in a folder durable, where the system can. */
