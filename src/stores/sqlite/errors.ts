@@ -7,20 +7,22 @@ import { primaryCode } from '../../platform/sqlite.js'
 export function explainFailure(error: unknown, path: string): unknown {
   if (error instanceof BadRowError) return new DamagedStoreError(path, error.message, error)
   const code = primaryCode(error) ?? systemCode(error) ?? ''
-  const text = error instanceof Error ? error.message : ''
+  const text = messageOf(error)
   // A file that claims to be ours can be the reason for these errors in our SQL; any other is a defect.
   const isOfFile = code === 1 && /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)
   if (isOfFile || code === 11) return new DamagedStoreError(path, text, error)
   const [explain] = explanations.find(([, codes]) => codes.includes(code)) ?? []
-  if (!explain) return error
   try {
-    const { message, hint, retryable = false } = explain(path, text)
-    return new PlantsError('unavailable', message, { hint, retryable, cause: error })
+    return explain ? explain(path, error) : error
   } catch (reason) {
     if (systemCode(reason) === undefined) throw reason
-    const hint = 'Look at the disk and its logs, then try again' // looking for the reason has failed, perhaps for the same reason
-    return new PlantsError('unavailable', `The store ${path} could not be used: ${text}`, { hint, retryable: true, cause: error })
+    // Looking for the reason has failed, perhaps for the same reason.
+    return unavailable(`The store ${path} could not be used: ${text}`, lookAtDisk, { retryable: true, cause: error })
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : ''
 }
 
 /** Runs an action on a store, and explains what it throws. */
@@ -50,11 +52,6 @@ export function notOurs(path: string, why: string, hint = elsewhere): PlantsErro
   return new PlantsError('unavailable', `${path} ${why}`, { hint })
 }
 
-export function unwritableStore(path: string): PlantsError {
-  const { message, hint } = forbidden(path)
-  return new PlantsError('unavailable', message, { hint })
-}
-
 /** Whether a COMMIT that failed like this may still be found on the disk: its bytes were written, but not known to be safe. */
 export function isCommitOutcomeUnknown(error: unknown): boolean {
   return primaryCode(error) === 10
@@ -79,39 +76,38 @@ export function unchanged(error: unknown, signal: AbortSignal): unknown {
   return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
 }
 
-interface Explanation {
-  message: string
-  hint: string
-  retryable?: boolean
-}
-
+const lookAtDisk = 'Look at the disk and its logs, then try again'
 const elsewhere = 'Choose another file with --store PATH'
 
 /** What explains which errors, by SQLite's primary result codes and the codes of system calls. */
-const explanations: [explain: (path: string, message: string) => Explanation, codes: (number | string)[]][] = [
+const explanations: [explain: (path: string, cause: unknown) => PlantsError, codes: (number | string)[]][] = [
   [forbidden, [3, 8, 'EACCES', 'EPERM', 'EROFS']],
   [full, [13, 'ENOSPC', 'EDQUOT']],
   [failing, [10, 'EIO']],
   [tooLarge, [7, 18]],
   [unopened, [14, 'EEXIST', 'ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']],
   [tooManyFiles, ['EMFILE', 'ENFILE']],
-  [(path) => ({ message: `${path} is not a store: it is no SQLite file`, hint: elsewhere }), [26]],
-  [(path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }), ['ENAMETOOLONG']],
+  [(path, cause) => unavailable(`${path} is not a store: it is no SQLite file`, elsewhere, { cause }), [26]],
+  [(path, cause) => unavailable(`The path of the store is too long: ${path}`, elsewhere, { cause }), ['ENAMETOOLONG']],
 ]
 
-function full(path: string): Explanation {
-  return { message: `No space left on the disk of ${path}`, hint: 'Free some space, then try again', retryable: true }
+function unavailable(message: string, hint: string, details: { cause: unknown; retryable?: boolean }): PlantsError {
+  return new PlantsError('unavailable', message, { hint, ...details })
+}
+
+function full(path: string, cause: unknown): PlantsError {
+  return unavailable(`No space left on the disk of ${path}`, 'Free some space, then try again', { retryable: true, cause })
 }
 
 /** SQLite calls it an I/O error as well when there is no room for the shared memory of its log. */
-function failing(path: string, message: string): Explanation {
-  if (isFull(path)) return full(path)
-  return { message: `The disk failed under ${path}: ${message}`, hint: 'Look at the disk and its logs, then try again', retryable: true }
+function failing(path: string, cause: unknown): PlantsError {
+  if (isFull(path)) return full(path, cause)
+  return unavailable(`The disk failed under ${path}: ${messageOf(cause)}`, lookAtDisk, { retryable: true, cause })
 }
 
-function tooLarge(path: string, message: string): Explanation {
-  const hint = 'Read a part of it with plants list --after ID'
-  return { message: `The store ${path} holds more than this machine can take: ${message}`, hint }
+function tooLarge(path: string, cause: unknown): PlantsError {
+  const message = `The store ${path} holds more than this machine can take: ${messageOf(cause)}`
+  return unavailable(message, 'Read a part of it with plants list --after ID', { cause })
 }
 
 /** Whether less than 1 MiB is left where a file is; false when that is not known. */
@@ -125,38 +121,37 @@ export function isFull(path: string): boolean {
   }
 }
 
-function tooManyFiles(path: string): Explanation {
-  return { message: `Too many open files to open ${path}`, hint: 'Close some, or raise the limit: ulimit -n', retryable: true }
+function tooManyFiles(path: string, cause: unknown): PlantsError {
+  return unavailable(`Too many open files to open ${path}`, 'Close some, or raise the limit: ulimit -n', { retryable: true, cause })
 }
 
 /** Nothing about the file or its folder says why. */
-function unready(path: string): Explanation {
-  return {
-    message: `The store ${path} could not be opened`,
-    hint: 'Try again, or raise the limit of open files: ulimit -n',
-    retryable: true,
-  }
+function unready(path: string, cause: unknown): PlantsError {
+  const hint = 'Try again, or raise the limit of open files: ulimit -n'
+  return unavailable(`The store ${path} could not be opened`, hint, { retryable: true, cause })
 }
 
-function forbidden(path: string): Explanation {
+/** This user may not read a store, or not write to it or beside it. */
+export function forbidden(path: string, cause?: unknown): PlantsError {
   const hint = 'Change the permissions, or choose another file with --store PATH'
-  if (existsSync(path) && !allows(path, constants.R_OK)) return { message: `The store ${path} may not be read by this user`, hint }
-  if (isWritable(path)) return isFull(path) ? full(path) : unready(path)
+  if (existsSync(path) && !allows(path, constants.R_OK))
+    return unavailable(`The store ${path} may not be read by this user`, hint, { cause })
+  if (isWritable(path)) return isFull(path) ? full(path, cause) : unready(path, cause)
   const what = allows(path, constants.W_OK) || !existsSync(path) ? `its folder, ${dirname(path)},` : 'its file'
-  return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
+  return unavailable(`The store ${path} cannot be written: ${what} is read-only for this user`, hint, { cause })
 }
 
-function unopened(path: string): Explanation {
+function unopened(path: string, cause: unknown): PlantsError {
   const folder = dirname(path)
   if (existsSync(path) && statSync(path).isDirectory())
-    return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}` }
+    return unavailable(`${path} is a folder, not a store`, `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}`, { cause })
   if (!existsSync(folder))
-    return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${shellWord(folder)}` }
+    return unavailable(`There is no folder ${folder} for the store ${path}`, `Make it with: mkdir -p ${shellWord(folder)}`, { cause })
   if (!statSync(folder).isDirectory())
-    return { message: `There is no place for the store ${path}: ${folder} is not a folder`, hint: elsewhere }
+    return unavailable(`There is no place for the store ${path}: ${folder} is not a folder`, elsewhere, { cause })
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !existsSync(path))
-    return { message: `${path} is a link to a file that is not there`, hint: elsewhere }
-  return allows(folder, constants.W_OK) && allows(path, constants.R_OK) ? unready(path) : forbidden(path)
+    return unavailable(`${path} is a link to a file that is not there`, elsewhere, { cause })
+  return allows(folder, constants.W_OK) && allows(path, constants.R_OK) ? unready(path, cause) : forbidden(path, cause)
 }
 
 /** Whether this user may write to a file and beside it. */

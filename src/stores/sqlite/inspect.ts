@@ -7,7 +7,7 @@ import type { FileAddress } from '../address.js'
 import { refuseUnlessRepeated } from '../conflict.js'
 import type { CreateOptions, CreatePreview, FileReport, OpenOptions } from '../store.js'
 import { type Connection, look } from './connection.js'
-import { allows, explained, isWritable, unwritableStore } from './errors.js'
+import { allows, explained, forbidden, isWritable } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
 import { identify, toPlant } from './schema.js'
 
@@ -56,7 +56,7 @@ export async function dryRun(address: FileAddress, plant: NewPlant, create: Crea
   const path = realPathOf(address.path)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)
-  if (!isOpen) throw unwritableStore(path)
+  if (!isOpen) throw forbidden(path)
   if (!exists) return { exists, creates: true }
   return explained(path, () =>
     look(path, options, async (connection) => ({ exists, creates: await connection.run(() => wouldCreate(connection, plant, create)) })),
