@@ -1,14 +1,10 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { canTrace } from '../../helpers/linux.js'
 import { PlantService } from '../../helpers/plant-service.js'
-import { plants, startUnder } from '../../helpers/process.js'
 import { forwardProxy } from '../../helpers/proxy.js'
 import { token } from '../../helpers/remote.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
-import { terminal } from '../../helpers/terminal.js'
 import { refusal, User } from '../../helpers/user.js'
 
 const isRoot = process.getuid?.() === 0
@@ -36,17 +32,6 @@ test('a dry run stores nothing in a file that is there', async () => {
   const store = join(user.home, 'data', 'plants.db')
   expect(out).toEqual({ code: 0, out: `Would plant " Moss" (id 9223372036854775807) in ${store}\n`, err: '' })
   expect((await user.run('list')).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
-})
-
-test.runIf(canTrace)('a dry run opens nothing to write to it, and makes nothing for a while either (needs strace)', async () => {
-  const folder = temporaryFolder()
-  await plants(fern, folder)
-  const log = join(folder, 'calls')
-  const calls = ['-f', '-o', log, '-e', 'trace=openat,unlink,ftruncate,pwrite64']
-  const { stdout } = await startUnder('strace', calls, ['create', '--id', '2', '--name', 'Moss', '--dry-run'], folder)
-  expect(JSON.parse(String(stdout))).toMatchObject({ exists: true, creates: true })
-  const traces = readFileSync(log, 'utf8').split('\n')
-  expect(traces.filter((call) => call.includes('plants.db') && /O_(CREAT|RDWR|WRONLY)|unlink|ftruncate|pwrite/.test(call))).toEqual([])
 })
 
 test('a dry run keeps an id exact', async () => {
@@ -320,25 +305,4 @@ test('the plant is read from a file, from stdin, or from both and flags', async 
   const env = { PLANTS_TOKEN: token }
   const curl = await user.run(['create', '--curl', '--store', service], { stdin: '{"id":2,"name":"Moss"}', env })
   expect(curl.out).toContain(`--data-binary '{"id":2,"name":"Moss"}' `)
-})
-
-test('asks on a terminal, and creates nothing then', async () => {
-  const folder = temporaryFolder()
-  const session = terminal(['create', '--id', '1', '--dry-run', '--store', service, '--no-color'], folder)
-  await session.see('name')
-  session.type('Fern\r')
-  await session.see('tag')
-  session.type('\r')
-  const { code, screen } = await session.ended
-  expect(code).toBe(0)
-  expect(screen).toContain(`Would plant Fern (id 1) at ${service}`)
-  expect(readdirSync(folder)).toEqual([])
-})
-
-test('a process leaves nothing behind', async () => {
-  const folder = temporaryFolder()
-  const shown = await plants([...fern, '--dry-run'], folder)
-  expect(shown).toMatchObject({ code: 0, err: '' })
-  expect((await plants([...fern, '--dry-run', '--store', './a.db'], folder, { cwd: folder })).code).toBe(0)
-  expect(readdirSync(folder)).toEqual([])
 })
