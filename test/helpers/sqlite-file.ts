@@ -14,7 +14,7 @@ export function list(store: string): Promise<Result> {
   return runPlants(['list', '--store', store])
 }
 
-/** Makes a store with one plant in a folder; no log is left beside it. */
+/** Makes a store with one plant in a folder. */
 export async function storeIn(folder: string): Promise<string> {
   await create(join(folder, 'plants.db'), '1')
   return folder

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { fill } from '../../helpers/fill.js'
 import { bin } from '../../helpers/process.js'
 import type { Result } from '../../helpers/run.js'
-import { create, open, storeIn } from '../../helpers/sqlite-file.js'
+import { create, open } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 describe('the file of a store', () => {
@@ -143,5 +143,11 @@ async function unprivileged(argv: string[], env: Record<string, string> = {}): P
 function readOnlyFolder(folder: string): string {
   chmodSync(folder, 0o500)
   onTestFinished(() => chmodSync(folder, 0o700))
+  return folder
+}
+
+/** A folder with a store that holds one plant, written by a process that has ended: no log is left beside it. */
+async function storeIn(folder: string): Promise<string> {
+  await execa(bin, ['create', '--id', '1', '--name', 'Fern', '--store', join(folder, 'plants.db')])
   return folder
 }
