@@ -3,7 +3,8 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { bin, plants } from '../../helpers/process.js'
-import { bashCompletion, isHere, type Shell, shells, Typist } from '../../helpers/shell.js'
+import { isHere } from '../../helpers/programs.js'
+import { bashCompletion, type Shell, shells, Typist } from '../../helpers/shell.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const stores = {

@@ -3,10 +3,10 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, sta
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { modeOf, unwritable } from '../../helpers/settings-file.js'
-import { stranger } from '../../helpers/stranger.js'
 import { printed, refusal, User } from '../../helpers/user.js'
 
 const team = 'https://plants.example.com/v1'
+const stranger = 1234
 const isRoot = process.getuid?.() === 0
 
 describe.skipIf(process.platform === 'win32')('a settings file', () => {

@@ -3,7 +3,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileS
 import { join } from 'node:path'
 import { rootCertificates } from 'node:tls'
 import { describe, expect, test } from 'vitest'
-import { isHere } from '../../helpers/shell.js'
+import { isHere } from '../../helpers/programs.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { User } from '../../helpers/user.js'
 
