@@ -5,45 +5,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { Hostile } from '../../helpers/hostile.js'
 import { bin, plants, start } from '../../helpers/process.js'
 import { posts, sh, Team } from '../../helpers/team.js'
-import { terminal } from '../../helpers/terminal.js'
 
 const isRoot = process.getuid?.() === 0
-
-describe('a token command on a terminal', () => {
-  async function asking(...flags: string[]) {
-    const team = new Team()
-    const remote = await Hostile.listen({ posts })
-    const asks = "printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"
-    team.takes(team.program('asks', sh(asks)), remote.url)
-    const typing = terminal(['create', '--store', 'team', '--no-color', ...flags], team.folder, { PLANTS_CONFIG_DIR: team.folder })
-    await typing.see('PIN: ')
-    return { typing, remote }
-  }
-
-  test.each([
-    ['before the questions for the plant', [], ['id', '1\r', 'name', 'Fern\r', 'tag', '\r']],
-    ['before the request', ['--id', '1', '--name', 'Fern'], []],
-  ])('may ask there, %s', async (_, flags, dialogue) => {
-    const { typing, remote } = await asking(...flags)
-    typing.type('1234\r')
-    for (const [index, text] of dialogue.entries()) await (index % 2 === 0 ? typing.see(text) : typing.type(text))
-    await typing.see('Planted Fern')
-    expect((await typing.ended).code).toBe(0)
-    expect(remote.posts.map(({ headers, body }) => [headers['authorization'], body])).toEqual([
-      ['Bearer s3cret-1234', '{"id":1,"name":"Fern"}'],
-    ])
-  })
-
-  test('ends with the program at Ctrl-C', async () => {
-    const { typing, remote } = await asking('--id', '1', '--name', 'Fern')
-    typing.type('\x03')
-    const { code, screen } = await typing.ended
-    expect({ code, screen, connections: remote.connections }).toEqual({
-      ...{ code: 130, connections: 0 },
-      screen: expect.stringContaining('plants: Interrupted'),
-    })
-  })
-})
 
 describe('a token command', () => {
   const fern = ['create', '--store', 'team', '--timeout', '20s']
