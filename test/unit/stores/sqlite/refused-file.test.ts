@@ -1,4 +1,4 @@
-import { linkSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { runPlants } from '../../../helpers/run.js'
@@ -70,16 +70,6 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     const err = `plants: ${path} is not a store of plants: its tables, indexes or triggers were changed\n  ${undo}\n`
     expect(await create(path, '2')).toEqual({ code: 4, out: '', err })
     expect(await list(path)).toEqual({ code: 4, out: '', err })
-  })
-
-  test('a store with a second name', async () => {
-    const folder = await storeIn(temporaryFolder())
-    const [path, other] = [join(folder, 'plants.db'), join(folder, 'other.db')]
-    linkSync(path, other)
-    const err = `plants: ${other} has a second name (a hard link), and each name would have a log of its own\n  Copy the file instead\n`
-    expect(await create(other, '2')).toEqual({ code: 4, out: '', err })
-    unlinkSync(path)
-    expect((await create(other, '2')).code).toBe(0)
   })
 
   test('a path that is not UTF-8', async () => {

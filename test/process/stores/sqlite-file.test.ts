@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, linkSync, readdirSync, readFileSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, onTestFinished, test } from 'vitest'
@@ -17,6 +17,18 @@ describe('the file of a store', () => {
     readOnlyFolder(links)
     await create(join(links, 'link.db'), '2')
     expect((await unprivileged(['list', '--store', join(links, 'link.db')])).out).toBe('{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n')
+  })
+})
+
+describe('a file that cannot be a store is refused, and left as it is:', () => {
+  test('a store with a second name', async () => {
+    const folder = await storeIn(temporaryFolder())
+    const [path, other] = [join(folder, 'plants.db'), join(folder, 'other.db')]
+    linkSync(path, other)
+    const err = `plants: ${other} has a second name (a hard link), and each name would have a log of its own\n  Copy the file instead\n`
+    expect(await create(other, '2')).toEqual({ code: 4, out: '', err })
+    unlinkSync(path)
+    expect((await create(other, '2')).code).toBe(0)
   })
 })
 
