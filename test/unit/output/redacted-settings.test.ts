@@ -17,8 +17,12 @@ describe('a password in the address of a store is not shown', () => {
     'HTTP:///user:s3cret@h.example/@s3cret@/v1',
   ]
 
-  test.each(addresses)('that is given for a run: %s', async (address) => {
-    for (const line of ['stores list', 'config list', 'config get store', 'list', 'create --id 1 --name x', 'auth status', 'doctor']) {
+  // Each address with every second command, and each command with every second address.
+  const numbered = addresses.map((address, index) => ({ address, index }))
+
+  test.each(numbered)('that is given for a run: $address', async ({ address, index }) => {
+    const lines = ['stores list', 'config list', 'config get store', 'list', 'create --id 1 --name x', 'auth status', 'doctor']
+    for (const line of lines.filter((_, at) => (at + index) % 2 === 0)) {
       const argv = line.split(' ')
       await new OutputUser().someWays([...argv, '--store', address])
       await new OutputUser().someWays(argv, { env: { PLANTS_STORE: address } })
@@ -29,18 +33,11 @@ describe('a password in the address of a store is not shown', () => {
     }
   })
 
-  test.each(addresses)('that somebody has saved: %s', async (address) => {
+  test.each(numbered)('that somebody has saved: $address', async ({ address, index }) => {
     const saved = JSON.stringify({ version: 1, store: address, stores: { team: { address } } })
     const user = new OutputUser().write(saved)
-    for (const line of [
-      'stores list',
-      'config list',
-      'config get stores.team.address',
-      'config get store',
-      'auth status',
-      'doctor',
-      'list',
-    ]) {
+    const asking = ['stores list', 'config list', 'config get stores.team.address', 'config get store', 'auth status', 'doctor', 'list']
+    for (const line of asking.filter((_, at) => (at + index) % 2 === 0)) {
       await user.someWays(line.split(' '))
       await user.someWays([...line.split(' '), '--store', 'team'])
       await user.run(line.split(' '), { terminals: ['stdout', 'stderr'] })
@@ -99,9 +96,13 @@ describe('settings that are broken near a token do not show it', () => {
   ]
 
   test.each(broken)('%s', async (_, text) => {
-    for (const content of [text, text.replaceAll(short, long)]) {
+    const lines = ['auth status', 'list', 'create --id 1 --name x', 'stores list', 'config list', 'config get timeout', 'doctor']
+    for (const [content, commands] of [
+      [text, lines],
+      [text.replaceAll(short, long), ['list', 'doctor']],
+    ] as const) {
       const user = new OutputUser().write(content)
-      for (const line of ['auth status', 'list', 'create --id 1 --name x', 'stores list', 'config list', 'config get timeout', 'doctor']) {
+      for (const line of commands) {
         await user.someWays(line.split(' '))
       }
       expect(readFileSync(user.file, 'utf8')).toBe(content)
@@ -163,6 +164,8 @@ describe('what is asked of settings and stores shows no token', () => {
 
   test('nor the password of a proxy', async () => {
     const proxy = 'http://me:s3cret-of-proxy@127.0.0.1:1'
+    const overHttps = ['doctor', 'create --id 1 --name x'].map((line) => [line, 'https://x.invalid'])
+    const overHttp = overHttps.map(([line]) => [line, 'http://x.invalid'])
     for (const name of ['HTTPS_PROXY', 'https_proxy', 'HTTP_PROXY']) {
       for (const value of [
         proxy,
@@ -172,10 +175,8 @@ describe('what is asked of settings and stores shows no token', () => {
         'http://s3cret-of-proxy@127.0.0.1:1',
       ]) {
         const env = { [name]: value, PLANTS_TOKEN: short }
-        for (const line of ['doctor', 'create --id 1 --name x']) {
-          for (const store of ['https://x.invalid', 'http://x.invalid']) {
-            await new OutputUser().someWays([...line.split(' '), '--store', store, '--allow-http', '--timeout', '100ms'], { env })
-          }
+        for (const [line = '', store = ''] of name === 'HTTP_PROXY' ? overHttp : overHttps) {
+          await new OutputUser().someWays([...line.split(' '), '--store', store, '--allow-http', '--timeout', '100ms'], { env })
         }
       }
     }
