@@ -1,15 +1,11 @@
-import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest'
-import { PlantsError } from '../../../src/platform/errors.js'
+import { beforeAll, describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../../helpers/database.js'
 import { differs } from '../../helpers/differences.js'
-import { canMount, smallDisk } from '../../helpers/linux.js'
-import { plants } from '../../helpers/process.js'
 import { exchange, type RawRequest } from '../../helpers/raw-http.js'
 import { runPlants } from '../../helpers/run.js'
-import { placeOf, type RunningService, serve, serveForAll, serveStore, testToken } from '../../helpers/service.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { type RunningService, serveForAll, testToken } from '../../helpers/service.js'
+import { answerTo, common, planted } from '../../helpers/service-answers.js'
 
 const limit = 1_048_576
 const int64 = 'an integer from -9223372036854775808 to 9223372036854775807'
@@ -394,142 +390,6 @@ describe('POST /plants by the contract:', () => {
     expect(head).toEqual({ status: 200, body: '', headers: common })
   })
 })
-
-describe('an Idempotency-Key', () => {
-  test('that comes many times at the same moment makes one plant, and all get the same answer', async () => {
-    const service = await serve()
-    const request = { headers: { 'Idempotency-Key': 'moment' }, body: '{"id":1,"name":"Fern","tag":"shade"}' }
-    const answers = await Promise.all(Array.from({ length: 20 }, () => answerTo(service, request)))
-    expect(answers).toEqual(answers.map(() => ({ ...planted, body: '{"name":"Fern","tag":"shade"}' })))
-    expect(await listOf(service)).toEqual(['{"id":1,"name":"Fern","tag":"shade"}'])
-  })
-
-  test('is known after the service was started again', async () => {
-    const folder = temporaryFolder()
-    const request = { headers: { 'Idempotency-Key': 'restart' }, body: fern }
-    const first = await serve([], { folder })
-    expect(await answerTo(first, request)).toEqual(planted)
-    expect((await first.stop()).code).toBe(0)
-    const second = await serve([], { folder })
-    expect(await answerTo(second, request)).toEqual(planted)
-    const other = await answerTo(second, { ...request, body: '{"id":2,"name":"Moss"}' })
-    expect(other.body).toEqual({ error: 409, message: 'This idempotency key was used for a different plant' })
-  })
-
-  test.skipIf(differs('more than 200 headers'))(
-    'counts, or is refused, after any number of headers (needs Node as its runtime)',
-    async () => {
-      const service = await serve()
-      const many = Array.from({ length: 1500 }, () => 'b')
-      const request = { headers: { a: many, 'Idempotency-Key': 'late' }, body: fern }
-      const [first, second] = [await answerTo(service, request), await answerTo(service, request)]
-      expect(first.status).toBeOneOf([200, 431])
-      expect(second).toEqual(first)
-    },
-  )
-})
-
-describe('a token of the store', () => {
-  test('is accepted until it expires or is revoked, which a running service follows within a second', async () => {
-    const folder = temporaryFolder()
-    const make = async (...args: string[]) => (await plants(['tokens', 'create', ...args], folder)).out.trim()
-    const [lasting, expired, revoked] = [await make(), await make('--expires', '1ms'), await make()]
-    const service = await serve([], { folder, env: {} })
-    const create = (token: string, id: number) =>
-      answerTo(service, { headers: { Authorization: `Bearer ${token}` }, body: `{"id":${id},"name":"Fern"}` })
-    const refusal = {
-      status: 400,
-      body: { error: 401, message: 'This token is not accepted' },
-      headers: { ...common, 'www-authenticate': 'Bearer realm="plants", error="invalid_token"' },
-    }
-    expect(await create(expired, 1)).toEqual(refusal)
-    expect(await create(revoked, 2)).toEqual(planted)
-    expect((await plants(['tokens', 'revoke', '3'], folder)).code).toBe(0)
-    const start = performance.now()
-    await expect.poll(() => create(revoked, 2), { interval: 20, timeout: 5000 }).toEqual(refusal)
-    expect(performance.now() - start).toBeLessThan(1000)
-    expect(await create(lasting, 3)).toEqual(planted)
-    expect(await create(testToken, 4)).toEqual(refusal)
-  })
-})
-
-describe('a base path', () => {
-  test.each(['/v1', '/a/b.c~d/', '/v1/plants'])('%s stands before /plants and /openapi.json', async (given) => {
-    const base = given.replace(/\/$/, '')
-    const service = await serve(['--base-path', given])
-    const message = `Nothing is at this path. A plant is created with POST ${base}/plants`
-    const nowhere = { status: 404, body: { error: 404, message }, headers: common }
-    expect(new URL(service.address).pathname).toBe(base)
-    expect(await answerTo(service, { target: `${base}/plants`, body: fern })).toEqual(planted)
-    expect((await answerTo(service, { method: 'GET', target: `${base}/openapi.json` })).status).toBe(200)
-    for (const target of ['/plantsx', '/openapi.json', base, `${base}/`, `${base}x/plants`]) {
-      expect(await answerTo(service, { target, body: fern })).toEqual(nowhere)
-    }
-    expect((await answerTo(service, { method: 'PUT', target: `${base}/plants` })).headers).toEqual({ ...common, allow: 'POST' })
-  })
-})
-
-describe('503 promises that nothing was stored, and says when to come again:', () => {
-  const away = (id: string | undefined) => `The store is not available, and nothing was stored. Ask its operator about the request ${id}`
-  const busy = 'The service is busy, and nothing was stored'
-
-  test('when the store is locked for longer than --timeout, and for those who find the queue full', async () => {
-    const service = await serve(['--queue-limit', '1', '--timeout', '400ms'])
-    const db = new DatabaseSync(join(service.folder, 'data/plants.db'))
-    onTestFinished(() => db.close())
-    db.exec('BEGIN IMMEDIATE')
-    const answers = await Promise.all([1, 2, 3].map((id) => exchange(service, { body: `{"id":${id},"name":"Fern"}` })))
-    db.exec('ROLLBACK')
-    expect(answers.map(({ status, headers }) => [status, headers['retry-after']])).toEqual(answers.map(() => [503, '1']))
-    const messages = answers.map(({ headers, body }) => JSON.parse(body).message.replace(headers['request-id'], 'ID')).toSorted()
-    expect(messages).toEqual([busy, busy, away('ID')])
-    expect(await listOf(service)).toEqual([])
-    expect(await answerTo(service, { body: fern })).toEqual(planted)
-  })
-
-  test.runIf(canMount)('when the disk is full, until it is not (a tmpfs, needs unshare)', async () => {
-    const { folder, owner, inside } = await smallDisk()
-    const through = ['nsenter', '-t', `${owner}`, '-U', '-m', '--preserve-credentials']
-    const service = await serve(['--store', join(folder, 'plants.db')], { folder, through })
-    const { bavail, bsize } = statfsSync(inside)
-    writeFileSync(join(inside, 'filler'), Buffer.alloc(bavail * bsize))
-    const request = { body: `{"id":1,"name":"${'Fern'.repeat(5000)}"}` }
-    const { status, headers, body } = await exchange(service, request)
-    const message = away(headers['request-id'])
-    expect([status, headers['retry-after'], JSON.parse(body)]).toEqual([503, '1', { error: 503, message }])
-    rmSync(join(inside, 'filler'))
-    expect((await exchange(service, request)).status).toBe(200)
-  })
-})
-
-describe('500 says nothing of the inside, and names the request:', () => {
-  test.each([
-    ['a defect', new TypeError('SECRET in /inside'), 'The service made a mistake'],
-    [
-      'a commit with an unknown outcome',
-      new PlantsError('unknownOutcome', 'SECRET in /inside'),
-      'Whether the plant is stored is not known',
-    ],
-    ['what no store says', new PlantsError('notFound', 'SECRET in /inside'), 'The service made a mistake'],
-  ])('%s', async (_, error, words) => {
-    const service = await serveStore({ create: () => Promise.reject(error), close: async () => undefined })
-    const { status, headers, body } = await exchange({ place: placeOf(service.address), token: testToken }, { body: fern })
-    const message = `${words}. Ask its operator about the request ${headers['request-id']}`
-    expect({ status, body: JSON.parse(body) }).toEqual({ status: 500, body: { error: 500, message } })
-    expect(service.log()).toContain('SECRET in /inside')
-  })
-})
-
-const common = { 'content-type': 'application/json', 'x-content-type-options': 'nosniff' }
-const planted = { status: 200, body: '{"name":"Fern"}', headers: common }
-
-/** An answer by what the contract says of it: a body of JSON is parsed, unless it is a Plant's, which is held to the letter. */
-async function answerTo(service: Pick<RunningService, 'place' | 'token'>, request: RawRequest) {
-  const { status, headers, body } = await exchange(service, request)
-  expect(headers['request-id']).toMatch(/^[\da-f]{8}-[\da-z]+$/)
-  const { connection: _, date: __, 'content-length': ___, 'keep-alive': ____, 'request-id': _____, ...others } = headers
-  return { status, body: status === 200 || body === '' ? body : (JSON.parse(body) as unknown), headers: others }
-}
 
 async function listOf({ folder }: RunningService): Promise<string[]> {
   const { code, out } = await runPlants(['list'], { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
