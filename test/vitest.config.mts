@@ -37,7 +37,7 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'black-box',
-          include: ['process/**/*.test.ts', 'conformance/service/**/*.test.ts', 'conformance/stores/remote/{network,retry}.test.ts'],
+          include: ['process/**/*.test.ts', 'conformance/service/**/*.test.ts'],
           exclude: ['process/cli/loads.test.ts'], // which looks into the chunks of the bundle
           testTimeout,
           globalSetup,
