@@ -7,7 +7,7 @@ import type { Io } from '../platform/io.js'
 import type { PostgresAddress, RemoteAddress } from '../stores/address.js'
 import type { TokenVerdict } from '../stores/http/types.js'
 import { checkPassword, checkToken, takesToken } from '../stores/registry.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './context.js'
 import { accessTo, loginTo } from './store-access.js'
 
 /** What a store lets one in with: a service with a token, a database with a password. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { warn, writeRejected } from '../output/output.js'
+import { writeRejected } from '../output/output.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable, openManyStore } from '../stores/registry.js'
@@ -10,8 +10,8 @@ import { type Binding, Journal, journalPath, whileAlone } from '../transfer/impo
 import { type Position, readPosition, settledAt } from '../transfer/import/position.js'
 import { Progress, rejectedIn } from '../transfer/import/progress.js'
 import { Rejects } from '../transfer/import/rejects.js'
+import type { Settings } from './context.js'
 import { maxShown, plants, Summary } from './import-summary.js'
-import type { Settings } from './settings.js'
 
 /** Imports, resumes or checks, and prints the result. Throws `incomplete` when records were rejected. */
 export async function runImport(order: ImportOptions, settings: Settings, io: Io): Promise<void> {
@@ -71,7 +71,7 @@ async function importInto(many: ManyStore, order: ImportOptions, settings: Setti
   const { io, journal, old } = options
   if (old) await many.checkpoints?.removeCheckpoint(old.id)
   const position = await findPosition(many, journal, order.plan)
-  if (position) await warnResuming(position, settings, io)
+  if (position) await warnResuming(position, settings)
   const rejects = openRejects(order, options, position)
   const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
   const summary = new Summary(order, settings, io, position)
@@ -98,9 +98,9 @@ async function importInto(many: ManyStore, order: ImportOptions, settings: Setti
   }
 }
 
-async function warnResuming(position: Position, settings: Settings, io: Io): Promise<void> {
+async function warnResuming(position: Position, settings: Settings): Promise<void> {
   const done = settledAt(position)
-  await warn(io, `Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`, settings)
+  await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
 }
 
 async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io, isStaged: boolean): Promise<void> {

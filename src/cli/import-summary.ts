@@ -6,7 +6,7 @@ import { isReadable } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import type { Position } from '../transfer/import/position.js'
 import { type Counters, clockOf, grouped, rejectedIn, settledIn } from '../transfer/import/progress.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './context.js'
 
 /** rejected records that are shown to a person at most */
 export const maxShown = 20

@@ -1,4 +1,4 @@
-import { addLookupHint, describePlant, quoteIfNeeded, styleFor, warn, writeAnswer } from '../output/output.js'
+import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeAnswer } from '../output/output.js'
 import { curlCommand, requestText } from '../output/request.js'
 import { toJson } from '../plant/json.js'
 import type { NewPlant } from '../plant/plant.js'
@@ -9,7 +9,7 @@ import { proxyForCurl } from '../platform/proxy.js'
 import type { OwnAddress, RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
 import { describeCreate, kindNoun, previewCreate, takesToken } from '../stores/registry.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './context.js'
 import { type PreviewedAccess, previewAccess } from './store-access.js'
 
 /** A create that is shown instead of done. */
@@ -80,7 +80,7 @@ async function showCommand(
   const command = curlCommand(request, way)
   if (io.stdout.isTerminal && errors !== 'json') checkForTerminal(command)
   const get = found.source === 'none' ? '' : `. Set it with: export PLANTS_TOKEN="$(plants auth token${storeFlag})"`
-  if (found.source !== 'variable') await warn(io, `The command takes the token from PLANTS_TOKEN, which is not set${get}`, settings)
+  if (found.source !== 'variable') await settings.warn(`The command takes the token from PLANTS_TOKEN, which is not set${get}`)
   await show(errors === 'json' ? toJson({ command }) : command, io) // other programs get it as it is, unless they have asked for JSON
 }
 

@@ -28,7 +28,7 @@ export async function runProgram(argv: string[], io: Io): Promise<void> {
   const isHelp = (word: string) => word === '-h' || word === '--help'
   const words = argv.filter((word) => !isHelp(word))
   const path = words.length < argv.length || first === undefined ? pathTo(words) : undefined
-  if (path) return writeAnswer(io, helpPage(path, widthFor(io)), 'Run it again')
+  if (path) return writeAnswer(io, helpPage(path, widthFor(io)))
   if (first === 'help' && !rest.some((word) => word.startsWith('-'))) return writeHelp(rest, io)
   if (argv.length === 1 && (first === '-V' || first === '--version')) return writeVersion(undefined, io)
   await parse(argv, io)
@@ -46,8 +46,8 @@ async function writeHelp(words: readonly string[], io: Io): Promise<void> {
   const topic = words.length === 1 ? plants.topics?.find(({ name }) => name === words[0]) : undefined
   const path = pathTo(words)
   const width = widthFor(io)
-  if (topic) return writeAnswer(io, await topic.page(width), 'Run it again')
-  if (path) return writeAnswer(io, helpPage(path, width), 'Run it again')
+  if (topic) return writeAnswer(io, await topic.page(width))
+  if (path) return writeAnswer(io, helpPage(path, width))
   const known = words.findIndex((_, index) => !pathTo(words.slice(0, index + 1)))
   const parent = pathTo(words.slice(0, known)) ?? [plants]
   const names = (parent.at(-1)?.commands ?? []).map(({ name }) => name)
@@ -77,7 +77,7 @@ async function parse(argv: string[], io: Io): Promise<void> {
     if (error.code === 'commander.version') return writeVersion(outputFlags(argv).output, io)
     if (!['commander.help', 'commander.helpDisplayed'].includes(error.code)) throw await usageError(error, argv, program)
     await checkHelp(error.code, argv, program)
-    await writeAnswer(io, help, 'Run it again')
+    await writeAnswer(io, help)
   }
 }
 

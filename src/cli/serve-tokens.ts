@@ -7,7 +7,7 @@ import { parseText } from '../platform/values.js'
 import { changingTokens, type FindToken, fixedTokens, isUsable, tokensOfStore } from '../server/guard.js'
 import { digestOf, newToken } from '../server/tokens.js'
 import type { TokenStore } from '../stores/store.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './context.js'
 
 interface TokenSourceOptions {
   tokenFile: string | undefined

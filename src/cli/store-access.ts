@@ -2,13 +2,13 @@ import { version } from '../../package.json'
 import { type Credential, findToken, findTokenSource, noToken } from '../auth/credentials.js'
 import { exposureOf, refuseExposed } from '../auth/exposure.js'
 import { findPassword, hidePassword, howToGive, type Password } from '../auth/password.js'
-import { warn, warnMeanwhile } from '../output/output.js'
+import { warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import type { Address, PostgresAddress, RemoteAddress } from '../stores/address.js'
 import type { Access } from '../stores/http/types.js'
 import { takesPassword } from '../stores/registry.js'
 import type { Login } from '../stores/store.js'
-import type { Preferences, Settings } from './settings.js'
+import type { Preferences, Settings } from './context.js'
 
 /**
  * What it takes to reach a remote store.
@@ -118,7 +118,7 @@ function hintOf(found: Password | undefined, { storeFlag }: Settings): string {
 }
 
 /** Says so of a store that somebody has just saved or chosen. */
-export async function warnOfExposure(address: Address, settings: Preferences, io: Io): Promise<void> {
+export async function warnOfExposure(address: Address, settings: Preferences): Promise<void> {
   const exposure = takesPassword(address) ? exposureOf(address) : undefined
-  if (exposure !== undefined) await warn(io, exposure, settings)
+  if (exposure !== undefined) await settings.warn(exposure)
 }

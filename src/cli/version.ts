@@ -13,7 +13,7 @@ import { describeSqlite } from '../stores/registry.js'
  */
 export async function writeVersion(output: string | undefined, io: Io): Promise<void> {
   const isJson = output !== undefined && parseOutput('--output', output) === 'json'
-  await writeAnswer(io, isJson ? `${toJson({ version, ...(await platform()) })}\n` : `${version}\n`, 'Run it again')
+  await writeAnswer(io, isJson ? `${toJson({ version, ...(await platform()) })}\n` : `${version}\n`)
 }
 
 async function platform() {

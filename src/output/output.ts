@@ -19,7 +19,7 @@ export interface Style {
  * @param hint what to do when that fails, although the work itself is done
  * @throws {PlantsError} `unwritable`, or the reason of a signal; or the EPIPE of a reader that has left
  */
-export async function writeAnswer(io: Io, text: string, hint: string): Promise<void> {
+export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
   try {
     await io.stdout.write(text)
   } catch (error) {

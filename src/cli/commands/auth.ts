@@ -2,17 +2,17 @@ import { findToken, noToken, savedToken } from '../../auth/credentials.js'
 import { findPassword, noPassword } from '../../auth/password.js'
 import { removeToken, saveToken } from '../../config/change.js'
 import { namedStores } from '../../config/resolve.js'
-import { quoteIfNeeded, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { isLoginAddress, type PostgresAddress } from '../../stores/address.js'
 import { credentialOf, kindOfText, loginAddress, takesCredential, takesPassword, takesToken } from '../../stores/registry.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { type CredentialKind, credentialKindOf, type FoundCredential } from '../credential-kind.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 const login = defineCommand({
   name: 'login',
@@ -28,9 +28,9 @@ const login = defineCommand({
     if (verdict.state === 'refused') throw refusedSecret(verdict.error, kind, settings)
     const savedAt = await saveToken(loginAddress(settings.store), secret, settings, io)
     const checked = verdict.state === 'accepted'
-    if (!checked) await warn(io, `The ${noun} is saved, but could not be checked: ${verdict.error.message}`, settings)
-    for (const other of kind.others()) await warn(io, `${other}, and wins over it`, settings)
-    if (kind.exposure !== undefined) await warn(io, kind.exposure, settings)
+    if (!checked) await settings.warn(`The ${noun} is saved, but could not be checked: ${verdict.error.message}`)
+    for (const other of kind.others()) await settings.warn(`${other}, and wins over it`)
+    if (kind.exposure !== undefined) await settings.warn(kind.exposure)
     const text = `Saved the ${noun} for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
     await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
   },
@@ -42,7 +42,7 @@ const logout = defineCommand({
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const removed = await removeToken(loginAddress(settings.store), settings, io)
-    for (const other of kind.others()) await warn(io, other, settings)
+    for (const other of kind.others()) await settings.warn(other)
     const text = `${removed ? `Removed the ${kind.noun}` : `There was no saved ${kind.noun}`} for ${calledBy(settings)}`
     await writeResult(io, settings, { ...namesOf(settings), removed }, text)
   },
@@ -59,7 +59,7 @@ const status = defineCommand({
     const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
     const all = [...(own instanceof PlantsError ? [] : own), ...others]
     const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : sentence(line, settings)))
-    if (lines.length > 0) await writeAnswer(io, lines.join(''), 'Run it again')
+    if (lines.length > 0) await writeAnswer(io, lines.join(''))
     if (own instanceof PlantsError) throw own
     if (own[0]?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
     if (takesCredential(store)) throw takesToken(store) ? noToken(store, storeFlag) : noPassword(store, storeFlag)
@@ -74,7 +74,7 @@ const token = defineCommand({
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const found = await kind.find()
-    await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found[kind.noun]}\n`, 'Run it again')
+    await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found[kind.noun]}\n`)
   },
 })
 
@@ -219,7 +219,7 @@ async function resolveOther(name: string, settings: Settings, flags: GlobalFlags
     return await resolveSettings(flags, io, { other: name, file: settings.file })
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    await warn(io, error.message, settings)
+    await settings.warn(error.message)
     return undefined
   }
 }

@@ -31,7 +31,7 @@ export const completion = defineCommand({
     const shell = shells.find((candidate) => candidate === name)
     if (shell === undefined) throw unknownShell(name, io)
     const { scripts } = await import('../completion/scripts.js')
-    await writeAnswer(io, scripts[shell], 'Run it again')
+    await writeAnswer(io, scripts[shell])
   },
 })
 

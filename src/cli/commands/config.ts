@@ -4,15 +4,15 @@ import type { Key } from '../../config/edit.js'
 import { type SavedStore, savedStore, settingsPath } from '../../config/file.js'
 import { addressContextOf, isStoreName, namedStores, type SettingSource, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
-import { quoteIfNeeded, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, styleFor, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/address.js'
 import { credentialOf, kindOfText, parseAddress } from '../../stores/registry.js'
+import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
-import type { Preferences } from '../settings.js'
 import { warnOfExposure } from '../store-access.js'
 
 const setting = {
@@ -31,7 +31,7 @@ const get = defineCommand({
     if (entry?.value === undefined) throw await noValue(name, settings)
     const isSeen = io.stdout.isTerminal && settings.errors === 'text'
     const text = settings.errors === 'json' ? toJson(entry) : isSeen ? quoteIfNeeded(entry.value) : entry.value
-    await writeAnswer(io, `${text}\n`, 'Run it again')
+    await writeAnswer(io, `${text}\n`)
   },
 })
 
@@ -51,9 +51,9 @@ const set = defineCommand({
       return withValue(key, value, saved)
     })
     const winner = settings.sources.find((origin) => origin.name === name && origin.source === 'variable')
-    if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
-    if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
-    if (address) await warnOfExposure(address, settings, io)
+    if (winner) await settings.warn(`${winner.place} is still set, and wins over it`)
+    if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings)
+    if (address) await warnOfExposure(address, settings)
     await writeResult(io, settings, { name, value }, `${name} is ${quoteIfNeeded(String(value))} now`)
   },
 })
@@ -84,7 +84,7 @@ const list = defineCommand({
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const entries = entriesOf(settings)
     const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
-    await writeAnswer(io, text, 'Run it again')
+    await writeAnswer(io, text)
   },
 })
 
@@ -96,7 +96,7 @@ const path = defineCommand({
     const place = await settingsPath(io)
     const isJson = (await errorFormat(flags.output, io)) === 'json'
     const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? quoteIfNeeded(place) : place
-    await writeAnswer(io, `${text}\n`, 'Run it again')
+    await writeAnswer(io, `${text}\n`)
   },
 })
 
@@ -124,16 +124,16 @@ async function addressIn({ setting }: Key, text: string, { file }: Preferences, 
 }
 
 /** What was for the old address may not be meant for the new one. */
-async function warnOfMove(name: string, address: string, settings: Preferences, io: Io): Promise<void> {
+async function warnOfMove(name: string, address: string, settings: Preferences): Promise<void> {
   const { saved } = settings.file
   const store = savedStore(saved, name)
   const { heldForKind } = await import('../../config/edit.js')
   const kept = heldForKind(store)
-  if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
+  if (kept.length > 0) await settings.warn(`${name} keeps its ${kept.join(', ')}`)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
   const noun = credentialOf(kindOfText(store?.address ?? '')) ?? 'token'
   if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
-    await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`, settings)
+    await settings.warn(`The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`)
 }
 
 interface Entry {

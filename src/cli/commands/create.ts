@@ -1,4 +1,4 @@
-import { addLookupHint, describePlant, styleFor, warn, writeAnswer } from '../../output/output.js'
+import { addLookupHint, describePlant, styleFor, writeAnswer } from '../../output/output.js'
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
 import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
@@ -9,9 +9,9 @@ import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idExists } from '../../stores/conflict.js'
 import { isReadable, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 /** Hints for a document that is not what it should be. */
 const onePlant = 'plants create takes one plant. For many, use plants import'
@@ -68,7 +68,7 @@ export const create = defineCommand({
       const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
         throw addLookupHint(error, plant.id, settings)
       })
-      if (!equalFields(answer, plant)) await warn(io, differs(answer, plant), settings)
+      if (!equalFields(answer, plant)) await settings.warn(differs(answer, plant))
       const planted = describePlant({ ...answer, id: plant.id }, await styleFor(settings.colors(io.stdout)))
       const see = isReadable(settings.store) ? `. See it with: plants get ${plant.id}${settings.storeFlag}` : ''
       const line = settings.output === 'json' ? toJson({ ...answer }) : `Planted ${planted}`
@@ -99,10 +99,10 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
   const path = flags.file ?? (hasFlags || io.stdin.isTerminal ? undefined : '-')
   if (path !== undefined) {
     const document = await readDocument(path, io)
-    return accept(await check(hasFlags && isObject(document) ? { ...document, ...given } : document), documentHint(document), settings, io)
+    return accept(await check(hasFlags && isObject(document) ? { ...document, ...given } : document), documentHint(document), settings)
   }
   const complete = settings.mayAsk() ? await ask(given, flags, settings, io) : given
-  return accept(await check(complete), flagsHint(given, io), settings, io)
+  return accept(await check(complete), flagsHint(given, io), settings)
 }
 
 /** The fields that were given as flags. An id that is no int64 stays a text, for the check to refuse. */
@@ -137,13 +137,13 @@ async function check(value: unknown): Promise<Checked> {
   return acceptNewPlant(value) ?? (await import('../../plant/schema.js')).checkNewPlant(value)
 }
 
-async function accept(checked: Checked, hint: string, settings: Settings, io: Io): Promise<NewPlant> {
+async function accept(checked: Checked, hint: string, settings: Settings): Promise<NewPlant> {
   const others = checked.otherFields.length === 0 ? undefined : listNames(checked.otherFields)
   if ('problems' in checked) {
     const message = `Not a NewPlant: ${checked.problems.join('; ')}`
     throw new PlantsError('invalid', message, { hint: others ? `${hint}. Unknown fields: ${others}` : hint })
   }
-  if (others) await warn(io, `Not stored, because a NewPlant has only ${fieldsInWords}: ${others}`, settings)
+  if (others) await settings.warn(`Not stored, because a NewPlant has only ${fieldsInWords}: ${others}`)
   return checked.plant
 }
 

@@ -4,9 +4,9 @@ import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',

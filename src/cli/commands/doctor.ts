@@ -11,9 +11,9 @@ import { redact } from '../../platform/redact.js'
 import type { Address, FileAddress, PostgresAddress, RemoteAddress } from '../../stores/address.js'
 import { checkToken, describeSqlite, inspectDatabase, inspectFile, isDefaultStore } from '../../stores/registry.js'
 import type { DatabaseReport } from '../../stores/store.js'
+import type { Settings } from '../context.js'
 import { mayColor, outputFormat, resolvePreferences, resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
-import type { Settings } from '../settings.js'
 import { accessTo } from '../store-access.js'
 
 export const doctor = defineCommand({
@@ -26,7 +26,7 @@ export const doctor = defineCommand({
     let failures = 0
     for await (const finding of examine(flags, io)) {
       if (finding.state === 'failed') failures += 1
-      await writeAnswer(io, output === 'json' ? jsonLine(finding, io) : redact(lineOf(finding, style), io), 'Run it again')
+      await writeAnswer(io, output === 'json' ? jsonLine(finding, io) : redact(lineOf(finding, style), io))
     }
     if (failures > 0)
       throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'Each says what to do' })

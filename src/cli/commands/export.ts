@@ -1,4 +1,4 @@
-import { quoteIfNeeded, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -7,9 +7,9 @@ import { isPartOf, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
 import type { Compression, Put } from '../../transfer/export/document.js'
 import { formatNames } from '../../transfer/formats/format.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, queryOptions } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
@@ -58,7 +58,7 @@ function noStore({ store }: Settings): PlantsError {
 
 async function print(blocks: AsyncIterable<Block>, io: Io): Promise<void> {
   const { isTerminal } = io.stdout
-  for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text, 'Run it again')
+  for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
 }
 
 interface Saving {
@@ -75,7 +75,7 @@ async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, 
     throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
   const { compress, unknownEnd } = await import('../../transfer/export/document.js')
   const end = isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
-  if (end !== undefined) await warn(io, `${end} is no format that is known here, so it becomes ndjson; --format NAME says which`, settings)
+  if (end !== undefined) await settings.warn(`${end} is no format that is known here, so it becomes ndjson; --format NAME says which`)
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
   let bytes = 0

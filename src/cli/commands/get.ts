@@ -3,9 +3,9 @@ import { toJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 export const get = defineCommand({
   name: 'get',
@@ -18,7 +18,7 @@ export const get = defineCommand({
     try {
       const plant = await store?.get(id)
       if (!plant) throw notFound(id, settings, store !== undefined)
-      await writeAnswer(io, settings.output === 'json' ? `${toJson({ ...plant })}\n` : await card(plant, settings, io), 'Run it again')
+      await writeAnswer(io, settings.output === 'json' ? `${toJson({ ...plant })}\n` : await card(plant, settings, io))
     } finally {
       await store?.close()
     }

@@ -1,4 +1,3 @@
-import { warn } from '../../output/output.js'
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -9,9 +8,9 @@ import { isReadable, kindNoun } from '../../stores/registry.js'
 import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions as ImportOrder } from '../../transfer/import/import.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 const options = [
   { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default what the content looks like', choices: formatNames },
@@ -78,7 +77,7 @@ export const importPlants = defineCommand({
     const order = orderOf(args, flags, io)
     const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
     const { store } = settings
-    if (idle && isReadable(store)) await warn(io, `${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`, settings)
+    if (idle && isReadable(store)) await settings.warn(`${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`)
     const { runImport } = await import('../import-run.js')
     await runImport(order, settings, io)
   },

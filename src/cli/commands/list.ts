@@ -1,11 +1,11 @@
-import { styleFor, warn, writeAnswer } from '../../output/output.js'
+import { styleFor, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, queryOptions } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 export const list = defineCommand({
   name: 'list',
@@ -21,10 +21,10 @@ export const list = defineCommand({
       const write = await pageWriter(settings, io)
       for await (const page of store?.list({ limit, after, tag }) ?? []) {
         isEmpty = false
-        await writeAnswer(io, write(page), 'Run it again')
+        await writeAnswer(io, write(page))
       }
-      if (!store) await warn(io, `There is no store at ${settings.store.name} yet. plants create makes it`, settings)
-      else if (isEmpty && settings.output === 'text') await warn(io, tag === undefined ? 'No plants' : 'No plants with this tag', settings)
+      if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. plants create makes it`)
+      else if (isEmpty && settings.output === 'text') await settings.warn(tag === undefined ? 'No plants' : 'No plants with this tag')
     } finally {
       await store?.close()
     }

@@ -8,9 +8,9 @@ import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer 
 import { defaultPort, logLevels, loopback } from '../../server/defaults.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 const options = [
   { flags: '--host <host>', description: 'address to listen at; 0.0.0.0 for all of this machine', default: loopback, parse: parseText },

@@ -4,7 +4,7 @@ import { changeSettings } from '../../config/change.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { addressContextOf, isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
-import { quoteIfNeeded, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, styleFor, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -21,9 +21,9 @@ import {
   takesPassword,
   takesToken,
 } from '../../stores/registry.js'
+import type { Preferences, Settings } from '../context.js'
 import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
-import type { Preferences, Settings } from '../settings.js'
 import { warnOfExposure } from '../store-access.js'
 
 const add = defineCommand({
@@ -47,9 +47,9 @@ const add = defineCommand({
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
       const hint = `plants config set stores.${name}.allow-http true`
-      await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
+      await settings.warn(`No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`)
     }
-    await warnOfExposure(address, settings, io)
+    await warnOfExposure(address, settings)
     const how = `Use it with --store ${name}, or always: plants stores use ${name}`
     await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${quoteIfNeeded(address.name)}. ${how}`)
   },
@@ -95,7 +95,7 @@ const list = defineCommand({
       inUse: (row.name ?? row.address) === used,
     }))
     const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
-    await writeAnswer(io, text, 'Run it again')
+    await writeAnswer(io, text)
   },
 })
 
@@ -113,8 +113,8 @@ const use = defineCommand({
       throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
     })
     const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
-    if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
-    await warnOfExposure(chosen.store, settings, io)
+    if (winner) await settings.warn(`${winner.place} is still set, and wins over it`)
+    await warnOfExposure(chosen.store, settings)
     const text = `From now on commands use ${quoteIfNeeded(store)}${chosen.store.name === store ? '' : `, ${quoteIfNeeded(chosen.store.name)}`}`
     await writeResult(io, settings, { ...fieldsOfChosen(store, chosen), inUse: !winner }, text)
   },

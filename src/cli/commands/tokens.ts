@@ -1,4 +1,4 @@
-import { styleFor, warn, writeAnswer } from '../../output/output.js'
+import { styleFor, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -6,9 +6,9 @@ import type { Io } from '../../platform/io.js'
 import { parseLife } from '../../platform/values.js'
 import { openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
 import type { Token, TokenStore } from '../../stores/store.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { type CommandDefinition, defineCommand, parseId } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 const create = defineCommand({
   name: 'create',
@@ -30,7 +30,7 @@ const create = defineCommand({
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
       await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...fieldsOf(added), token })}\n` : `${token}\n`, hint)
       if (io.stdout.isTerminal && settings.errors === 'text')
-        await warn(io, `This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is shown only now`, settings)
+        await settings.warn(`This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is shown only now`)
     } finally {
       await store.close()
     }
@@ -47,9 +47,9 @@ const list = defineCommand({
       const write = await pageWriter(settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
-        await writeAnswer(io, write(page), 'Run it again')
+        await writeAnswer(io, write(page))
       }
-      if (isEmpty) await warn(io, `No tokens. Make one with: plants tokens create${settings.storeFlag}`, settings)
+      if (isEmpty) await settings.warn(`No tokens. Make one with: plants tokens create${settings.storeFlag}`)
     })
   },
 })

@@ -15,7 +15,7 @@ export async function answerCompletion(words: string[], io: Io): Promise<void> {
   const { files, prefix, candidates } = await complete(words, () => savedSettings(io))
   const first = `${typeof files === 'string' ? files : files.join(' ')}\t${prefix}\n`
   const lines = candidates.map(({ word, meaning }) => `${word}\t${meaning}\n`)
-  await writeAnswer(io, redact([first, ...lines].join(''), io), 'Run it again')
+  await writeAnswer(io, redact([first, ...lines].join(''), io))
 }
 
 /** Settings that are broken are reported by the next command; somebody who is still writing one only sees less. */
