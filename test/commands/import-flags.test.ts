@@ -226,12 +226,12 @@ describe('the summary', () => {
 
   test('has one refused plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: `${good}x\n` })
-    expect(lines(err)).toContain('plants: 1 plant was refused')
+    expect(lines(err)).toContain('plants: 1 plant was rejected')
   })
 
   test('has one more refused plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: good + '{"id":2}\n'.repeat(21) })
-    expect(err).toContain('plants: 1 more was refused than is shown here\n')
+    expect(err).toContain('plants: 1 more was rejected than is shown here\n')
   })
 
   test('has an error only where all were refused for the same reason', async () => {
