@@ -3,7 +3,7 @@ import type { Io } from '../platform/io.js'
 import type { RemoteAddress } from '../stores/address.js'
 import { checkToken } from './token.js'
 
-/** What finding a token or a password goes by: what is known of a store, and what is saved. */
+/** Where to look for the token or the password of a store. */
 export interface CredentialContext {
   /** the name that the store was saved under, where it was called by it */
   storeName: string | undefined
@@ -43,42 +43,41 @@ export interface Credential {
  * @throws {PlantsError} `malformed` for a token that is none, `unauthorized` when the command gave none
  */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
-  const found = await search(store, context, io)
-  if (found) io.secrets.add(found.token)
-  return found
+  const found = lookUp(store, context, io)
+  if (found?.command === undefined) return found
+  const { runTokenCommand } = await import('./token-command.js')
+  const printed = await runTokenCommand(found.command, store, context, io)
+  io.secrets.add(printed.token)
+  return { ...printed, source: 'command' }
 }
 
 /** Where `findToken` would find the token. No command is started for that. Throws `malformed` for a token that is none. */
 export function findTokenSource(store: RemoteAddress, context: CredentialContext, io: Io): Credential['source'] | undefined {
-  const known = searchHere(store, context, io)
-  if (known?.token !== undefined) io.secrets.add(known.token)
-  return known?.source
+  return lookUp(store, context, io)?.source
 }
 
-async function search(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
-  const known = searchHere(store, context, io)
-  if (known?.source !== 'command') return known
-  const { runTokenCommand } = await import('./token-command.js')
-  return { ...(await runTokenCommand(known.command, store, context, io)), source: 'command' }
-}
+type TokenLookup = (Credential & { command?: undefined }) | { source: 'command'; command: string }
 
-/** The token, or the command that has to be asked for it. */
-function searchHere({ name }: RemoteAddress, context: CredentialContext, io: Io): TokenLookup | undefined {
-  const given = context.isOfRun ? tokenVariable(io) : undefined
-  if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
-  if (context.tokenCommand !== undefined) return { command: checkedCommand(context.tokenCommand, context), source: 'command' }
-  const saved = savedToken(context.file.saved, name)
-  return saved && { token: checkToken(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
+/** The token, or the command that prints it. */
+function lookUp({ name }: RemoteAddress, { isOfRun, tokenCommand, storeName, file }: CredentialContext, io: Io): TokenLookup | undefined {
+  const checked = (text: string, place: string) => {
+    const token = checkToken(text, place)
+    io.secrets.add(token)
+    return token
+  }
+  const given = isOfRun ? tokenVariable(io) : undefined
+  if (given !== undefined) return { token: checked(given, 'PLANTS_TOKEN'), source: 'variable' }
+  if (tokenCommand === undefined) {
+    const saved = savedToken(file.saved, name)
+    return saved && { token: checked(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
+  }
+  if (file.foreignOwner === undefined) return { command: tokenCommand, source: 'command' }
+  // Under sudo, the settings of another user are read; a command from them would run as root.
+  const owner = `the settings in ${file.path} belong to another user (uid ${file.foreignOwner})`
+  throw new PlantsError('unauthorized', `The token command of ${storeName} is not run: ${owner}`, {
+    hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN',
+  })
 }
-
-/** Under sudo, the settings of another user are read; a command from them would run as root. */
-function checkedCommand(command: string, { storeName, file: { path, foreignOwner } }: CredentialContext): string {
-  if (foreignOwner === undefined) return command
-  const message = `The token command of ${storeName} is not run: the settings in ${path} belong to another user (uid ${foreignOwner})`
-  throw new PlantsError('unauthorized', message, { hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN' })
-}
-
-type TokenLookup = (Credential & { source: 'variable' | 'file' }) | { source: 'command'; command: string; token?: undefined }
 
 /** What PLANTS_TOKEN holds; a blank one counts as none. */
 export function tokenVariable({ env }: Io): string | undefined {

@@ -1,5 +1,3 @@
-import { findToken, noToken, savedToken } from '../../auth/credentials.js'
-import { findPassword, noPassword } from '../../auth/password.js'
 import { removeToken, saveToken } from '../../config/change.js'
 import { namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
@@ -7,11 +5,11 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { isLoginAddress, type PostgresAddress } from '../../stores/address.js'
-import { credentialOf, kindOfText, loginAddress, takesCredential, takesPassword, takesToken } from '../../stores/registry.js'
+import { isLoginAddress } from '../../stores/address.js'
+import { credentialOf, kindOfText, loginAddress, takesCredential } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { type CredentialKind, credentialKindOf, type FoundCredential } from '../credential-kind.js'
+import { type CredentialKind, type CredentialSource, credentialKindOf } from '../credential-kind.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 
 const login = defineCommand({
@@ -23,9 +21,14 @@ const login = defineCommand({
     const { noun } = kind
     kind.refuseUnusable()
     const secret = await readSecret(flags, kind, settings, io)
-    kind.hide(secret)
+    kind.redact(secret)
     const verdict = await kind.check(secret)
-    if (verdict.state === 'refused') throw refusedSecret(verdict.error, kind, settings)
+    if (verdict.state === 'refused') {
+      const { message, status, requestId, error } = verdict.error
+      const hint = `Nothing was saved. ${kind.hint}`
+      const what = `${settings.store.name} does not accept this ${noun}: ${message}`
+      throw new PlantsError('unauthorized', what, { hint, status, requestId, error })
+    }
     const savedAt = await saveToken(loginAddress(settings.store), secret, settings, io)
     const checked = verdict.state === 'accepted'
     if (!checked) await settings.warn(`The ${noun} is saved, but could not be checked: ${verdict.error.message}`)
@@ -53,16 +56,17 @@ const status = defineCommand({
   description: 'Show where the token or the password of each store comes from, but not itself. Exit code 3 when there is none.',
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const { store, storeFlag } = settings
+    const { store } = settings
     if (flags.store !== undefined && !takesCredential(store)) throw takesNoToken(settings)
-    const own = await ownStatus(settings, io)
+    const kind = takesCredential(store) ? credentialKindOf(store, settings, io) : undefined
+    const own = kind && (await ownStatus(kind, settings))
     const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
-    const all = [...(own instanceof PlantsError ? [] : own), ...others]
+    const all = [...(own && !(own instanceof PlantsError) ? [own] : []), ...others]
     const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : sentence(line, settings)))
     if (lines.length > 0) await writeAnswer(io, lines.join(''))
     if (own instanceof PlantsError) throw own
-    if (own[0]?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
-    if (takesCredential(store)) throw takesToken(store) ? noToken(store, storeFlag) : noPassword(store, storeFlag)
+    if (own?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
+    if (kind) throw kind.missing()
     const [{ store: name = 'https://plants.example.com' } = {}] = others
     throw new PlantsError('unauthorized', 'No store has a token', { hint: `Save one with: plants auth login --store ${shellWord(name)}` })
   },
@@ -74,6 +78,7 @@ const token = defineCommand({
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const found = await kind.find()
+    if (!found) throw kind.missing()
     await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found[kind.noun]}\n`)
   },
 })
@@ -90,21 +95,7 @@ export const auth: CommandDefinition = {
   ],
 }
 
-function refusedSecret(
-  { message, status, requestId, error }: PlantsError,
-  { noun, hint }: CredentialKind,
-  { store }: Settings,
-): PlantsError {
-  const nothing = `Nothing was saved. ${hint}`
-  return new PlantsError('unauthorized', `${store.name} does not accept this ${noun}: ${message}`, {
-    hint: nothing,
-    status,
-    requestId,
-    error,
-  })
-}
-
-function sentence({ store, address, source, savedAt, expires }: TokenStatus, { file }: Settings): string {
+function sentence({ store, address, source, savedAt, expires }: Status, { file }: Settings): string {
   const name = store === address ? quoteIfNeeded(store) : `${quoteIfNeeded(store)} (${quoteIfNeeded(address)})`
   const until = expires === undefined ? '' : `, valid until ${expires}`
   const isDatabase = credentialOf(kindOfText(address)) === 'password'
@@ -179,62 +170,50 @@ function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
   return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })
 }
 
-/** Where the token of a store comes from, or its password. */
-interface TokenStatus {
+/** Where the token or the password of a store comes from. */
+interface Status {
   store: string
   address: string
-  source: FoundCredential['source'] | 'none'
+  source: CredentialSource['source'] | 'none'
   savedAt?: string | undefined
   expires?: string | undefined
 }
 
-/** The store of this run, if it takes a token or a password; or why its token command has none, which hides nothing of the other stores. */
-async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus[] | PlantsError> {
-  if (!takesCredential(settings.store)) return []
-  if (takesPassword(settings.store)) return [await passwordStatus(settings.store, settings, io)]
+function statusOf(settings: Settings, found: CredentialSource | undefined): Status {
+  return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt, expires: found?.expires }
+}
+
+/** The status of the store of this run; or why its token command failed, after which the other stores are still listed. */
+async function ownStatus(kind: CredentialKind, settings: Settings): Promise<Status | PlantsError> {
   try {
-    const { source = 'none' as const, savedAt, expires } = (await findToken(settings.store, settings, io)) ?? {}
-    return [{ ...namesOf(settings), source, savedAt, expires }]
+    return statusOf(settings, await kind.find())
   } catch (error) {
     if (error instanceof PlantsError && error.kind === 'unauthorized') return error
     throw error
   }
 }
 
-/** The stores with a name, and the addresses that a token or a password was saved for. Their commands are not run: they may ask for something. */
-async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
+/** The saved stores, and the addresses that a token or a password was saved for. Their commands are not run: they may ask for something. */
+async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
   const { storeName, store, file } = settings
-  const { saved } = file
-  const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
-  const resolved = await Promise.all(names.map((name) => resolveOther(name, settings, flags, io)))
-  const named = (await Promise.all(resolved.map((other) => (other ? savedStatus(other, io) : [])))).flat()
+  const names = namedStores(file.saved).flatMap(([name]) => (name === storeName ? [] : name))
+  const named = (await Promise.all(names.map((name) => namedStatus(name, settings, flags, io)))).flat()
   const known = new Set([loginAddress(store), ...named.map(({ address }) => address)])
-  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.has(address) && isLoginAddress(address))
+  const nameless = Object.entries(file.saved.tokens ?? {}).filter(([address]) => !known.has(address) && isLoginAddress(address))
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
-/** Warns of a store whose settings are wrong, which hides nothing of the others. */
-async function resolveOther(name: string, settings: Settings, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
+/** The status of a saved store, if it takes a credential. Warns of invalid settings, after which the other stores are still listed. */
+async function namedStatus(name: string, { file, warn }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
   try {
-    return await resolveSettings(flags, io, { other: name, file: settings.file })
+    const settings = await resolveSettings(flags, io, { other: name, file })
+    const { store } = settings
+    return takesCredential(store) ? [statusOf(settings, await credentialKindOf(store, settings, io).findSource())] : []
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    await settings.warn(error.message)
-    return undefined
+    await warn(error.message)
+    return []
   }
-}
-
-async function savedStatus(settings: Settings, io: Io): Promise<TokenStatus[]> {
-  if (!takesCredential(settings.store)) return []
-  if (takesPassword(settings.store)) return [await passwordStatus(settings.store, settings, io)]
-  if (settings.tokenCommand !== undefined) return [{ ...namesOf(settings), source: 'command' }]
-  const saved = savedToken(settings.file.saved, settings.store.name)
-  return [{ ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }]
-}
-
-async function passwordStatus(address: PostgresAddress, settings: Settings, io: Io): Promise<TokenStatus> {
-  const found = await findPassword(address, settings, io)
-  return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt }
 }
 
 /** A store by its name, or its address where it has none, and by the address that its token or its password is kept under. */
