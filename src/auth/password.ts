@@ -45,8 +45,9 @@ function lookUp(address: PostgresAddress, context: PasswordContext, io: Io): Pas
 
 async function lookUpInFile(address: PostgresAddress, context: PasswordContext, io: Io): Promise<Password | undefined> {
   const file = await readPasswordFile(io, async (message) => {
-    if (!warned.has(io)) await context.warn(message)
+    if (warned.has(io)) return
     warned.add(io)
+    await context.warn(message)
   })
   if (file === undefined || !address.hosts.some((host) => file.find(address, host))) return undefined
   return { source: 'password-file', place: file.path, of: (host) => file.find(address, host) }

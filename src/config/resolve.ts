@@ -51,10 +51,10 @@ export function findSource(name: SettingName, { flags, io, file: { saved, path }
   return defaultSource(name)
 }
 
-/** What holds when nobody says anything. */
+/** The default of a setting. */
 export function defaultSource(name: SettingName): SettingSource {
-  const { preset } = settingOf(name)
-  return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default', key: undefined }
+  const { default: value } = settingOf(name)
+  return { name, value: typeof value === 'string' ? value : undefined, source: 'default', place: 'default', key: undefined }
 }
 
 /** Why a value is none that its setting can have, or nothing. */
@@ -68,24 +68,24 @@ export function failureOf({ name, value, place }: SettingSource): PlantsError | 
   }
 }
 
-/** A value as it may be shown: an address may hold a password, also one that is refused, but not before it was looked at. */
+/** A value as it may be shown: an address may hold a password, also one that is invalid. */
 export function shownValue<Text extends string | undefined>(value: Text): Text | string {
   return value === undefined ? value : shownAddress(value)
 }
 
 /**
- * What a setting was given, or its default, if it has one.
+ * The value of a setting, or its default, if it has one.
  *
  * @throws {PlantsError} `malformed` for a value that it cannot have
  */
 export function parsed<Value>(
   name: SettingName,
-  origins: SettingSource[],
+  sources: SettingSource[],
   parse: (source: string, text: string) => Value,
 ): Value | undefined {
-  const origin = origins.find((candidate) => candidate.name === name)
-  if (origin?.value === undefined) return undefined
-  const { place, value, key } = origin
+  const setting = sources.find((candidate) => candidate.name === name)
+  if (setting?.value === undefined) return undefined
+  const { place, value, key } = setting
   try {
     return parse(place, value)
   } catch (error) {
@@ -98,31 +98,32 @@ export function parsed<Value>(
 /**
  * The store that a setting leads to, and its name, if it was saved under one.
  *
- * @throws {PlantsError} `malformed` for an address that leads nowhere, and for a name that is not known
+ * @throws {PlantsError} `malformed` for an invalid address, and for an unknown name
  */
 export async function resolveStore(
-  origin: SettingSource,
+  setting: SettingSource,
   { saved, path }: SettingsFile,
   io: Io,
 ): Promise<{ store: Address; storeName: string | undefined }> {
-  const { value = 'local', place } = origin
-  if (!isStoreName(value))
-    return { store: await parseAddress(value, place, addressContextOf(io, origin.source === 'flag')), storeName: undefined }
-  const known = savedStore(saved, value)
-  if (!known) throw await unknownStore(value, saved, origin)
-  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, addressContextOf(io, false)), storeName: value }
+  const { value = 'local', place, source } = setting
+  const isName = isStoreName(value)
+  const known = isName ? savedStore(saved, value) : undefined
+  if (isName && !known) throw await unknownStore(value, saved, setting)
+  const context = addressContextOf(io, !isName && source === 'flag')
+  if (!known) return { store: await parseAddress(value, place, context), storeName: undefined }
+  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, context), storeName: value }
 }
 
 /** The place of a store that was named as an argument, not as a setting. */
-const askedFor = 'The store'
+const argumentPlace = 'The store'
 
-/** The origin of such a store. */
+/** The source of such a store. */
 export function namedStore(value: string): SettingSource {
-  return { name: 'store', value, source: 'flag', place: askedFor, key: undefined }
+  return { name: 'store', value, source: 'flag', place: argumentPlace, key: undefined }
 }
 
 /**
- * Where addresses lead to that say not all of it.
+ * What completes an address.
  *
  * @param isArgument whether the address stands in the command line
  */
@@ -136,25 +137,22 @@ export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
-/** The saved stores. What a hand has written under another kind of word is no store: nothing could call it. */
+/** The saved stores. An entry under another kind of word is none: nothing could name it. */
 export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
-/** The error for a name that no store was saved under, and for what has named it, if that is not seen anyway. */
-export async function unknownStore(name: string, saved: SavedSettings, origin?: SettingSource): Promise<PlantsError> {
-  const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
+/** The error for a name that no store was saved under, and for the setting that has it, unless the command line shows it. */
+export async function unknownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<PlantsError> {
+  const place = setting === undefined || setting.place === argumentPlace ? '' : `, which ${setting.place} names`
   const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
-  return new PlantsError('malformed', message, { hint: await hintFor(name, names, origin) })
-}
-
-async function hintFor(name: string, names: string[], origin: SettingSource | undefined): Promise<string> {
   const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  if (origin?.key !== undefined) return `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
   const { nearest } = await import('../platform/nearest.js')
-  const guess = nearest(name, origin === undefined ? names : [...names, 'local'])
-  if (guess !== undefined) return `Did you mean ${guess}?`
-  if (origin === undefined) return `${known}See: plants stores list`
-  return `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`
+  const guess = nearest(name, setting === undefined ? names : [...names, 'local'])
+  const save = `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`
+  let hint = setting === undefined ? `${known}See: plants stores list` : save
+  if (guess !== undefined) hint = `Did you mean ${guess}?`
+  if (setting?.key !== undefined) hint = `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
+  return new PlantsError('malformed', message, { hint })
 }

@@ -3,14 +3,14 @@ import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from 
 import type { Address } from '../stores/address.js'
 import { kindNoun, kindPlural } from '../stores/registry.js'
 
-/** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
+/** One entry per setting: flags, help, validation of the file, `plants config` and the README are derived from it. */
 export const settingsTable = {
   store: {
     flag: '--store <address>',
     variable: 'PLANTS_STORE',
     scopes: ['user'],
     parse: parseText,
-    preset: 'local',
+    default: 'local',
     meaning: 'which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
     values: 'store',
   },
@@ -19,7 +19,7 @@ export const settingsTable = {
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
-    preset: { words: 'text on a terminal, else json' },
+    default: { words: 'text on a terminal, else json' },
     meaning: 'how answers look: text or json',
     values: ['text', 'json'],
   },
@@ -28,7 +28,7 @@ export const settingsTable = {
     variable: 'PLANTS_TIMEOUT',
     scopes: ['user', 'store'],
     parse: parseDuration,
-    preset: '30s',
+    default: '30s',
     meaning: 'how long to wait for a store: 500ms, 30s, 2m',
   },
   'ca-cert': {
@@ -37,7 +37,7 @@ export const settingsTable = {
     scopes: ['user', 'store'],
     parse: parseText,
     onlyFor: 'remote',
-    preset: { words: 'those of the system' },
+    default: { words: 'those of the system' },
     meaning: 'a file of PEM certificates to trust',
     values: 'file',
   },
@@ -48,14 +48,14 @@ export const settingsTable = {
     parse: parseSwitch,
     onlyFor: 'remote',
     isSwitch: true,
-    preset: 'false',
+    default: 'false',
     meaning: 'send the token without TLS, also to other machines',
   },
   'token-command': {
     scopes: ['store'],
     parse: parseCommand,
     onlyFor: 'remote',
-    preset: { words: 'none' },
+    default: { words: 'none' },
     meaning: 'a command that prints the token',
   },
   'allow-async-commit': {
@@ -65,13 +65,13 @@ export const settingsTable = {
     parse: parseSwitch,
     onlyFor: 'postgres',
     isSwitch: true,
-    preset: 'false',
+    default: 'false',
     meaning: 'take a database that answers before a plant is on disk',
   },
 } satisfies Record<string, Setting<unknown>>
 
 /** One setting: how it is given, what it may be, and what it means. */
-export interface Setting<Value> {
+interface Setting<Value> {
   /** as the help shows it, with what its value is called; none for what only `stores add` takes */
   flag?: string
   variable?: string
@@ -84,10 +84,10 @@ export interface Setting<Value> {
    * @throws {PlantsError} `malformed`
    */
   parse(source: string, text: string): Value
-  /** the value by default, or in words what holds without one */
-  preset: string | { words: string }
+  /** a value, or in words what holds without one */
+  default: string | { words: string }
   meaning: string
-  /** for shells, which complete it */
+  /** what a shell completes */
   values?: Values
   /** it is saved as true or false, not as a text */
   isSwitch?: boolean
@@ -121,10 +121,10 @@ export function unsupportedReason(name: SettingName, kind: Address['kind'], stor
   return `is for ${kindPlural(settingOf(name).onlyFor ?? kind)}, and ${store} is ${kindNoun(kind)}`
 }
 
-/** What holds by default, in words. */
+/** The default, or what holds without one in words. */
 export function defaultOf(name: SettingName): string {
-  const { preset } = settingOf(name)
-  return typeof preset === 'string' ? preset : preset.words
+  const setting = settingOf(name)
+  return typeof setting.default === 'string' ? setting.default : setting.default.words
 }
 
 /** `--timeout` for `timeout`. */
@@ -132,7 +132,7 @@ export function flagOf(name: SettingName): string | undefined {
   return settingOf(name).flag?.split(' ')[0]
 }
 
-/** What was given for a setting on the command line, as commander has it: `caCert` for `ca-cert`. */
+/** What the command line gives a setting, under commander's name for it: `caCert` for `ca-cert`. */
 export function flagValue(name: SettingName, flags: object): string | undefined {
   const key = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
   return textOf(Object.entries(flags).find(([flag]) => flag === key)?.[1])

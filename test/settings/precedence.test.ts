@@ -217,8 +217,8 @@ function lineFor({ name, winner }: Row, given: string | undefined, desk: Desk): 
 }
 
 function objectFor({ name, winner }: Row, given: string | undefined, desk: Desk): object {
-  const { preset } = settingOf(name)
-  const value = given ?? (typeof preset === 'string' ? preset : undefined)
+  const { default: fallback } = settingOf(name)
+  const value = given ?? (typeof fallback === 'string' ? fallback : undefined)
   return { verbose: 'setting', name, ...(value === undefined ? {} : { value }), source: winner, place: desk.place(name, winner) }
 }
 
