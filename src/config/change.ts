@@ -40,12 +40,13 @@ export async function changeSettings(
   try {
     const planned = await plan()
     if (planned.after === planned.before) return planned
+    const { default: Conf } = await import('conf') // 17 ms, in which nobody should wait for the lock
     path = await settingsPath(io)
     makeFolder(dirname(path), finishFolder)
     const target = targetOf(path, io)
     return await holdLock(`${target}.lock`, { timeout: lockTimeout, clock: io, trusts: io.trusts }, async () => {
       const made = await plan()
-      if (made.after !== made.before) await replace(target, made.after)
+      if (made.after !== made.before) replace(target, made.after, Conf)
       return made
     })
   } catch (error) {
@@ -105,8 +106,7 @@ function give(path: string, kind: number, owner: { uid: number; gid: number }): 
 }
 
 /** conf writes into a folder that nobody else can enter, or has made before; its file then takes the place of the old one. */
-async function replace(target: string, settings: SavedSettings): Promise<void> {
-  const { default: Conf } = await import('conf') // which takes 17 ms
+function replace(target: string, settings: SavedSettings, Conf: typeof import('conf').default): void {
   const parent = dirname(target)
   const old = statSync(target, { throwIfNoEntry: false })
   if (old && (old.mode & 0o200) === 0) throw Object.assign(new Error('read-only'), { code: readOnly })
