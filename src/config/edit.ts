@@ -88,7 +88,8 @@ export function withValue({ store, setting }: Key, value: string | boolean | und
   return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
 }
 
-function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
+/** Fields with a value, or without it. */
+export function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
   const changed = { ...fields, [name]: value }
   if (value === undefined) Reflect.deleteProperty(changed, name)
   return changed

@@ -1,7 +1,8 @@
 import stringWidth from 'string-width'
 import { type NewPlant, plantFields, textFields } from '../plant/fields.js'
-import type { Output } from '../platform/io.js'
-import { quoteIfNeeded, type Style, wrap } from './output.js'
+import { toJson } from '../plant/json.js'
+import type { Io, Output } from '../platform/io.js'
+import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './output.js'
 
 /**
  * Makes the rows of an aligned table, a page of plants at a time. The first page decides the widths, in columns of a
@@ -22,12 +23,28 @@ export function plantTable(columns: number | undefined, style: Style): (page: Ne
 }
 
 /**
+ * Makes text of rows, a page at a time: lines of JSON for programs, the rows of a table for people.
+ *
+ * @param cellsOf the cells of a row, as they may be shown
+ */
+export async function rowFormatter<Row extends object>(
+  titles: string[],
+  cellsOf: (row: Row) => string[],
+  { output, colors }: Pick<OutputStyle, 'output' | 'colors'>,
+  io: Io,
+): Promise<(rows: Row[]) => string> {
+  if (output === 'json') return (rows) => rows.map((row) => `${toJson(row)}\n`).join('')
+  const table = textTable(titles, await styleFor(colors(io.stdout)), io.stdout)
+  return (rows) => table(rows.map(cellsOf))
+}
+
+/**
  * Makes the rows of a table whose columns are as wide as what is in them, up to `widestCell`, a page at a time: a later page can
  * only widen them. What does not fit of the last one goes on below.
  *
  * @param output where it goes to; on a terminal its width counts
  */
-export function textTable(titles: string[], style: Style, { isTerminal, columns }: Output): (rows: string[][]) => string {
+function textTable(titles: string[], style: Style, { isTerminal, columns }: Output): (rows: string[][]) => string {
   const widths = titles.map((title) => title.length)
   let isFirst = true
   return (rows) => {

@@ -1,10 +1,10 @@
 import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
-import type { Key } from '../../config/edit.js'
-import { type SavedStore, savedStore, settingsPath } from '../../config/file.js'
+import { checkedValue, heldForKind, type Key, parseKey, withValue } from '../../config/edit.js'
+import { savedStore, settingsPath } from '../../config/file.js'
 import { addressContextOf, isStoreName, namedStores, type SettingSource, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
-import { quoteIfNeeded, styleFor, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -41,7 +41,6 @@ const set = defineCommand({
   arguments: [setting, { name: '<value>', description: 'what it is to be', values: 'setting-value' }],
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const { checkedValue, parseKey, withValue } = await import('../../config/edit.js')
     const key = await parseKey(name, settings.file.saved)
     const value = await checkedValue(key, name, text, settings.file.saved, io)
     const address = await addressIn(key, text, settings, io)
@@ -50,7 +49,7 @@ const set = defineCommand({
       if (isGone) throw await unknownStore(value, saved)
       return withValue(key, value, saved)
     })
-    const winner = settings.sources.find((origin) => origin.name === name && origin.source === 'variable')
+    const winner = settings.sources.find((setting) => setting.name === name && setting.source === 'variable')
     if (winner) await settings.warn(`${winner.place} is still set, and wins over it`)
     if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings)
     if (address) await warnOfExposure(address, settings)
@@ -64,7 +63,6 @@ const unset = defineCommand({
   arguments: [setting],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const { parseKey, withValue } = await import('../../config/edit.js')
     const key = await parseKey(name, settings.file.saved)
     if (key.setting === 'address') {
       throw new PlantsError('malformed', 'A store is nothing without its address', {
@@ -82,9 +80,10 @@ const list = defineCommand({
   description: 'List the settings: what they are, where that came from, and what they mean.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const entries = entriesOf(settings)
-    const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
-    await writeAnswer(io, text)
+    const { rowFormatter } = await import('../../output/table.js')
+    const cellsOf = ({ name, value, source, meaning }: Entry) => [name, value === undefined ? '-' : quoteIfNeeded(value), source, meaning]
+    const format = await rowFormatter(['NAME', 'VALUE', 'FROM', 'MEANING'], cellsOf, settings, io)
+    await writeAnswer(io, format(entriesOf(settings)))
   },
 })
 
@@ -109,10 +108,11 @@ export const config: CommandDefinition = {
 
 async function noValue(name: string, settings: Preferences): Promise<PlantsError> {
   const known = settingNames.find((candidate) => candidate === name)
-  if (known !== undefined) return new PlantsError('notFound', `${name} has no value`, { hint: `What holds then: ${defaultOf(known)}` })
-  const { parseKey } = await import('../../config/edit.js')
-  const { setting } = await parseKey(name, settings.file.saved)
-  return new PlantsError('notFound', `${name} has no value`, { hint: `What holds for all stores tells: plants config get ${setting}` })
+  const hint =
+    known === undefined
+      ? `What holds for all stores tells: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
+      : `What holds then: ${defaultOf(known)}`
+  return new PlantsError('notFound', `${name} has no value`, { hint })
 }
 
 /** Where the store is that a value leads to, if it leads to one. */
@@ -127,7 +127,6 @@ async function addressIn({ setting }: Key, text: string, { file }: Preferences, 
 async function warnOfMove(name: string, address: string, settings: Preferences): Promise<void> {
   const { saved } = settings.file
   const store = savedStore(saved, name)
-  const { heldForKind } = await import('../../config/edit.js')
   const kept = heldForKind(store)
   if (kept.length > 0) await settings.warn(`${name} keeps its ${kept.join(', ')}`)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
@@ -145,29 +144,14 @@ interface Entry {
 
 /** All settings as they are for the store of this run, and those that are saved with any store. */
 function entriesOf({ sources, file }: Preferences): Entry[] {
-  const own = sources.map(({ name, value, source }) => ({
-    name,
-    value: shownValue(value),
-    source,
-    meaning: settingOf(name).meaning,
-  }))
-  const saved = namedStores(file.saved).flatMap(([store, fields]) => storeEntries(store, fields))
+  const own = sources.map(({ name, value, source }) => ({ name, value: shownValue(value), source, meaning: settingOf(name).meaning }))
+  const saved = namedStores(file.saved).flatMap(([store, fields]) =>
+    (['address', ...settingsIn('store')] as const).flatMap((name): Entry[] => {
+      const value = fields[name]
+      if (value === undefined) return []
+      const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
+      return [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved', meaning }]
+    }),
+  )
   return [...own, ...saved]
-}
-
-function storeEntries(store: string, fields: SavedStore): Entry[] {
-  const names = ['address' as const, ...settingsIn('store')]
-  return names.flatMap((name) => {
-    const value = fields[name]
-    const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
-    return value === undefined
-      ? []
-      : [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved' as const, meaning }]
-  })
-}
-
-async function tableOf(entries: Entry[], settings: Preferences, io: Io): Promise<string> {
-  const { textTable } = await import('../../output/table.js')
-  const rows = entries.map(({ name, value, source, meaning }) => [name, value === undefined ? '-' : quoteIfNeeded(value), source, meaning])
-  return textTable(['NAME', 'VALUE', 'FROM', 'MEANING'], await styleFor(settings.colors(io.stdout)), io.stdout)(rows)
 }

@@ -1,4 +1,4 @@
-import { styleFor, writeAnswer } from '../../output/output.js'
+import { writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -44,10 +44,18 @@ const list = defineCommand({
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
       let isEmpty = true
-      const write = await pageWriter(settings, io)
+      const { rowFormatter } = await import('../../output/table.js')
+      const cellsOf = (token: Token) => [
+        String(token.id),
+        escapeControlChars(token.note ?? ''),
+        dateOf(token.createdAt),
+        dateOf(token.expiresAt),
+        stateOf(token, io),
+      ]
+      const format = await rowFormatter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
-        await writeAnswer(io, write(page))
+        await writeAnswer(io, format(page.map(fieldsOf)))
       }
       if (isEmpty) await settings.warn(`No tokens. Make one with: plants tokens create${settings.storeFlag}`)
     })
@@ -93,24 +101,8 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
   }
 }
 
-/** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
-async function pageWriter(settings: Settings, io: Io): Promise<(page: Token[]) => string> {
-  if (settings.output === 'json') return (page) => page.map((token) => `${toJson(fieldsOf(token))}\n`).join('')
-  const { textTable } = await import('../../output/table.js')
-  const table = textTable(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], await styleFor(settings.colors(io.stdout)), io.stdout)
-  return (page) =>
-    table(
-      page.map((token) => [
-        String(token.id),
-        escapeControlChars(token.note ?? ''),
-        dateOf(token.createdAt),
-        dateOf(token.expiresAt),
-        stateOf(token, io),
-      ]),
-    )
-}
-
-function fieldsOf({ id, note, createdAt, expiresAt, revokedAt }: Token): Record<string, unknown> {
+/** The fields of a token in the order of the output. */
+function fieldsOf({ id, note, createdAt, expiresAt, revokedAt }: Token): Token {
   return { id, note, createdAt, expiresAt, revokedAt }
 }
 
