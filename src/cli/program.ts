@@ -2,15 +2,16 @@ import { parseArgs } from 'node:util'
 import type { Command } from 'commander'
 import { version } from '../../package.json'
 import { writeAnswer } from '../output/output.js'
+import { toJson } from '../plant/json.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { parseChoice } from '../platform/values.js'
+import { parseChoice, parseOutput } from '../platform/values.js'
+import { describeSqlite } from '../stores/registry.js'
 import { loadCommands, pathTo, plants } from './commands/index.js'
 import { answerCompletion } from './completion/complete.js'
 import type { CommandDefinition, OptionDefinition } from './define-command.js'
 import { helpOption, helpPage, widthFor } from './help/page.js'
-import { unknownCommand, usageError } from './usage.js'
-import { writeVersion } from './version.js'
+import { pathOf, unknownCommand, usageError } from './usage.js'
 
 /**
  * Does what a command line says. Help, the version and a Tab are answered from the definitions of the commands; commander is loaded
@@ -63,7 +64,7 @@ async function parse(argv: string[], io: Io): Promise<void> {
   const program = new Command(plants.name)
     .version(version, '-V, --version')
     .helpOption(helpOption.flags)
-    .configureHelp({ formatHelp: (command) => helpPage(pathTo(namesOf(command)) ?? [plants], widthFor(io)) })
+    .configureHelp({ formatHelp: (command) => helpPage(pathTo(pathOf(command)) ?? [plants], widthFor(io)) })
     .configureOutput({ writeOut: show, writeErr: show, outputError: () => undefined })
     .showSuggestionAfterError(false)
     .exitOverride()
@@ -103,7 +104,7 @@ function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: 
     if (run) command.action(() => run({ args: command.processedArgs.flat(), flags: command.optsWithGlobals() }, io))
     else addCommands(command, definition, io)
   }
-  const path = namesOf(parent)
+  const path = pathOf(parent)
   parent.helpCommand(false)
   parent.command('help [command...]').action((words: string[]) => writeHelp([...path, ...words], io))
 }
@@ -132,7 +133,18 @@ function refuseOptionsAsValues(argv: string[], program: Command): void {
   })
 }
 
-/** The words that lead to a command. */
-function namesOf(command: Command): string[] {
-  return command.parent === null ? [] : [...namesOf(command.parent), command.name()]
+/**
+ * Prints the version; as JSON also of what the program runs on.
+ *
+ * @param output what `--output` says
+ */
+async function writeVersion(output: string | undefined, io: Io): Promise<void> {
+  if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${version}\n`)
+  const { bun, node } = process.versions
+  const sqlite = await describeSqlite().catch((error: unknown) => {
+    if (!(error instanceof PlantsError)) throw error // the version is printed also where no store can be opened
+  })
+  const platform = `${process.platform}-${process.arch}`
+  const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
+  await writeAnswer(io, `${toJson({ version, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform })}\n`)
 }

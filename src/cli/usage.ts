@@ -6,15 +6,16 @@ import { pathTo } from './commands/index.js'
 /** What commander found wrong with a command line, in our words. The value of an unknown option is left out: it may be a secret. */
 export async function usageError(error: CommanderError, argv: string[], program: Command): Promise<PlantsError> {
   const command = parsedCommand(program)
-  const typed = typedCommand(argv, program)
-  const name = pathOf(typed)
+  const childOf = (parent: Command, word: string) => parent.commands.find((child) => child.name() === word)
+  const typed = argv.reduce((found, word) => childOf(found, word) ?? found, program) // also where commander stopped before it
+  const name = pathOf(typed).join(' ')
   const refuse = (message: string, hint = seeHelp(name)) => new PlantsError('malformed', message, { hint, cause: error })
   switch (error.code) {
     case 'commander.unknownOption':
       return refuse(...(await explainUnknownOption(argv, command, typed, program)))
     case 'commander.unknownCommand': {
       const names = command.commands.map((child) => child.name())
-      return unknownCommand(command.args[0] ?? '', names, pathOf(command))
+      return unknownCommand(command.args[0] ?? '', names, pathOf(command).join(' '))
     }
     case 'commander.optionMissingArgument': // which only the last one can lack
       return refuse(`${nameOf(argv.at(-1))} needs a value`)
@@ -36,7 +37,7 @@ export async function usageError(error: CommanderError, argv: string[], program:
 /** Two options that were given and exclude each other. */
 function conflictIn(command: Command): (string | undefined)[] {
   const given = command.options.filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
-  const definitions = pathTo(pathOf(command).split(' '))?.at(-1)?.options
+  const definitions = pathTo(pathOf(command))?.at(-1)?.options
   const pairs = given.map((option) => {
     const { conflicts } = definitions?.find(({ flags }) => flags === option.flags) ?? {}
     return [option.long, given.find((other) => conflicts?.includes(other.attributeName()))?.long]
@@ -67,7 +68,7 @@ async function explainUnknownOption(
   }
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed))
-    return [`Unknown option ${flag} before the command`, `Write it after the command: plants ${pathOf(typed)} ${flag}`]
+    return [`Unknown option ${flag} before the command`, `Write it after the command: plants ${pathOf(typed).join(' ')} ${flag}`]
   const known = [typed, program].flatMap(({ options }) => options.flatMap(({ long }) => long ?? []))
   return [`Unknown option ${flag}`, text.startsWith('--') ? await didYouMean(flag, ['--help', ...known]) : undefined]
 }
@@ -95,13 +96,9 @@ function parsedCommand(command: Command): Command {
   return child ? parsedCommand(child) : command
 }
 
-/** The command that the words lead to, also where commander stopped before it. */
-function typedCommand(argv: string[], program: Command): Command {
-  return argv.reduce((command, word) => command.commands.find((candidate) => candidate.name() === word) ?? command, program)
-}
-
-function pathOf(command: Command): string {
-  return command.parent === null ? '' : [pathOf(command.parent), command.name()].filter(Boolean).join(' ')
+/** The words that lead to a command. */
+export function pathOf(command: Command): string[] {
+  return command.parent === null ? [] : [...pathOf(command.parent), command.name()]
 }
 
 function seeHelp(path: string): string {
