@@ -84,7 +84,11 @@ async function importInto(many: ManyStore, position: Position | undefined, run: 
   const importing: Import = new Import(
     options.plan,
     {
-      ...{ store: many.store, checkpoints: many.checkpoints, journal, rejects, io },
+      store: many.store,
+      checkpoints: many.checkpoints,
+      journal,
+      rejects,
+      io,
       key: journal?.id ?? randomUUID(),
       stop: io.signal,
       onRejected: rejectedWriter(progress, settings, io),

@@ -20,7 +20,7 @@ const login = defineCommand({
     const { settings, kind } = await credentialFor(flags, io)
     const { noun } = kind
     kind.refuseUnusable()
-    const secret = await readSecret(flags, kind, settings, io)
+    const secret = await readSecret(flags.withToken === true, kind, settings, io)
     kind.redact(secret)
     const verdict = await kind.check(secret)
     if (verdict.state === 'refused') {
@@ -116,43 +116,36 @@ function calledBy({ store, storeName }: Settings): string {
   return storeName === undefined ? address : `${storeName} (${address})`
 }
 
-async function readSecret(
-  flags: { withToken?: boolean | undefined },
-  { noun, clean, failureOf }: CredentialKind,
-  settings: Settings,
-  io: Io,
-): Promise<string> {
+async function readSecret(withToken: boolean, { noun, clean, failureOf }: CredentialKind, settings: Settings, io: Io): Promise<string> {
   const check = (text: string, what: string) => {
     const why = failureOf(clean(text))
     return why && `${what} ${why}`
   }
-  if (flags.withToken && !io.stdin.isTerminal) {
+  if (withToken && !io.stdin.isTerminal) {
     const text = await readStdin(noun, io)
-    const complaint = check(text, `The ${noun} on stdin`)
-    if (complaint === undefined) return clean(text)
-    throw new PlantsError('malformed', complaint, { hint: `Copy the ${noun} again, and nothing else with it` })
+    const failure = check(text, `The ${noun} on stdin`)
+    if (failure === undefined) return clean(text)
+    throw new PlantsError('malformed', failure, { hint: `Copy the ${noun} again, and nothing else with it` })
   }
   if (!settings.mayAsk()) {
-    throw new PlantsError('malformed', `Nobody can be asked for the ${noun}`, {
-      hint: `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`,
-    })
+    const hint = `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`
+    throw new PlantsError('malformed', `Nobody can be asked for the ${noun}`, { hint })
   }
   const { askForSecret } = await import('../prompts.js')
   const message = `${noun} for ${quoteIfNeeded(loginAddress(settings.store))}`
   return clean(await askForSecret({ message, check: (text) => check(text, `A ${noun}`), isColored: settings.colors(io.stderr) }, io))
 }
 
+/** An error says that it is no credential, where another text would be too large or not UTF-8. */
 async function readStdin(noun: string, io: Io): Promise<string> {
   try {
     return await readText('-', io, { wanted: `Pipe the ${noun} in` })
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    const why = error.kind === 'tooLarge' ? `is too long for a ${noun}` : 'is not UTF-8'
-    if (error.kind !== 'tooLarge' && systemCode(error.cause) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    throw new PlantsError('malformed', `What is on stdin ${why}`, {
-      hint: `Copy the ${noun} again, and nothing else with it`,
-      cause: error,
-    })
+  } catch (cause) {
+    const isTooLarge = cause instanceof PlantsError && cause.kind === 'tooLarge'
+    const isUtf8 = !(cause instanceof PlantsError && systemCode(cause.cause) === 'ERR_ENCODING_INVALID_ENCODED_DATA')
+    if (!isTooLarge && isUtf8) throw cause
+    const hint = `Copy the ${noun} again, and nothing else with it`
+    throw new PlantsError('malformed', `What is on stdin ${isTooLarge ? `is too long for a ${noun}` : 'is not UTF-8'}`, { hint, cause })
   }
 }
 

@@ -1,7 +1,7 @@
 import { addLookupHint, describePlant, styleFor, writeAnswer } from '../../output/output.js'
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
-import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, plantOf } from '../../plant/plant.js'
 import type { Checked } from '../../plant/schema.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -68,7 +68,10 @@ export const create = defineCommand({
       const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
         throw addLookupHint(error, plant.id, settings)
       })
-      if (!equalFields(answer, plant)) await settings.warn(differs(answer, plant))
+      if (!equalFields(answer, plant)) {
+        const given = toJson({ ...plantOf(plant) })
+        await settings.warn(`The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${given}`)
+      }
       const planted = describePlant({ ...answer, id: plant.id }, await styleFor(settings.colors(io.stdout)))
       const see = isReadable(settings.store) ? `. See it with: plants get ${plant.id}${settings.storeFlag}` : ''
       const line = settings.output === 'json' ? toJson({ ...answer }) : `Planted ${planted}`
@@ -78,11 +81,6 @@ export const create = defineCommand({
     }
   },
 })
-
-/** A service may answer with another plant than it was given; the answer is what is printed. */
-function differs(answer: Plant, plant: NewPlant): string {
-  return `The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${toJson({ ...plantOf(plant) })}`
-}
 
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key

@@ -1,10 +1,7 @@
 import { describePlant, notFound, styleFor, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
-import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
-import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
 
@@ -22,7 +19,12 @@ export const deletePlant = defineCommand({
     try {
       const shown = await store?.get(id)
       if (!shown) throw notFound(id, settings, store !== undefined)
-      if (!flags.yes) await confirm(shown, settings, io)
+      if (!flags.yes) {
+        const { askToConfirm } = await import('../prompts.js')
+        const isColored = settings.colors(io.stderr)
+        const question = `Delete ${describePlant(shown, await styleFor(isColored))}?`
+        if (!(await askToConfirm(question, isColored, io))) throw new PlantsError('interrupted', `The plant ${id} stays as it was`)
+      }
       const deleted = await store?.delete(id, flags.yes ? undefined : shown)
       if (!deleted)
         throw new PlantsError('conflict', `The plant ${id} was changed or deleted meanwhile`, { hint: 'Nothing was deleted. Look again' })
@@ -34,10 +36,3 @@ export const deletePlant = defineCommand({
     }
   },
 })
-
-async function confirm(plant: NewPlant, settings: Settings, io: Io): Promise<void> {
-  const { askToConfirm } = await import('../prompts.js')
-  const isColored = settings.colors(io.stderr)
-  const question = `Delete ${describePlant(plant, await styleFor(isColored))}?`
-  if (!(await askToConfirm(question, isColored, io))) throw new PlantsError('interrupted', `The plant ${plant.id} stays as it was`)
-}

@@ -39,42 +39,32 @@ export const exportPlants = defineCommand({
     const compression = path === undefined ? undefined : compressionOf(path)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      if (!store) throw noStore(settings)
+      // An empty file could take the place of one that is needed.
+      if (!store) {
+        const hint = 'Choose another with --store. plants create makes this one'
+        throw new PlantsError('unavailable', `There is no store at ${settings.store.name} yet`, { hint })
+      }
       const blocks = toDocument(store.snapshot({ limit, after, tag, record: format.record, between: format.between }), format)
-      if (path === undefined) await print(blocks, io)
-      else await save(blocks, { path, isNamed: flags.format !== undefined, compression, settings, io })
+      if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
+      const { isTerminal } = io.stdout
+      for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
     } finally {
       await store?.close()
     }
   },
 })
 
-/** Nothing is exported: an empty file could take the place of one that is needed. */
-function noStore({ store }: Settings): PlantsError {
-  return new PlantsError('unavailable', `There is no store at ${store.name} yet`, {
-    hint: 'Choose another with --store. plants create makes this one',
-  })
-}
-
-async function print(blocks: AsyncIterable<Block>, io: Io): Promise<void> {
-  const { isTerminal } = io.stdout
-  for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
-}
-
-interface Saving {
-  path: string
+interface FileOptions {
   /** whether the format was chosen, and not by the path */
   isNamed: boolean
   compression: Compression | undefined
-  settings: Settings
-  io: Io
 }
 
-async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, settings, io }: Saving): Promise<void> {
+async function save(blocks: AsyncIterable<Block>, path: string, options: FileOptions, settings: Settings, io: Io): Promise<void> {
   if (await isPartOf(settings.store, path))
     throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
   const { compress, unknownEnd } = await import('../../transfer/export/document.js')
-  const end = isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
+  const end = options.isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
   if (end !== undefined) await settings.warn(`${end} is no format that is known here, so it becomes ndjson; --format NAME says which`)
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
@@ -91,12 +81,8 @@ async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, 
       bytes += chunk.length
       return put(chunk)
     }
-    await (compression === undefined ? fill(count) : compress(compression, count, fill))
+    await (options.compression === undefined ? fill(count) : compress(options.compression, count, fill))
   })
-  await writeResult(
-    io,
-    settings,
-    { file: path, plants, bytes },
-    `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${quoteIfNeeded(path)}`,
-  )
+  const sentence = `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${quoteIfNeeded(path)}`
+  await writeResult(io, settings, { file: path, plants, bytes }, sentence)
 }

@@ -1,9 +1,7 @@
 import { styleFor, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
-import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
-import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, queryOptions } from '../define-command.js'
 
@@ -18,10 +16,14 @@ export const list = defineCommand({
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       let isEmpty = true
-      const write = await pageWriter(settings, io)
+      let format = (page: NewPlant[]) => page.map((plant) => `${toJson({ ...plant })}\n`).join('')
+      if (settings.output === 'text') {
+        const { plantTable } = await import('../../output/table.js')
+        format = plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
+      }
       for await (const page of store?.list({ limit, after, tag }) ?? []) {
         isEmpty = false
-        await writeAnswer(io, write(page))
+        await writeAnswer(io, format(page))
       }
       if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. plants create makes it`)
       else if (isEmpty && settings.output === 'text') await settings.warn(tag === undefined ? 'No plants' : 'No plants with this tag')
@@ -30,10 +32,3 @@ export const list = defineCommand({
     }
   },
 })
-
-/** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
-async function pageWriter(settings: Settings, io: Io): Promise<(page: NewPlant[]) => string> {
-  if (settings.output === 'json') return (page) => page.map((plant) => `${toJson({ ...plant })}\n`).join('')
-  const { plantTable } = await import('../../output/table.js')
-  return plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
-}

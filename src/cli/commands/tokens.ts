@@ -2,7 +2,6 @@ import { writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
-import type { Io } from '../../platform/io.js'
 import { parseLife } from '../../platform/values.js'
 import { openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
 import type { Token, TokenStore } from '../../stores/store.js'
@@ -45,12 +44,13 @@ const list = defineCommand({
     await withTokens(settings, async (tokens) => {
       let isEmpty = true
       const { rowFormatter } = await import('../../output/table.js')
+      const { isUsable } = await import('../../server/guard.js')
       const cellsOf = (token: Token) => [
         String(token.id),
         escapeControlChars(token.note ?? ''),
         dateOf(token.createdAt),
         dateOf(token.expiresAt),
-        stateOf(token, io),
+        token.revokedAt ? 'revoked' : isUsable(token, io.time()) ? 'valid' : 'expired',
       ]
       const format = await rowFormatter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
@@ -108,9 +108,4 @@ function fieldsOf({ id, note, createdAt, expiresAt, revokedAt }: Token): Token {
 
 function dateOf(date: Date | undefined): string {
   return date === undefined ? '' : date.toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
-}
-
-function stateOf({ revokedAt, expiresAt }: Token, io: Io): string {
-  if (revokedAt !== undefined) return 'revoked'
-  return expiresAt !== undefined && expiresAt.getTime() <= io.time() ? 'expired' : 'valid'
 }

@@ -27,7 +27,7 @@ const otherVariables: [name: string, meaning: string][] = [
 ]
 
 /** The page `plants help environment`: every setting and every variable. */
-export function environmentPage(width: number): string {
+function environmentPage(width: number): string {
   const settings = settingNames.map((name) => ({ term: name, meaning: `${settingOf(name).meaning}. ${placesOf(name).join('. ')}` }))
   const variables = otherVariables.map(([term, meaning]) => ({ term, meaning }))
   const lists = [`Settings:\n${rowsOf(settings, width)}`, `Other variables:\n${rowsOf(variables, width)}`]
@@ -65,7 +65,7 @@ const exitCodeMeanings: Record<ExitCode, string> = {
 }
 
 /** The page `plants help exit-codes`. */
-export function exitCodesPage(width: number): string {
+function exitCodesPage(width: number): string {
   const rows = exitCodes().map(([code, errors]) => ({ term: String(code), meaning: `${exitCodeMeanings[code]}${errorsIn(code, errors)}` }))
   const about = 'What a run ends with, and what an error is then called in JSON. It is printed on stderr, with what to do next.'
   return `${paragraph(about, width)}\n${rowsOf(rows, width)}\nSee also: plants help formats\n`
@@ -77,7 +77,7 @@ function errorsIn(code: ExitCode, errors: number[]): string {
 }
 
 /** The page `plants help formats`. */
-export function formatsPage(width: number): string {
+function formatsPage(width: number): string {
   return [
     paragraph('A plant has an id, a name and perhaps a tag. These are two plants, of which the second has no tag.', width),
     section('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
@@ -123,3 +123,5 @@ const quantities: Row[] = [
   { term: 'a duration', meaning: '500ms, 30s, 2m, 1h or 90d; a number alone is seconds, except for --expires, which wants the unit' },
   { term: 'a size', meaning: '16KiB, 1MiB or 1GiB; a number alone is bytes' },
 ]
+
+export const topicPages = { environment: environmentPage, 'exit-codes': exitCodesPage, formats: formatsPage }
