@@ -133,7 +133,7 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
   }
   const { askForSecret } = await import('../prompts.js')
   const message = `${noun} for ${quoteIfNeeded(loginAddress(settings.store))}`
-  return clean(await askForSecret({ message, check: (text) => check(text, `A ${noun}`), isColored: settings.colors(io.stderr) }, io))
+  return clean(await askForSecret(message, (text) => check(text, `A ${noun}`), settings.colors(io.stderr), io))
 }
 
 /** An error says that it is no credential, where another text would be too large or not UTF-8. */

@@ -44,13 +44,12 @@ const list = defineCommand({
     await withTokens(settings, async (tokens) => {
       let isEmpty = true
       const { rowFormatter } = await import('../../output/table.js')
-      const { isUsable } = await import('../../server/guard.js')
       const cellsOf = (token: Token) => [
         String(token.id),
         escapeControlChars(token.note ?? ''),
         dateOf(token.createdAt),
         dateOf(token.expiresAt),
-        token.revokedAt ? 'revoked' : isUsable(token, io.time()) ? 'valid' : 'expired',
+        token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
       ]
       const format = await rowFormatter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {

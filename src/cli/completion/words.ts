@@ -20,24 +20,20 @@ export interface ParsedWords {
 /** Parses words as the command line will, without errors: people are still writing. */
 export function parseWords(words: readonly string[]): ParsedWords {
   const parsed: ParsedWords = { path: [plants], operands: [], given: new Set(), pending: undefined, isHelp: false, optionsEnded: false }
-  for (const word of words) addWord(word, parsed)
+  for (const word of words) {
+    if (parsed.pending) parsed.pending = undefined
+    else if (parsed.optionsEnded) parsed.operands.push(word)
+    else if (word === '--') parsed.optionsEnded = true
+    else if (/^-./.test(word)) addOption(word, parsed)
+    else addOperand(word, parsed)
+  }
   return parsed
 }
 
-function addWord(word: string, parsed: ParsedWords): void {
-  if (parsed.pending) {
-    parsed.pending = undefined
-  } else if (parsed.optionsEnded) {
-    parsed.operands.push(word)
-  } else if (word === '--') {
-    parsed.optionsEnded = true
-  } else if (/^-./.test(word)) {
-    const option = findOption(word.replace(/=.*/s, ''), parsed)
-    if (option) parsed.given.add(option)
-    if (option && takesValue(option) && !word.includes('=')) parsed.pending = option
-  } else {
-    addOperand(word, parsed)
-  }
+function addOption(word: string, parsed: ParsedWords): void {
+  const option = findOption(word.replace(/=.*/s, ''), parsed)
+  if (option) parsed.given.add(option)
+  if (option && takesValue(option) && !word.includes('=')) parsed.pending = option
 }
 
 function addOperand(word: string, parsed: ParsedWords): void {
