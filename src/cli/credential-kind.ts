@@ -10,7 +10,7 @@ import { checkPassword, checkToken, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo, loginTo } from './store-access.js'
 
-/** What `plants auth` does with the credential of a store: the token of a service, or the password of a database. */
+/** The credential that a store takes: the token of a service, or the password of a database. */
 export interface CredentialKind {
   noun: 'token' | 'password'
   /** the credential in a text that was typed or piped */
@@ -24,9 +24,8 @@ export interface CredentialKind {
   check(text: string): Promise<TokenVerdict>
   /** what to do about one that is not accepted */
   hint: string
-  /** The one in use, and its source. */
   find(): Promise<FoundCredential | undefined>
-  /** The source of the one in use, for a store that is not the one of this run. No token command is run. */
+  /** The source of the credential of another store than the one of this run. No token command is run. */
   findSource(): Promise<CredentialSource | undefined>
   /** the error where there is none */
   missing(): PlantsError

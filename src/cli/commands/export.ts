@@ -2,14 +2,13 @@ import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseText } from '../../platform/values.js'
 import { isPartOf, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
 import type { Compression, Put } from '../../transfer/export/document.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, queryOptions } from '../define-command.js'
+import { defineCommand, pathOption, queryOptions } from '../define-command.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
@@ -20,12 +19,7 @@ export const exportPlants = defineCommand({
       description: 'ndjson, json, csv or tsv; by default what the name of the file says, else ndjson',
       choices: formatNames,
     },
-    {
-      flags: '--out <file>',
-      description: 'replace this file, as a whole; .gz and .zst are compressed. By default stdout',
-      values: 'file',
-      parse: parseText,
-    },
+    pathOption('--out <file>', 'replace this file, as a whole; .gz and .zst are compressed. By default stdout'),
     ...queryOptions,
   ],
   examples: ['plants export > plants.ndjson', 'plants export --out plants.csv.gz'],

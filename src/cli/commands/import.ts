@@ -9,7 +9,7 @@ import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId } from '../define-command.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId, pathOption } from '../define-command.js'
 
 const options = [
   { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default what the content looks like', choices: formatNames },
@@ -32,20 +32,10 @@ const options = [
     default: 'continue',
   },
   { flags: '--max-errors <count>', description: 'stop soon after so many were rejected', parse: parseCount },
-  {
-    flags: '--rejects <path>',
-    description: 'write the rejected records to this file, as they came, and why beside it, to PATH.reasons',
-    values: 'file',
-    parse: parseText,
-  },
+  pathOption('--rejects <path>', 'write the rejected records to this file, as they came, and why beside it, to PATH.reasons'),
   { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all or none', conflicts: ['restart'] },
-  {
-    flags: '--journal <path>',
-    description: 'keep the checkpoint here; by default in your state directory, for files',
-    values: 'file',
-    parse: parseText,
-  },
+  pathOption('--journal <path>', 'keep the checkpoint here; by default in your state directory, for files'),
   { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },
   { flags: '--restart', description: 'begin again, instead of resuming an interrupted import' },
   {

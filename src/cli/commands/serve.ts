@@ -12,7 +12,7 @@ import type { ServiceOptions } from '../../server/service.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
 
 const options = [
   { flags: '--host <host>', description: 'address to listen at; 0.0.0.0 for all of this machine', default: loopback, parse: parseText },
@@ -22,16 +22,11 @@ const options = [
     parse: parsePort,
     conflicts: ['socket'],
   },
-  { flags: '--socket <path>', description: 'listen at a Unix socket instead', values: 'file', parse: parseText },
+  pathOption('--socket <path>', 'listen at a Unix socket instead'),
   { flags: '--base-path <path>', description: 'what stands before /plants, such as /v1', parse: parseBasePath },
-  { flags: '--tls-cert <path>', description: 'PEM certificate, with its chain', values: 'file', parse: parseText },
-  { flags: '--tls-key <path>', description: 'PEM key of the certificate', values: 'file', parse: parseText },
-  {
-    flags: '--token-file <path>',
-    description: 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN',
-    values: 'file',
-    parse: parseText,
-  },
+  pathOption('--tls-cert <path>', 'PEM certificate, with its chain'),
+  pathOption('--tls-key <path>', 'PEM key of the certificate'),
+  pathOption('--token-file <path>', 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN'),
   { flags: '--admin-port <port>', description: 'answer /live, /ready and /metrics there, without a token', parse: parsePort },
   { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
   { flags: '--body-limit <size>', description: 'size of a body', default: '1MiB', parse: parseSize },

@@ -3,7 +3,6 @@ import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
-import type { ArgumentDefinition, CommandDefinition } from '../define-command.js'
 import { type Candidate, type Completions, candidatesOnly, completeValues, nothing, type ValueContext } from './values.js'
 import { findOption, namesOf, optionsAt, type ParsedWords, parseWords, takesValue } from './words.js'
 
@@ -52,28 +51,16 @@ async function complete(words: readonly string[], saved: () => Promise<SavedSett
 
 async function completeOperand(parsed: ParsedWords, context: ValueContext): Promise<Completions> {
   const { path, operands, isHelp } = parsed
-  const command = path.at(-1)
-  if (isHelp) return candidatesOnly(operands.length > 0 ? [] : [...(command?.commands ?? []).map(commandCandidate), ...topicsOf(command)])
-  if (command?.commands) return candidatesOnly(operands.length > 0 ? [] : [...command.commands.map(commandCandidate), helpCandidate])
-  const argument = argumentAt(command?.arguments ?? [], operands.length)
+  const { commands, arguments: taken = [], topics = [] } = path.at(-1) ?? {}
+  if (commands || isHelp) {
+    const others = isHelp ? topics : [{ name: 'help', meaning: 'show the help of a command' }]
+    const names = [...(commands ?? []).map(({ name, summary, description }) => ({ name, meaning: summary ?? description })), ...others]
+    return candidatesOnly(operands.length > 0 ? [] : names.map(({ name, meaning }) => ({ word: name, meaning })))
+  }
+  const argument = taken[operands.length] ?? taken.findLast(({ name }) => name.includes('...'))
   if (argument) return completeValues(argument.values, context)
   return context.text === '' ? candidatesOnly(optionCandidates(parsed, '--')) : nothing
 }
-
-function argumentAt(taken: readonly ArgumentDefinition[], index: number): ArgumentDefinition | undefined {
-  const last = taken.at(-1)
-  return taken[index] ?? (last?.name.includes('...') ? last : undefined)
-}
-
-function commandCandidate({ name, summary, description }: CommandDefinition): Candidate {
-  return { word: name, meaning: summary ?? description }
-}
-
-function topicsOf(command: CommandDefinition | undefined): Candidate[] {
-  return (command?.topics ?? []).map(({ name, meaning }) => ({ word: name, meaning }))
-}
-
-const helpCandidate: Candidate = { word: 'help', meaning: 'show the help of a command' }
 
 /** Long options; a short one only to who has begun to write it. */
 function optionCandidates(parsed: ParsedWords, text: string): Candidate[] {
