@@ -30,6 +30,8 @@ export function savedToken({ tokens = {} }: SavedTokens, address: string): { tok
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
+  /** the source in words */
+  place: string
   /** of one from the settings file, in ISO 8601 */
   savedAt?: string | undefined
   /** of one from a command that says so, in ISO 8601 */
@@ -48,15 +50,19 @@ export async function findToken(store: RemoteAddress, context: CredentialContext
   const { runTokenCommand } = await import('./token-command.js')
   const printed = await runTokenCommand(found.command, store, context, io)
   io.secrets.add(printed.token)
-  return { ...printed, source: 'command' }
+  return { ...printed, source: 'command', place: found.place }
 }
 
 /** Where `findToken` would find the token. No command is started for that. Throws `malformed` for a token that is none. */
-export function findTokenSource(store: RemoteAddress, context: CredentialContext, io: Io): Credential['source'] | undefined {
-  return lookUp(store, context, io)?.source
+export function findTokenSource(
+  store: RemoteAddress,
+  context: CredentialContext,
+  io: Io,
+): Pick<Credential, 'source' | 'place'> | undefined {
+  return lookUp(store, context, io)
 }
 
-type TokenLookup = (Credential & { command?: undefined }) | { source: 'command'; command: string }
+type TokenLookup = (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string }
 
 /** The token, or the command that prints it. */
 function lookUp({ name }: RemoteAddress, { isOfRun, tokenCommand, storeName, file }: CredentialContext, io: Io): TokenLookup | undefined {
@@ -66,12 +72,13 @@ function lookUp({ name }: RemoteAddress, { isOfRun, tokenCommand, storeName, fil
     return token
   }
   const given = isOfRun ? tokenVariable(io) : undefined
-  if (given !== undefined) return { token: checked(given, 'PLANTS_TOKEN'), source: 'variable' }
+  if (given !== undefined) return { token: checked(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
   if (tokenCommand === undefined) {
     const saved = savedToken(file.saved, name)
-    return saved && { token: checked(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
+    return saved && { token: checked(saved.token, 'The saved token'), source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
   }
-  if (file.foreignOwner === undefined) return { command: tokenCommand, source: 'command' }
+  const place = `the token command of ${storeName}`
+  if (file.foreignOwner === undefined) return { command: tokenCommand, source: 'command', place }
   // Under sudo, the settings of another user are read; a command from them would run as root.
   const owner = `the settings in ${file.path} belong to another user (uid ${file.foreignOwner})`
   throw new PlantsError('unauthorized', `The token command of ${storeName} is not run: ${owner}`, {

@@ -61,9 +61,13 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialK
       refuseExposed(store, settings, io)
     },
     redact: (token) => void io.secrets.add(token),
-    check: async (token) => checkToken(store, await accessTo(store, settings, io, { token, source: 'file' }), storeOptions),
+    check: async (token) =>
+      checkToken(store, await accessTo(store, settings, io, { token, source: 'file', place: 'this login' }), storeOptions),
     hint: 'Copy the token again, or ask for a new one where the service is run: plants tokens create',
-    find: () => findToken(store, settings, io),
+    find: async () => {
+      const { place, ...found } = (await findToken(store, settings, io)) ?? {}
+      return 'token' in found ? found : undefined
+    },
     findSource: async () => {
       if (tokenCommand !== undefined) return { source: 'command' }
       const saved = savedToken(settings.file.saved, store.name)

@@ -1,3 +1,4 @@
+import { type Credential, findTokenSource } from '../auth/credentials.js'
 import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeAnswer } from '../output/output.js'
 import { curlCommand, requestText } from '../output/request.js'
 import { toJson } from '../plant/json.js'
@@ -7,10 +8,10 @@ import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
 import type { OwnAddress, RemoteAddress } from '../stores/address.js'
-import type { WireRequest } from '../stores/http/types.js'
+import type { Access, WireRequest } from '../stores/http/types.js'
 import { describeCreate, kindNoun, previewCreate, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
-import { type PreviewedAccess, previewAccess } from './store-access.js'
+import { accessTo } from './store-access.js'
 
 /** A create that is shown instead of done. */
 interface CreateRequest {
@@ -48,16 +49,18 @@ async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Cre
 }
 
 async function previewAtService(store: RemoteAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
-  let previewed: Promise<PreviewedAccess> | undefined
+  const found = findTokenSource(store, settings, io)
+  const token = { token: '***', source: found?.source ?? 'variable', place: found?.place ?? 'nowhere yet' } as const
+  let previewed: Promise<Access> | undefined
   const preview = () => {
-    previewed ??= previewAccess(store, settings, io)
+    previewed ??= accessTo(store, settings, io, token)
     return previewed
   }
-  const storeOptions = { ...settings.storeOptions, access: async () => (await preview()).access }
-  const plant = await create.readPlant({ ...settings, storeOptions })
-  const { access, source } = await preview()
+  const plant = await create.readPlant({ ...settings, storeOptions: { ...settings.storeOptions, access: preview } })
+  const access = await preview()
+  const source = found?.source ?? 'none'
   const request = await describeCreate(store, access, plant, create.idempotencyKey)
-  if (create.isCurl) return showCommand(request, store, { access, source }, settings, io)
+  if (create.isCurl) return showCommand(request, store, access.proxy, source, settings, io)
   const proxy = access.proxy && new URL(access.proxy).host
   if (settings.output === 'text') {
     const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
@@ -69,7 +72,9 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   await show(toJson({ dryRun: true, ...plant, store: store.name, token: source, socket: store.socketPath, proxy, request: shown }), io)
 }
 
-const tokenWords: Record<PreviewedAccess['source'], string> = {
+type TokenSource = Credential['source'] | 'none'
+
+const tokenWords: Record<TokenSource, string> = {
   variable: 'from PLANTS_TOKEN',
   command: 'from the token command',
   file: 'which was saved',
@@ -79,11 +84,12 @@ const tokenWords: Record<PreviewedAccess['source'], string> = {
 async function showCommand(
   request: WireRequest,
   address: RemoteAddress,
-  { access, source }: PreviewedAccess,
+  ownProxy: string | undefined,
+  source: TokenSource,
   { caCert, timeout, errors, storeFlag, warn }: Settings,
   io: Io,
 ): Promise<void> {
-  const isProxySecure = access.proxy?.startsWith('https:') ?? false
+  const isProxySecure = ownProxy?.startsWith('https:') ?? false
   const command = curlCommand(request, { address, caCert: caCert?.path, timeout, proxy: proxyForCurl(address, io), isProxySecure })
   // It must stay as it is, so control characters cannot be escaped in it.
   if (io.stdout.isTerminal && errors !== 'json' && escapeControlCharsInLines(command) !== command) {

@@ -1,5 +1,5 @@
 import { version } from '../../package.json'
-import { type Credential, findToken, findTokenSource, noToken } from '../auth/credentials.js'
+import { type Credential, findToken, noToken } from '../auth/credentials.js'
 import { exposureOf, refuseExposed } from '../auth/exposure.js'
 import { findPassword, howToGive, redactPassword } from '../auth/password.js'
 import { warnMeanwhile } from '../output/output.js'
@@ -13,38 +13,15 @@ import type { Preferences, Settings } from './context.js'
 /**
  * What it takes to reach a remote store.
  *
- * @param given a token that is not kept anywhere yet
+ * @param given a token that is not kept anywhere yet, or `***` for one that is only previewed
  * @throws {PlantsError} `unauthorized` without a token, `malformed` where the token would be seen on its way
  */
 export async function accessTo(address: RemoteAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
-  const found = given ?? (await findToken(address, settings, io))
-  if (!found) throw noToken(address, settings.storeFlag)
-  return accessWith(found, address, given ? 'this login' : placeOf(found.source, settings), settings, io)
-}
-
-/**
- * What it would take to reach a remote store, with `***` for the token: no command is started for it, and it may be none.
- *
- * @throws {PlantsError} `malformed` as `accessTo` does
- */
-export async function previewAccess(address: RemoteAddress, settings: Settings, io: Io): Promise<PreviewedAccess> {
-  const source = findTokenSource(address, settings, io)
-  const place = source ? placeOf(source, settings) : 'nowhere yet'
-  const access = await accessWith({ token: '***', source: source ?? 'variable' }, address, place, settings, io)
-  return { access, source: source ?? 'none' }
-}
-
-export interface PreviewedAccess {
-  access: Access
-  /** where the token would come from */
-  source: Credential['source'] | 'none'
-}
-
-/** @param place where the token came from, in words */
-async function accessWith(found: Credential, address: RemoteAddress, place: string, settings: Settings, io: Io): Promise<Access> {
   const { isVerbose, caCert, storeName, storeFlag } = settings
+  const found = given ?? (await findToken(address, settings, io))
+  if (!found) throw noToken(address, storeFlag)
   const trace = isVerbose ? await import('../output/trace.js') : undefined
-  trace?.traceCredential('token', place, settings, io)
+  trace?.traceCredential('token', found.place, settings, io)
   refuseExposed(address, settings, io)
   const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
   const proxy = isProxySet ? (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
@@ -75,11 +52,6 @@ function renewal(address: RemoteAddress, settings: Settings, io: Io): () => Prom
     last = io.now()
     return (await findToken(address, settings, io))?.token
   }
-}
-
-/** Where a token came from, in words. */
-function placeOf(source: Credential['source'], { storeName, file }: Settings): string {
-  return { variable: 'PLANTS_TOKEN', command: `the token command of ${storeName}`, file: file.path ?? '' }[source]
 }
 
 /**
