@@ -15,7 +15,6 @@ export interface Password {
 }
 
 interface PasswordContext extends CredentialContext {
-  /** prints a warning for a person */
   warn(text: string): Promise<void>
 }
 

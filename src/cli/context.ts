@@ -26,11 +26,9 @@ export interface Preferences extends OutputStyle {
   timeout: number
   /** milliseconds to wait for another process that changes the settings; the timeout that is saved with a store says nothing about that */
   lockTimeout: number
-  /** whether to log settings, requests and responses */
   isVerbose: boolean
   /** whether somebody is there to answer questions */
   mayAsk(): boolean
-  /** prints a warning for a person */
   warn(text: string): Promise<void>
   /** every setting, and where its value came from */
   sources: SettingSource[]

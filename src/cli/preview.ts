@@ -1,5 +1,5 @@
 import { type Credential, findTokenSource } from '../auth/credentials.js'
-import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeAnswer } from '../output/output.js'
+import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeAnswer, writeResult } from '../output/output.js'
 import { curlCommand, requestText } from '../output/request.js'
 import { toJson } from '../plant/json.js'
 import type { NewPlant } from '../plant/plant.js'
@@ -45,7 +45,7 @@ async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Cre
     ? `Would plant ${what} in ${quoteIfNeeded(store.name)}${exists ? '' : ', which would be made'}`
     : `Would plant nothing: the idempotency key has made ${what} already`
   const fields = { dryRun: true, ...plant, store: store.name, exists, creates, idempotencyKey }
-  await show(settings.output === 'json' ? toJson(fields) : sentence, io)
+  await writeResult(io, settings, fields, sentence, 'Nothing was created')
 }
 
 async function previewAtService(store: RemoteAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
@@ -62,14 +62,13 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const request = await describeCreate(store, access, plant, create.idempotencyKey)
   if (create.isCurl) return showCommand(request, store, access.proxy, source, settings, io)
   const proxy = access.proxy && new URL(access.proxy).host
-  if (settings.output === 'text') {
-    const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
-    const notes = { token: tokenWords[source], socket: store.socketPath, proxy }
-    return show(`Would plant ${what} at ${quoteIfNeeded(store.name)}\n\n${requestText(request, notes)}`, io)
-  }
+  const socket = store.socketPath
+  const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
+  const text = `Would plant ${what} at ${quoteIfNeeded(store.name)}\n\n${requestText(request, { token: tokenWords[source], socket, proxy })}`
   const { authorization, ...headers } = request.headers
   const shown = source === 'none' ? { ...request, headers } : request
-  await show(toJson({ dryRun: true, ...plant, store: store.name, token: source, socket: store.socketPath, proxy, request: shown }), io)
+  const fields = { dryRun: true, ...plant, store: store.name, token: source, socket, proxy, request: shown }
+  await writeResult(io, settings, fields, text, 'Nothing was created')
 }
 
 type TokenSource = Credential['source'] | 'none'
@@ -99,9 +98,6 @@ async function showCommand(
   }
   const get = source === 'none' ? '' : `. Set it with: export PLANTS_TOKEN="$(plants auth token${storeFlag})"`
   if (source !== 'variable') await warn(`The command takes the token from PLANTS_TOKEN, which is not set${get}`)
-  await show(errors === 'json' ? toJson({ command }) : command, io) // other programs get it as it is, unless they have asked for JSON
-}
-
-function show(text: string, io: Io): Promise<void> {
-  return writeAnswer(io, `${text}\n`, 'Nothing was created')
+  // Other programs get it as it is, unless they have asked for JSON.
+  await writeAnswer(io, `${errors === 'json' ? toJson({ command }) : command}\n`, 'Nothing was created')
 }

@@ -13,9 +13,8 @@ interface Change {
   after: SavedSettings
 }
 
-/** How long to wait for another process that changes the settings. */
 interface Lock {
-  /** milliseconds */
+  /** milliseconds to wait for another process that changes the settings */
   lockTimeout: number
 }
 

@@ -2,6 +2,7 @@ import { readCertificates } from '../platform/certificates.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { nearest } from '../platform/nearest.js'
+import type { Address } from '../stores/address.js'
 import { parseAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { addressContextOf, isStoreName, unknownStore } from './resolve.js'
@@ -42,10 +43,10 @@ function unknownSetting(name: string, setting: string, store: string | undefined
 }
 
 /**
- * The value as it is saved.
+ * The value as it is saved, and the address of the store that it leads to, if it leads to one.
  *
  * @param name what people call the setting, for the message of the error
- * @throws {PlantsError} `malformed` for one that the setting cannot have
+ * @throws {PlantsError} `malformed` for a value that the setting cannot have
  */
 export async function checkedValue(
   { store: storeName = '', setting }: Key,
@@ -53,12 +54,12 @@ export async function checkedValue(
   text: string,
   saved: SavedSettings,
   io: Io,
-): Promise<string | boolean> {
+): Promise<{ value: string | boolean; address?: Address | undefined }> {
   const store = savedStore(saved, storeName)
   if (setting === 'address') {
     const address = await parseAddress(text, name, addressContextOf(io, true))
     const left = heldForKind(store).find((held) => !isFor(held, address.kind))
-    if (left === undefined) return text === 'local' ? text : address.name
+    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
     // A store that becomes one of another kind must not keep what is for the old one alone.
     const hint = `Forget it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
     throw new PlantsError('malformed', `${storeName} has the setting ${left}, which ${unsupportedReason(left, address.kind, text)}`, {
@@ -71,8 +72,12 @@ export async function checkedValue(
       throw new PlantsError('malformed', `${setting} ${unsupportedReason(setting, kind, storeName)}`, { hint: 'Set it for another store' })
   }
   const value = savedValue(setting, name, text, io)
-  const isAddress = setting === 'store' && !isStoreName(text) && text !== 'local'
-  return isAddress ? (await parseAddress(text, name, addressContextOf(io, true))).name : value
+  if (setting !== 'store') return { value }
+  const named = isStoreName(text) ? savedStore(saved, text) : undefined
+  if (named) return { value, address: await parseAddress(named.address, `stores.${text}.address`, addressContextOf(io, false)) }
+  if (isStoreName(text)) throw await unknownStore(text, saved)
+  const address = await parseAddress(text, name, addressContextOf(io, true))
+  return { value: text === 'local' ? text : address.name, address }
 }
 
 /** The settings of a store that are for its kind alone. */

@@ -4,7 +4,7 @@ import type { Io } from '../platform/io.js'
 import type { Address, AddressContext } from '../stores/address.js'
 import { parseAddress, shownAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
-import { flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
+import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 
 /** A value that a setting has. */
 export interface SettingSource {
@@ -20,27 +20,27 @@ export interface SettingSource {
 
 export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
 
+/** Where a setting can have its value from. */
 interface Sources {
-  /** as commander gives them */
-  flags: object
+  flags: Flags
   io: Io
   file: SettingsFile
   storeName?: string | undefined
-  /** the store is another one than that of this run, whose flags and variables say nothing about how far it is trusted */
+  /** whether it is for another store than that of this run, whose flags and variables say nothing about how far it is trusted */
   isOther?: boolean
 }
 
-/** What lets a token go where it would not go otherwise, or a database be used that is less sure. */
+/** The settings that widen trust: where a token may go, or which database is used. */
 const trust: SettingName[] = ['ca-cert', 'allow-http', 'allow-async-commit']
 
-/** The value of a setting from the first place that has one: flag > environment > with the store > for the user > default. */
+/** The value of a setting from the first source that has one: flag > environment > with the store > for the user > default. */
 export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {
   const { variable, scopes } = settingOf(name)
+  const isOfRun = !(isOther && trust.includes(name))
   const flag = flagOf(name)
-  const isAsked = !(isOther && trust.includes(name))
-  const given = isAsked ? flagValue(name, flags) : undefined
+  const given = isOfRun ? flagValue(name, flags) : undefined
   if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
-  const text = isAsked && variable !== undefined ? io.env[variable] : undefined
+  const text = isOfRun && variable !== undefined ? io.env[variable] : undefined
   const inVariable = name === 'store' ? text?.trim() : text
   if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
   const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(savedStore(saved, storeName)?.[name]) : undefined
@@ -51,7 +51,6 @@ export function findSource(name: SettingName, { flags, io, file: { saved, path }
   return defaultSource(name)
 }
 
-/** The default of a setting. */
 export function defaultSource(name: SettingName): SettingSource {
   const { default: value } = settingOf(name)
   return { name, value: typeof value === 'string' ? value : undefined, source: 'default', place: 'default', key: undefined }

@@ -68,10 +68,10 @@ export const settingsTable = {
     default: 'false',
     meaning: 'take a database that answers before a plant is on disk',
   },
-} satisfies Record<string, Setting<unknown>>
+} satisfies Record<string, Setting>
 
 /** One setting: how it is given, what it may be, and what it means. */
-interface Setting<Value> {
+interface Setting {
   /** as the help shows it, with what its value is called; none for what only `stores add` takes */
   flag?: string
   variable?: string
@@ -83,7 +83,7 @@ interface Setting<Value> {
    * @param source where it was given, for the message of the error
    * @throws {PlantsError} `malformed`
    */
-  parse(source: string, text: string): Value
+  parse(source: string, text: string): unknown
   /** a value, or in words what holds without one */
   default: string | { words: string }
   meaning: string
@@ -102,7 +102,7 @@ export type SettingName = keyof typeof settingsTable
 export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
 
 /** A setting, whatever its values are. */
-export function settingOf(name: SettingName): Setting<unknown> {
+export function settingOf(name: SettingName): Setting {
   return settingsTable[name]
 }
 
@@ -133,10 +133,12 @@ export function flagOf(name: SettingName): string | undefined {
 }
 
 /** What the command line gives a setting, under commander's name for it: `caCert` for `ca-cert`. */
-export function flagValue(name: SettingName, flags: object): string | undefined {
-  const key = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
-  return textOf(Object.entries(flags).find(([flag]) => flag === key)?.[1])
+export function flagValue(name: SettingName, flags: Flags): string | undefined {
+  return textOf(flags[name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())])
 }
+
+/** The values of options, as commander gives them. */
+export type Flags = Readonly<Record<string, unknown>>
 
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined

@@ -35,8 +35,14 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
 }
 
 /** Writes the result of a command: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
-export function writeResult(io: Io, { output }: Pick<OutputStyle, 'output'>, fields: object, sentence: string): Promise<void> {
-  return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, 'It is done')
+export function writeResult(
+  io: Io,
+  { output }: Pick<OutputStyle, 'output'>,
+  fields: object,
+  sentence: string,
+  hint = 'It is done',
+): Promise<void> {
+  return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
 }
 
 /** How answers and errors look. */
@@ -51,7 +57,6 @@ export interface OutputStyle {
 
 type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'>
 
-/** Prints a warning. */
 export async function warn(io: Io, text: string, style: ErrorStyle): Promise<void> {
   await writeToStderr(io, await warningOf(io, text, style))
 }
@@ -75,7 +80,6 @@ interface RejectedRecord {
   line: number
 }
 
-/** Prints rejected records. */
 export async function writeRejected(io: Io, records: readonly RejectedRecord[], { errors, colors }: ErrorStyle): Promise<void> {
   const { bad } = await styleFor(colors(io.stderr))
   const lines = records.map((record) => {

@@ -1,15 +1,13 @@
 import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
-import { checkedValue, heldForKind, type Key, parseKey, withValue } from '../../config/edit.js'
+import { checkedValue, heldForKind, parseKey, withValue } from '../../config/edit.js'
 import { savedStore, settingsPath } from '../../config/file.js'
-import { addressContextOf, isStoreName, namedStores, type SettingSource, shownValue, unknownStore } from '../../config/resolve.js'
+import { isStoreName, namedStores, type SettingSource, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
-import type { Address } from '../../stores/address.js'
-import { credentialOf, kindOfText, parseAddress } from '../../stores/registry.js'
+import { credentialOf, kindOfText } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
@@ -42,11 +40,10 @@ const set = defineCommand({
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const key = await parseKey(name, settings.file.saved)
-    const value = await checkedValue(key, name, text, settings.file.saved, io)
-    const address = await addressIn(key, text, settings, io)
+    const { value, address } = await checkedValue(key, name, text, settings.file.saved, io)
     await changeSettings(io, settings, async (saved) => {
-      const isGone = name === 'store' && typeof value === 'string' && isStoreName(value) && !savedStore(saved, value)
-      if (isGone) throw await unknownStore(value, saved)
+      const isGone = name === 'store' && isStoreName(text) && !savedStore(saved, text)
+      if (isGone) throw await unknownStore(text, saved)
       return withValue(key, value, saved)
     })
     const winner = settings.sources.find((setting) => setting.name === name && setting.source === 'variable')
@@ -113,14 +110,6 @@ async function noValue(name: string, settings: Preferences): Promise<PlantsError
       ? `What holds for all stores tells: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
       : `What holds then: ${defaultOf(known)}`
   return new PlantsError('notFound', `${name} has no value`, { hint })
-}
-
-/** Where the store is that a value leads to, if it leads to one. */
-async function addressIn({ setting }: Key, text: string, { file }: Preferences, io: Io): Promise<Address | undefined> {
-  if (setting !== 'address' && setting !== 'store') return undefined
-  if (setting === 'address' || !isStoreName(text)) return parseAddress(text, setting, addressContextOf(io, true))
-  const store = savedStore(file.saved, text)
-  return store && parseAddress(store.address, `stores.${text}.address`, addressContextOf(io, false))
 }
 
 /** What was for the old address may not be meant for the new one. */

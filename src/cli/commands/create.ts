@@ -1,4 +1,4 @@
-import { addLookupHint, describePlant, styleFor, writeAnswer } from '../../output/output.js'
+import { addLookupHint, describePlant, styleFor, writeResult } from '../../output/output.js'
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
 import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, plantOf } from '../../plant/plant.js'
@@ -74,8 +74,7 @@ export const create = defineCommand({
       }
       const planted = describePlant({ ...answer, id: plant.id }, await styleFor(settings.colors(io.stdout)))
       const see = isReadable(settings.store) ? `. See it with: plants get ${plant.id}${settings.storeFlag}` : ''
-      const line = settings.output === 'json' ? toJson({ ...answer }) : `Planted ${planted}`
-      await writeAnswer(io, `${line}\n`, `The plant is stored${see}`)
+      await writeResult(io, settings, { ...answer }, `Planted ${planted}`, `The plant is stored${see}`)
     } finally {
       await store.close()
     }

@@ -1,4 +1,4 @@
-import { describePlant, notFound, styleFor, writeAnswer } from '../../output/output.js'
+import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { openExistingStore } from '../../stores/registry.js'
@@ -29,8 +29,7 @@ export const deletePlant = defineCommand({
       if (!deleted)
         throw new PlantsError('conflict', `The plant ${id} was changed or deleted meanwhile`, { hint: 'Nothing was deleted. Look again' })
       const plant = describePlant(deleted, await styleFor(settings.colors(io.stdout)))
-      const line = settings.output === 'json' ? toJson({ ...deleted }) : `Deleted ${plant}`
-      await writeAnswer(io, `${line}\n`, `It is deleted. It was: ${toJson({ ...deleted })}`)
+      await writeResult(io, settings, { ...deleted }, `Deleted ${plant}`, `It is deleted. It was: ${toJson({ ...deleted })}`)
     } finally {
       await store?.close()
     }

@@ -1,4 +1,4 @@
-import { writeAnswer } from '../../output/output.js'
+import { writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -74,8 +74,7 @@ const revoke = defineCommand({
         throw new PlantsError('notFound', `No token has the id ${id} in ${settings.store.name}`, { hint })
       }
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
-      const line = settings.output === 'json' ? toJson(fieldsOf(token)) : `Revoked token ${id}${note}`
-      await writeAnswer(io, `${line}\n`, 'It is revoked')
+      await writeResult(io, settings, fieldsOf(token), `Revoked token ${id}${note}`, 'It is revoked')
     })
   },
 })
