@@ -4,15 +4,12 @@ import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/address.js'
 
-/** What says where a token may go. */
-interface Trust {
-  /** the name that the store was saved under */
-  storeName: string | undefined
-  allowHttp: boolean
-}
-
 /** Throws `malformed` where the token would be seen on its way, or go to another user of this machine. */
-export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: Trust, io: Io): void {
+export function refuseExposed(
+  address: RemoteAddress,
+  { storeName, allowHttp }: { storeName: string | undefined; allowHttp: boolean },
+  io: Io,
+): void {
   if (allowHttp) return
   const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
   if (isOpenToAll(address)) {

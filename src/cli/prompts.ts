@@ -6,22 +6,18 @@ import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
-interface PlantPrompt {
-  io: Io
-  isColored: boolean
-  /** why a valid id cannot be used */
-  checkId(id: bigint): Promise<string | undefined>
-}
-
 /**
  * Asks on stderr for the fields of a NewPlant that are not given: the id, the name, and the tag, which Enter skips.
  *
  * @param given valid fields
+ * @param checkId why a valid id cannot be used, or nothing
  * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM
  */
 export async function askForPlant(
   given: Record<string, unknown>,
-  { io, isColored, checkId }: PlantPrompt,
+  checkId: (id: bigint) => Promise<string | undefined>,
+  isColored: boolean,
+  io: Io,
 ): Promise<Record<string, unknown>> {
   const ask = (message: string, check: Check) =>
     prompt(io, (context) => input({ message, theme: themeFor(isColored), validate: validator(check) }, context))

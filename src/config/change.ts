@@ -13,21 +13,17 @@ interface Change {
   after: SavedSettings
 }
 
-interface Lock {
-  /** milliseconds to wait for another process that changes the settings */
-  lockTimeout: number
-}
-
 /**
  * Changes the settings file as a whole, under a lock: whoever reads it meanwhile, or is killed in the middle, finds or leaves the old one or
  * the new one. A change that changes nothing writes nothing, and nothing need be writable.
  *
+ * @param lockTimeout milliseconds to wait for another process that changes the settings
  * @param change gets what is saved at that moment, and gives what is to be; what it throws leaves the file as it is
  * @throws {PlantsError} `unwritable` when the file cannot be replaced, `malformed` when it is broken, `unavailable` when the lock is not free in time
  */
 export async function changeSettings(
   io: Io,
-  { lockTimeout }: Lock,
+  { lockTimeout }: { lockTimeout: number },
   change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
 ): Promise<Change> {
   const plan = async (): Promise<Change> => {
@@ -132,24 +128,4 @@ function replace(target: string, settings: SavedSettings, Conf: typeof import('c
   } finally {
     removeFolder(folder)
   }
-}
-
-/**
- * @param address what it is for, and is kept under
- * @returns when it was saved
- */
-export async function saveToken(address: string, token: string, lock: Lock, io: Io): Promise<string> {
-  const savedAt = new Date(io.time()).toISOString()
-  await changeSettings(io, lock, (saved) => ({ ...saved, tokens: { ...saved.tokens, [address]: { token, savedAt } } }))
-  return savedAt
-}
-
-/** @returns false when there was none */
-export async function removeToken(address: string, lock: Lock, io: Io): Promise<boolean> {
-  const { before, after } = await changeSettings(io, lock, (saved) => {
-    if (!Object.hasOwn(saved.tokens ?? {}, address)) return saved
-    const { [address]: _, ...others } = saved.tokens ?? {}
-    return { ...saved, tokens: others }
-  })
-  return after !== before
 }

@@ -11,7 +11,7 @@ export const settingsTable = {
     scopes: ['user'],
     parse: parseText,
     default: 'local',
-    meaning: 'which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+    meaning: 'the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
     values: 'store',
   },
   output: {
@@ -20,7 +20,7 @@ export const settingsTable = {
     scopes: ['user'],
     parse: parseOutput,
     default: { words: 'text on a terminal, else json' },
-    meaning: 'how answers look: text or json',
+    meaning: 'the output format: text or json',
     values: ['text', 'json'],
   },
   timeout: {
@@ -38,7 +38,7 @@ export const settingsTable = {
     parse: parseText,
     onlyFor: 'remote',
     default: { words: 'those of the system' },
-    meaning: 'a file of PEM certificates to trust',
+    meaning: 'a file of trusted PEM certificates',
     values: 'file',
   },
   'allow-http': {
@@ -66,7 +66,7 @@ export const settingsTable = {
     onlyFor: 'postgres',
     isSwitch: true,
     default: 'false',
-    meaning: 'take a database that answers before a plant is on disk',
+    meaning: 'accept a database with asynchronous commit: a crash may lose acknowledged plants',
   },
 } satisfies Record<string, Setting>
 

@@ -72,15 +72,14 @@ async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle): 
   return redact(`plants: ${faint(escapeControlChars(text))}\n`, io)
 }
 
-/** A rejected record, and where it stands. */
-interface RejectedRecord {
+interface Rejection {
   error: number
   message: string
   file: string
   line: number
 }
 
-export async function writeRejected(io: Io, records: readonly RejectedRecord[], { errors, colors }: ErrorStyle): Promise<void> {
+export async function writeRejected(io: Io, records: readonly Rejection[], { errors, colors }: ErrorStyle): Promise<void> {
   const { bad } = await styleFor(colors(io.stderr))
   const lines = records.map((record) => {
     if (errors === 'json') return jsonLine(record, io)

@@ -363,13 +363,13 @@ describe('config get', () => {
 
 describe('config list', () => {
   const meanings = {
-    store: 'which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
-    output: 'how answers look: text or json',
+    store: 'the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+    output: 'the output format: text or json',
     timeout: 'how long to wait for a store: 500ms, 30s, 2m',
-    'ca-cert': 'a file of PEM certificates to trust',
+    'ca-cert': 'a file of trusted PEM certificates',
     'allow-http': 'send the token without TLS, also to other machines',
     'token-command': 'a command that prints the token',
-    'allow-async-commit': 'take a database that answers before a plant is on disk',
+    'allow-async-commit': 'accept a database with asynchronous commit: a crash may lose acknowledged plants',
   }
   const line = (name: keyof typeof meanings, value: string | undefined, source: string) => ({
     name,
@@ -404,14 +404,15 @@ describe('config list', () => {
       code: 0,
       out: [
         'NAME                   VALUE           FROM     MEANING',
-        'store                  local           default  which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH',
-        '                                                or postgres://…',
-        'output                 -               default  how answers look: text or json',
+        'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or',
+        '                                                postgres://…',
+        'output                 -               default  the output format: text or json',
         'timeout                4s              saved    how long to wait for a store: 500ms, 30s, 2m',
-        'ca-cert                -               default  a file of PEM certificates to trust',
+        'ca-cert                -               default  a file of trusted PEM certificates',
         'allow-http             false           default  send the token without TLS, also to other machines',
         'token-command          -               default  a command that prints the token',
-        'allow-async-commit     false           default  take a database that answers before a plant is on disk',
+        'allow-async-commit     false           default  accept a database with asynchronous commit: a crash may lose',
+        '                                                acknowledged plants',
         'stores.garden.address  /srv/garden.db  saved    where garden is',
         '',
       ].join('\n'),

@@ -1,4 +1,5 @@
-import { removeToken, saveToken } from '../../config/change.js'
+import { changeSettings } from '../../config/change.js'
+import { withField } from '../../config/edit.js'
 import { namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
@@ -29,7 +30,9 @@ const login = defineCommand({
       const what = `${settings.store.name} does not accept this ${noun}: ${message}`
       throw new PlantsError('unauthorized', what, { hint, status, requestId, error })
     }
-    const savedAt = await saveToken(loginAddress(settings.store), secret, settings, io)
+    const savedAt = new Date(io.time()).toISOString()
+    const saved = { [loginAddress(settings.store)]: { token: secret, savedAt } }
+    await changeSettings(io, settings, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
     const checked = verdict.state === 'accepted'
     if (!checked) await settings.warn(`The ${noun} is saved, but could not be checked: ${verdict.error.message}`)
     for (const other of kind.others()) await settings.warn(`${other}, and wins over it`)
@@ -44,7 +47,11 @@ const logout = defineCommand({
   description: 'Remove the token or the password for the store.',
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
-    const removed = await removeToken(loginAddress(settings.store), settings, io)
+    const address = loginAddress(settings.store)
+    const { before, after } = await changeSettings(io, settings, (saved) =>
+      saved.tokens === undefined ? saved : { ...saved, tokens: withField(saved.tokens, address, undefined) },
+    )
+    const removed = after !== before
     for (const other of kind.others()) await settings.warn(other)
     const text = `${removed ? `Removed the ${kind.noun}` : `There was no saved ${kind.noun}`} for ${calledBy(settings)}`
     await writeResult(io, settings, { ...namesOf(settings), removed }, text)

@@ -127,7 +127,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
     if (await isTaken(given['id'])) throw addLookupHint(idExists(checked.plant.id), checked.plant.id, settings)
     const { askForPlant } = await import('../prompts.js')
     const checkId = async (id: bigint) => ((await isTaken(id)) ? idExists(id).message : undefined)
-    return await askForPlant(given, { io, isColored: settings.colors(io.stderr), checkId })
+    return await askForPlant(given, checkId, settings.colors(io.stderr), io)
   } finally {
     await store?.close()
   }

@@ -66,7 +66,7 @@ export function rowsOf(rows: readonly Row[], width: number, column = columnFor(r
 }
 
 /** Where the meanings begin that stand beside the longest of the terms, but in the left half. */
-export function columnFor(rows: readonly Row[], width: number): number {
+function columnFor(rows: readonly Row[], width: number): number {
   return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
 }
 
