@@ -103,7 +103,7 @@ export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | u
 
 /** The options that choose some of the plants. */
 export const queryOptions = [
-  { flags: '--limit <count>', description: 'at most so many', parse: parseCount },
+  { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   { flags: '--tag <text>', description: 'only plants with this tag' },
 ] as const satisfies readonly OptionDefinition[]

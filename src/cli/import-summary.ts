@@ -74,7 +74,7 @@ async function warnOfOmissions(
   const more = fields.length - maxShown
   if (more > 0) await warn(`Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`)
   if (staging === 'check' && !isReadable(store))
-    await warn(`Only the input was checked: what ${store.name} holds, its service does not tell`)
+    await warn(`Only the input was checked: the service at ${store.name} does not show which plants exist`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {

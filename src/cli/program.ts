@@ -18,7 +18,7 @@ import { pathOf, unknownCommand, usageError } from './usage.js'
  * for the rest.
  *
  * @param argv the arguments after the program's name
- * @throws {PlantsError} `malformed` for a command line that is wrong, and what the command throws
+ * @throws {PlantsError} `malformed` for an invalid command line, and what the command throws
  */
 export async function runProgram(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact())
@@ -35,7 +35,7 @@ export async function runProgram(argv: string[], io: Io): Promise<void> {
   await parse(argv, io)
 }
 
-/** What `--output` and `--no-color` say, also on a command line that is wrong. */
+/** What `--output` and `--no-color` say, also on an invalid command line. */
 export function outputFlags(argv: string[]): { output: string | undefined; color: boolean } {
   const options = { output: { type: 'string' }, 'no-color': { type: 'boolean' } } as const
   const { output, 'no-color': noColor } = parseArgs({ args: argv, options, strict: false }).values

@@ -157,7 +157,7 @@ export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
   return `${toJson(Object.fromEntries(entries))}\n`
 }
 
-/** Breaks a text into lines of so many columns; below 20 it stays one line, for the terminal to break. */
+/** Breaks a text into lines of at most `width` columns; below 20 it stays one line, for the terminal to break. */
 export function wrap(text: string, width: number): string[] {
   if (width < 20) return [text]
   const lines: string[] = []

@@ -304,9 +304,9 @@ describe('config get', () => {
   })
 
   test.each([
-    ['output', 'What holds then: text on a terminal, else json'],
-    ['ca-cert', 'What holds then: those of the system'],
-    ['token-command', 'What holds then: none'],
+    ['output', 'The default applies: text on a terminal, else json'],
+    ['ca-cert', 'The default applies: those of the system'],
+    ['token-command', 'The default applies: none'],
   ])('%s ends with 1 without a value', async (name, hint) => {
     const user = new User()
     expect(await user.run(['config', 'get', name])).toEqual(refusal(`${name} has no value`, hint, 1))
@@ -320,7 +320,7 @@ describe('config get', () => {
 
   test('stores.team.ca-cert ends with 1 without a value', async () => {
     expect(await gardener().run('config get stores.team.ca-cert')).toEqual(
-      refusal('stores.team.ca-cert has no value', 'What holds for all stores tells: plants config get ca-cert', 1),
+      refusal('stores.team.ca-cert has no value', 'For the value of all stores: plants config get ca-cert', 1),
     )
   })
 

@@ -107,8 +107,8 @@ async function noValue(name: string, settings: Preferences): Promise<PlantsError
   const known = settingNames.find((candidate) => candidate === name)
   const hint =
     known === undefined
-      ? `What holds for all stores tells: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
-      : `What holds then: ${defaultOf(known)}`
+      ? `For the value of all stores: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
+      : `The default applies: ${defaultOf(known)}`
   return new PlantsError('notFound', `${name} has no value`, { hint })
 }
 

@@ -31,7 +31,7 @@ const options = [
     choices: ['continue', 'stop'],
     default: 'continue',
   },
-  { flags: '--max-errors <count>', description: 'stop soon after so many were rejected', parse: parseCount },
+  { flags: '--max-errors <count>', description: 'stop soon after this many were rejected', parse: parseCount },
   pathOption('--rejects <path>', 'write the rejected records to this file, as they came, and why beside it, to PATH.reasons'),
   { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all or none', conflicts: ['restart'] },
