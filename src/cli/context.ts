@@ -142,18 +142,12 @@ export const defaultLockTimeout = 30_000
 
 /** Joins a store, which knows no settings, to the credentials and the output of a run. */
 function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onOwner'> {
-  let access: Promise<Access> | undefined
-  let login: Promise<Login> | undefined
+  let access: Promise<Access> | undefined // a token command runs once
+  let login: Promise<Login> | undefined // a warning is printed once
   const knownOwners = new Set<string>()
   return {
-    access: (address) => {
-      access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io)) // a token command runs once
-      return access
-    },
-    login: (address) => {
-      login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io)) // a warning is printed once
-      return login
-    },
+    access: async (address) => (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io))),
+    login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io))),
     onAway: (failure) => {
       if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings())
     },

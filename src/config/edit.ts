@@ -3,9 +3,8 @@ import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { nearest } from '../platform/nearest.js'
 import type { Address } from '../stores/address.js'
-import { parseAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, savedStore } from './file.js'
-import { addressContextOf, isStoreName, unknownStore } from './resolve.js'
+import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
 
 /** A setting as people name it: of the user, or of a store. */
@@ -57,7 +56,7 @@ export async function checkedValue(
 ): Promise<{ value: string | boolean; address?: Address | undefined }> {
   const store = savedStore(saved, storeName)
   if (setting === 'address') {
-    const address = await parseAddress(text, name, addressContextOf(io, true))
+    const address = await resolveAddress(text, name, io, { isArgument: true })
     const left = heldForKind(store).find((held) => !isFor(held, address.kind))
     if (left === undefined) return { value: text === 'local' ? text : address.name, address }
     // A store that becomes one of another kind must not keep what is for the old one alone.
@@ -67,16 +66,16 @@ export async function checkedValue(
     })
   }
   if (store && settingOf(setting).onlyFor !== undefined) {
-    const { kind } = await parseAddress(store.address, `stores.${storeName}.address`, addressContextOf(io, false))
+    const { kind } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
     if (!isFor(setting, kind))
       throw new PlantsError('malformed', `${setting} ${unsupportedReason(setting, kind, storeName)}`, { hint: 'Set it for another store' })
   }
   const value = savedValue(setting, name, text, io)
   if (setting !== 'store') return { value }
   const named = isStoreName(text) ? savedStore(saved, text) : undefined
-  if (named) return { value, address: await parseAddress(named.address, `stores.${text}.address`, addressContextOf(io, false)) }
+  if (named) return { value, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
   if (isStoreName(text)) throw await unknownStore(text, saved)
-  const address = await parseAddress(text, name, addressContextOf(io, true))
+  const address = await resolveAddress(text, name, io, { isArgument: true })
   return { value: text === 'local' ? text : address.name, address }
 }
 

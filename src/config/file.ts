@@ -173,13 +173,11 @@ function warningsAbout(path: string, { mode }: Stats): SettingsFile['warnings'] 
   const folder = dirname(path)
   const folderMode = statSync(folder).mode
   const inWords = (bits: number) => `mode ${(bits & 0o777).toString(8)}`
-  const warnings: SettingsFile['warnings'] = []
-  if ((mode & 0o077) !== 0) {
-    warnings.push({ what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` })
+  const isReplaceable = (folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0
+  const open = { what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` }
+  const replaceable = {
+    what: `Others can replace the settings in ${folder} (${inWords(folderMode)})`,
+    command: `chmod 700 ${shellWord(folder)}`,
   }
-  if ((folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0) {
-    const what = `Others can replace the settings in ${folder} (${inWords(folderMode)})`
-    warnings.push({ what, command: `chmod 700 ${shellWord(folder)}` })
-  }
-  return warnings
+  return [...((mode & 0o077) !== 0 ? [open] : []), ...(isReplaceable ? [replaceable] : [])]
 }

@@ -1,7 +1,7 @@
 import { PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { Address, AddressContext } from '../stores/address.js'
+import type { Address } from '../stores/address.js'
 import { parseAddress, shownAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
 import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
@@ -105,12 +105,10 @@ export async function resolveStore(
   io: Io,
 ): Promise<{ store: Address; storeName: string | undefined }> {
   const { value = 'local', place, source } = setting
-  const isName = isStoreName(value)
-  const known = isName ? savedStore(saved, value) : undefined
-  if (isName && !known) throw await unknownStore(value, saved, setting)
-  const context = addressContextOf(io, !isName && source === 'flag')
-  if (!known) return { store: await parseAddress(value, place, context), storeName: undefined }
-  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, context), storeName: value }
+  if (!isStoreName(value)) return { store: await resolveAddress(value, place, io, { isArgument: source === 'flag' }), storeName: undefined }
+  const known = savedStore(saved, value)
+  if (!known) throw await unknownStore(value, saved, setting)
+  return { store: await resolveAddress(known.address, `stores.${value}.address in ${path}`, io), storeName: value }
 }
 
 /** The place of a store that was named as an argument, not as a setting. */
@@ -122,13 +120,15 @@ export function namedStore(value: string): SettingSource {
 }
 
 /**
- * What completes an address.
+ * Reads an address. Throws as `parseAddress` does.
  *
- * @param isArgument whether the address stands in the command line
+ * @param place where it was given, for the message of the error
+ * @param isArgument whether it stands in the command line, where others can see it
  */
-export function addressContextOf({ env, resolvePath, dataFolder, userName, secrets }: Io, isArgument: boolean): AddressContext {
-  const ownFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder())
-  return { resolvePath, dataFolder: ownFolder, env, userName, secrets, isArgument }
+export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
+  const { env, resolvePath, userName, secrets } = io
+  const dataFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder())
+  return parseAddress(text, place, { resolvePath, dataFolder, env, userName, secrets, isArgument })
 }
 
 /** Whether a word can be the name of a store; any other is an address. */
@@ -147,11 +147,11 @@ export async function unknownStore(name: string, saved: SavedSettings, setting?:
   const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
   const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
+  const malformed = (hint: string) => new PlantsError('malformed', message, { hint })
+  if (setting?.key !== undefined) return malformed(`${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
   const { nearest } = await import('../platform/nearest.js')
   const guess = nearest(name, setting === undefined ? names : [...names, 'local'])
-  const save = `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`
-  let hint = setting === undefined ? `${known}See: plants stores list` : save
-  if (guess !== undefined) hint = `Did you mean ${guess}?`
-  if (setting?.key !== undefined) hint = `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
-  return new PlantsError('malformed', message, { hint })
+  if (guess !== undefined) return malformed(`Did you mean ${guess}?`)
+  if (setting === undefined) return malformed(`${known}See: plants stores list`)
+  return malformed(`${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`)
 }

@@ -3,7 +3,7 @@ import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { savedValue, withField } from '../../config/edit.js'
 import { type SavedStore, savedStore } from '../../config/file.js'
-import { addressContextOf, isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
+import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
@@ -17,7 +17,6 @@ import {
   kindNoun,
   kindOfText,
   loginAddress,
-  parseAddress,
   takesPassword,
   takesToken,
 } from '../../stores/registry.js'
@@ -40,7 +39,7 @@ const add = defineCommand({
       const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
       throw new PlantsError('malformed', why, { hint })
     }
-    const address = await parseAddress(text, 'The address', addressContextOf(io, true))
+    const address = await resolveAddress(text, 'The address', io, { isArgument: true })
     const store = storeFrom(address, flags, io)
     // --timeout belongs to the store here, and says nothing about others who change the settings.
     await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
@@ -68,7 +67,7 @@ const init = defineCommand({
   arguments: [{ name: '<address>', description: "postgres://…, of an administrator or of the database's owner" }],
   options: [{ flags: '--role <name>', description: 'the role that plants serve is to log in as', parse: parseText }],
   async run({ args: [text], flags }, io) {
-    if (!isStoreName(text)) await parseAddress(text, 'The address', addressContextOf(io, true)) // whose errors name it as what it is here
+    if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true }) // whose errors name it as what it is here
     const settings = await resolveSettings({ ...flags, store: text }, io)
     const { store } = settings
     if (!takesPassword(store)) {
@@ -94,7 +93,7 @@ const list = defineCommand({
     const settings = await resolvePreferences(flags, io)
     const used = shownValue(settings.sources.find(({ name }) => name === 'store')?.value)
     const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
-    const local = { name: 'local', address: (await parseAddress('local', '', addressContextOf(io, false))).name }
+    const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
     const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
     const rows = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
       ...row,
@@ -195,7 +194,7 @@ function fieldsOf(name: string, store: SavedStore) {
 /** The address that a token or a password is bound to; one that is broken as it is. */
 async function loginAddressOf({ address }: SavedStore, io: Io): Promise<string> {
   try {
-    return loginAddress(await parseAddress(address, '', addressContextOf(io, false)))
+    return loginAddress(await resolveAddress(address, '', io))
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return address

@@ -5,7 +5,7 @@ import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
 import { plants } from '../commands/index.js'
 import type { CommandDefinition, OptionDefinition } from '../define-command.js'
-import { helpOption } from '../help/page.js'
+import { helpCommand, helpOption } from '../help/page.js'
 import { type Candidate, type Completions, candidatesOnly, completeValues, nothing, type ValueContext } from './values.js'
 
 /**
@@ -55,7 +55,7 @@ async function completeOperand(parsed: ParsedWords, context: ValueContext): Prom
   const { path, operands, isHelp } = parsed
   const { commands, arguments: taken = [], topics = [] } = path.at(-1) ?? {}
   if (commands || isHelp) {
-    const others = isHelp ? topics : [{ name: 'help', meaning: 'show the help of a command' }]
+    const others = isHelp ? topics : [helpCommand]
     const names = [...(commands ?? []).map(({ name, summary, description }) => ({ name, meaning: summary ?? description })), ...others]
     return candidatesOnly(operands.length > 0 ? [] : names.map(({ name, meaning }) => ({ word: name, meaning })))
   }
