@@ -1,5 +1,5 @@
 import { type Credential, findToken, noToken, savedToken, tokenVariable } from '../auth/credentials.js'
-import { exposureOf, refuseExposed } from '../auth/exposure.js'
+import { refuseExposed } from '../auth/exposure.js'
 import { findPassword, noPassword, type Password, redactPassword } from '../auth/password.js'
 import { failureOf } from '../auth/token.js'
 import { PlantsError } from '../platform/errors.js'
@@ -31,8 +31,6 @@ export interface CredentialKind {
   missing(): PlantsError
   /** what there is besides a saved one */
   others(): string[]
-  /** why the connection to the store is not safe */
-  exposure?: string | undefined
 }
 
 export interface CredentialSource {
@@ -43,7 +41,7 @@ export interface CredentialSource {
   expires?: string | undefined
 }
 
-export type FoundCredential = CredentialSource & { token?: string; password?: string }
+type FoundCredential = CredentialSource & { token?: string; password?: string }
 
 export function credentialKindOf(store: RemoteAddress | PostgresAddress, settings: Settings, io: Io): CredentialKind {
   return takesToken(store) ? tokenFor(store, settings, io) : passwordFor(store, settings, io)
@@ -103,7 +101,6 @@ function passwordFor(store: PostgresAddress, settings: Settings, io: Io): Creden
       ...(store.password === undefined ? [] : ['There is still a password in the address']),
       ...(io.env['PGPASSWORD'] ? ['PGPASSWORD is still set'] : []),
     ],
-    exposure: exposureOf(store),
   }
 }
 

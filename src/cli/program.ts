@@ -11,7 +11,7 @@ import { loadCommands, pathTo, plants } from './commands/index.js'
 import { answerCompletion } from './completion/complete.js'
 import type { CommandDefinition, OptionDefinition } from './define-command.js'
 import { helpOption, helpPage, widthFor } from './help/page.js'
-import { pathOf, unknownCommand, usageError } from './usage.js'
+import { parsedCommand, pathOf, unknownCommand, usageError } from './usage.js'
 
 /**
  * Does what a command line says. Help, the version and a Tab are answered from the definitions of the commands; commander is loaded
@@ -57,15 +57,10 @@ async function writeHelp(words: readonly string[], io: Io): Promise<void> {
 
 async function parse(argv: string[], io: Io): Promise<void> {
   const { Command, CommanderError } = await import('commander')
-  let help = ''
-  const show = (text: string) => {
-    help += text
-  }
   const program = new Command(plants.name)
     .version(version, '-V, --version')
     .helpOption(helpOption.flags)
-    .configureHelp({ formatHelp: (command) => helpPage(pathTo(pathOf(command)) ?? [plants], widthFor(io)) })
-    .configureOutput({ writeOut: show, writeErr: show, outputError: () => undefined })
+    .configureOutput({ writeOut: () => undefined, writeErr: () => undefined, outputError: () => undefined })
     .showSuggestionAfterError(false)
     .exitOverride()
   for (const option of plants.options ?? []) if (!option.flags.endsWith('--version')) addOption(program, option)
@@ -78,7 +73,7 @@ async function parse(argv: string[], io: Io): Promise<void> {
     if (error.code === 'commander.version') return writeVersion(outputFlags(argv).output, io)
     if (!['commander.help', 'commander.helpDisplayed'].includes(error.code)) throw await usageError(error, argv, program)
     await checkHelp(error.code, argv, program)
-    await writeAnswer(io, help)
+    await writeAnswer(io, helpPage(pathTo(pathOf(parsedCommand(program))) ?? [plants], widthFor(io)))
   }
 }
 

@@ -92,7 +92,7 @@ async function didYouMean(word: string, candidates: string[]): Promise<string | 
 }
 
 /** The last command that commander came to. */
-function parsedCommand(command: Command): Command {
+export function parsedCommand(command: Command): Command {
   const child = command.commands.find((candidate) => candidate.name() === command.args[0])
   return child ? parsedCommand(child) : command
 }

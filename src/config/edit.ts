@@ -8,7 +8,7 @@ import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
 
 /** A setting as people name it: of the user, or of a store. */
-export interface Key {
+interface Key {
   /** the name of the store, for a setting of one */
   store: string | undefined
   setting: SettingName | 'address'

@@ -8,10 +8,10 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { isLoginAddress } from '../../stores/address.js'
 import { credentialOf, kindOfText, loginAddress, takesCredential } from '../../stores/registry.js'
-import type { Settings } from '../context.js'
-import { resolveSettings } from '../context.js'
+import { resolveSettings, type Settings } from '../context.js'
 import { type CredentialKind, type CredentialSource, credentialKindOf } from '../credential-kind.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
+import { warnOfExposure } from '../store-access.js'
 
 const login = defineCommand({
   name: 'login',
@@ -36,7 +36,7 @@ const login = defineCommand({
     const checked = verdict.state === 'accepted'
     if (!checked) await settings.warn(`The ${noun} is saved, but could not be checked: ${verdict.error.message}`)
     for (const other of kind.others()) await settings.warn(`${other}, and wins over it`)
-    if (kind.exposure !== undefined) await settings.warn(kind.exposure)
+    await warnOfExposure(settings.store, settings)
     const text = `Saved the ${noun} for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
     await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
   },
@@ -143,7 +143,7 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
   return clean(await askForSecret(message, (text) => check(text, `A ${noun}`), settings.colors(io.stderr), io))
 }
 
-/** An error says that it is no credential, where another text would be too large or not UTF-8. */
+/** Reads stdin as a credential, which its errors name. */
 async function readStdin(noun: string, io: Io): Promise<string> {
   try {
     return await readText('-', io, { wanted: `Pipe the ${noun} in` })
