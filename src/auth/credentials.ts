@@ -12,6 +12,8 @@ export interface CredentialContext {
   tokenCommand: string | undefined
   /** milliseconds that a token command may take */
   timeout: number
+  /** prints a warning for a person */
+  warn(text: string): Promise<void>
   /** the settings file, and what is saved in it */
   file: { path: string | undefined; foreignOwner?: number; saved: SavedTokens }
 }
@@ -45,7 +47,7 @@ export interface Credential {
  * @throws {PlantsError} `malformed` for a token that is none, `unauthorized` when the command gave none
  */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
-  const found = lookUp(store, context, io)
+  const found = locateToken(store, context, io)
   if (found?.command === undefined) return found
   const { runTokenCommand } = await import('./token-command.js')
   const printed = await runTokenCommand(found.command, store, context, io)
@@ -53,19 +55,14 @@ export async function findToken(store: RemoteAddress, context: CredentialContext
   return { ...printed, source: 'command', place: found.place }
 }
 
-/** Where `findToken` would find the token. No command is started for that. Throws `malformed` for a token that is none. */
-export function findTokenSource(
-  store: RemoteAddress,
-  context: CredentialContext,
-  io: Io,
-): Pick<Credential, 'source' | 'place'> | undefined {
-  return lookUp(store, context, io)
-}
-
 type TokenLookup = (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string }
 
-/** The token, or the command that prints it. */
-function lookUp({ name }: RemoteAddress, { isOfRun, tokenCommand, storeName, file }: CredentialContext, io: Io): TokenLookup | undefined {
+/** The token, or the command that prints it, which is not started. Throws as `findToken` does. */
+export function locateToken(
+  { name }: RemoteAddress,
+  { isOfRun, tokenCommand, storeName, file }: CredentialContext,
+  io: Io,
+): TokenLookup | undefined {
   const checked = (text: string, place: string) => {
     const token = checkToken(text, place)
     io.secrets.add(token)

@@ -14,15 +14,11 @@ export interface Password {
   of(host: PostgresHost): string | undefined
 }
 
-interface PasswordContext extends CredentialContext {
-  warn(text: string): Promise<void>
-}
-
 /**
  * Finds the password for a database, in libpq's order with the saved one in between: the address, PGPASSWORD if it is the store of this
  * run, the one that was saved for exactly this login, the password file.
  */
-export async function findPassword(address: PostgresAddress, context: PasswordContext, io: Io): Promise<Password | undefined> {
+export async function findPassword(address: PostgresAddress, context: CredentialContext, io: Io): Promise<Password | undefined> {
   const found = lookUp(address, context, io) ?? (await lookUpInFile(address, context, io))
   for (const host of found ? address.hosts : []) redactPassword(found?.of(host), address, io)
   return found
@@ -33,7 +29,7 @@ export function redactPassword(password: string | undefined, { name }: PostgresA
   if (password && !name.includes(password)) secrets.add(password)
 }
 
-function lookUp(address: PostgresAddress, context: PasswordContext, io: Io): Password | undefined {
+function lookUp(address: PostgresAddress, context: CredentialContext, io: Io): Password | undefined {
   const { password } = address
   if (password !== undefined) return { source: 'address', place: 'the address', of: () => password }
   const given = context.isOfRun ? io.env['PGPASSWORD'] : undefined
@@ -42,7 +38,7 @@ function lookUp(address: PostgresAddress, context: PasswordContext, io: Io): Pas
   return saved && { source: 'file', place: context.file.path ?? '', savedAt: saved.savedAt, of: () => saved.token }
 }
 
-async function lookUpInFile(address: PostgresAddress, context: PasswordContext, io: Io): Promise<Password | undefined> {
+async function lookUpInFile(address: PostgresAddress, context: CredentialContext, io: Io): Promise<Password | undefined> {
   const file = await readPasswordFile(io, async (message) => {
     if (warned.has(io)) return
     warned.add(io)

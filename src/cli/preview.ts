@@ -1,4 +1,4 @@
-import { type Credential, findTokenSource } from '../auth/credentials.js'
+import { type Credential, locateToken } from '../auth/credentials.js'
 import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeAnswer, writeResult } from '../output/output.js'
 import { curlCommand, requestText } from '../output/request.js'
 import { toJson } from '../plant/json.js'
@@ -49,7 +49,7 @@ async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Cre
 }
 
 async function previewAtService(store: RemoteAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
-  const found = findTokenSource(store, settings, io)
+  const found = locateToken(store, settings, io)
   const token = { token: '***', source: found?.source ?? 'variable', place: found?.place ?? 'nowhere yet' } as const
   let previewed: Promise<Access> | undefined
   const preview = () => {

@@ -4,18 +4,15 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
 
-/** What to print with a request. */
-interface RequestNotes {
-  /** the source of the token, in words */
-  token: string
-  /** absolute path of a Unix socket */
-  socket: string | undefined
-  /** host and port */
-  proxy: string | undefined
-}
-
-/** A request for people, as HTTP writes it. */
-export function requestText({ method, url, headers, body }: WireRequest, { token, socket, proxy }: RequestNotes): string {
+/**
+ * A request for people, as HTTP writes it.
+ *
+ * @param notes the source of the token in words, the absolute path of a Unix socket, and the proxy as host and port
+ */
+export function requestText(
+  { method, url, headers, body }: WireRequest,
+  { token, socket, proxy }: { token: string; socket: string | undefined; proxy: string | undefined },
+): string {
   const over = socket === undefined ? '' : ` over the socket ${escapeControlChars(socket)}`
   const through = proxy === undefined ? '' : ` through the proxy ${proxy}`
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}${name === 'authorization' ? ` (${token})` : ''}`)
