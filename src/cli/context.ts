@@ -103,15 +103,12 @@ export async function resolvePreferences(flags: GlobalFlags, io: Io, options: Re
   return preferences
 }
 
-interface Sources {
-  flags: GlobalFlags
-  io: Io
-  file: SettingsFile
-  options: ResolveOptions
-}
-
 /** The preferences, and the sources without those that the options leave out. */
-function preferencesFor(chosen: SettingSource, storeName: string | undefined, { flags, io, file, options }: Sources) {
+function preferencesFor(
+  chosen: SettingSource,
+  storeName: string | undefined,
+  { flags, io, file, options }: { flags: GlobalFlags; io: Io; file: SettingsFile; options: ResolveOptions },
+) {
   const isOther = options.other !== undefined
   const sources = settingNames.map((name) => (name === 'store' ? chosen : findSource(name, { flags, io, file, storeName, isOther })))
   const usable = sources.map((setting) => {

@@ -78,7 +78,12 @@ const list = defineCommand({
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const { rowFormatter } = await import('../../output/table.js')
-    const cellsOf = ({ name, value, source, meaning }: Entry) => [name, value === undefined ? '-' : quoteIfNeeded(value), source, meaning]
+    const cellsOf = ({ name, value, source, meaning }: ListedSetting) => [
+      name,
+      value === undefined ? '-' : quoteIfNeeded(value),
+      source,
+      meaning,
+    ]
     const format = await rowFormatter(['NAME', 'VALUE', 'FROM', 'MEANING'], cellsOf, settings, io)
     await writeAnswer(io, format(entriesOf(settings)))
   },
@@ -124,7 +129,7 @@ async function warnOfMove(name: string, address: string, settings: Preferences):
     await settings.warn(`The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`)
 }
 
-interface Entry {
+interface ListedSetting {
   name: string
   value: string | undefined
   source: SettingSource['source']
@@ -132,10 +137,10 @@ interface Entry {
 }
 
 /** All settings as they are for the store of this run, and those that are saved with any store. */
-function entriesOf({ sources, file }: Preferences): Entry[] {
+function entriesOf({ sources, file }: Preferences): ListedSetting[] {
   const own = sources.map(({ name, value, source }) => ({ name, value: shownValue(value), source, meaning: settingOf(name).meaning }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) =>
-    (['address', ...settingsIn('store')] as const).flatMap((name): Entry[] => {
+    (['address', ...settingsIn('store')] as const).flatMap((name): ListedSetting[] => {
       const value = fields[name]
       if (value === undefined) return []
       const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
