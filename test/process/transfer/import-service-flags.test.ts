@@ -25,7 +25,7 @@ describe('the flags of an import into a service', () => {
     const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--check')
     expect(await run.run()).toEqual({
       ...{ code: 6, counts: { skipped: 0, refused: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 }, journals: 0 },
-      err: expect.stringContaining(`plants: Only the input was checked: what ${service.url} holds, its service does not tell\n`),
+      err: expect.stringContaining(`plants: Only the input was checked: the service at ${service.url} does not show which plants exist\n`),
     })
     expect(service.posts).toEqual([])
   })
@@ -78,7 +78,7 @@ describe('the flags of an import into a service', () => {
       expect(await run.run()).toEqual({
         ...{ code: 6, counts: { ...allCreated(1000), refused: 1, reasons: { 409: 1 } }, journals: 1 },
         err: expect.stringMatching(
-          /^plants: plants\.ndjson:1001: .*\nplants: 1 plant was refused, and the import stopped there\n {2}Fix it/,
+          /^plants: plants\.ndjson:1001: .*\nplants: 1 plant was rejected, and the import stopped there\n {2}Fix it/,
         ),
       })
       writeLines(run.folder, lines.with(1000, line))
@@ -100,7 +100,7 @@ describe('the flags of an import into a service', () => {
     await new RemoteImport(many.slice(100, 200), service.url).run()
     const run = new RemoteImport(many, service.url, '--max-errors', '10')
     const stopped = await run.run()
-    expect(stopped).toMatchObject({ code: 6, journals: 1, err: expect.stringContaining('were refused, and the import stopped there\n') })
+    expect(stopped).toMatchObject({ code: 6, journals: 1, err: expect.stringContaining('were rejected, and the import stopped there\n') })
     expect(service.posts.length).toBeLessThan(100 + 3000)
     const counts = { ...allCreated(5900), refused: 100, reasons: { 409: 100 } }
     expect(await run.run('--max-errors', '1000')).toMatchObject({ code: 6, counts, journals: 0 })

@@ -60,7 +60,7 @@ describe('a service that keeps no keys', () => {
     expect(await new RemoteImport(lines, service.url).run()).toMatchObject({
       ...{ code: 6, counts: { ...allCreated(1997), refused: 3, reasons: { 409: 3 } }, journals: 0 },
       err: expect.stringMatching(
-        /^(plants: plants\.ndjson:[123]: A plant with id -\d+ already exists\n){3}plants: 3 plants were refused\n/,
+        /^(plants: plants\.ndjson:[123]: A plant with id -\d+ already exists\n){3}plants: 3 plants were rejected\n/,
       ),
     })
   })

@@ -48,8 +48,8 @@ describe('the password file', () => {
     expect([file, complaints]).toEqual([
       undefined,
       [
-        `The password file ${path} is left out, because it is open to others (mode 640). Fix it with: chmod 600 ${path}`,
-        `The password file ${folder} is left out, because it is no file`,
+        `The password file ${path} is ignored, because it is open to others (mode 640). Fix it with: chmod 600 ${path}`,
+        `The password file ${folder} is ignored, because it is no file`,
       ],
     ])
   })
@@ -72,7 +72,7 @@ test.skipIf(process.platform === 'win32')(
     user.write({ store: 'a', stores: { a: { address }, b: { address: `${address}2` }, c: { address: `${address}3` } } })
     for (const command of ['auth status', 'doctor --timeout 50ms']) {
       const { err } = await user.run(command, { env: { PGPASSFILE: path } })
-      expect(err.match(/The password file .* is left out/g)).toHaveLength(1)
+      expect(err.match(/The password file .* is ignored/g)).toHaveLength(1)
     }
   },
 )

@@ -27,7 +27,7 @@ describe('help', () => {
 
   test('of the environment is a page, with global flags before and behind', async () => {
     const page = await plants(['help', 'environment'])
-    expect(page).toEqual({ code: 0, out: expect.stringMatching(/^The first that is there counts: flag, variable, /), err: '' })
+    expect(page).toEqual({ code: 0, out: expect.stringMatching(/^Precedence, highest first: flag, variable, /), err: '' })
     for (const flags of [['--output', 'json'], ['--no-color'], ['-v'], ['--store', './x.db'], ['--timeout=1s', '--no-input']]) {
       expect(await plants([...flags, 'help', 'environment'])).toEqual(page)
       expect(await plants(['help', 'environment', ...flags])).toEqual(page)

@@ -19,9 +19,9 @@ describe('config get', () => {
   })
 
   test.each([
-    ['output', 'What holds then: text on a terminal, else json'],
-    ['ca-cert', 'What holds then: those of the system'],
-    ['token-command', 'What holds then: none'],
+    ['output', 'The default applies: text on a terminal, else json'],
+    ['ca-cert', 'The default applies: those of the system'],
+    ['token-command', 'The default applies: none'],
   ])('%s ends with 1 without a value', async (name, hint) => {
     const user = new User()
     expect(await user.run(['config', 'get', name])).toEqual(refusal(`${name} has no value`, hint, 1))
@@ -35,7 +35,7 @@ describe('config get', () => {
 
   test('stores.team.ca-cert ends with 1 without a value', async () => {
     expect(await gardener().run('config get stores.team.ca-cert')).toEqual(
-      refusal('stores.team.ca-cert has no value', 'What holds for all stores tells: plants config get ca-cert', 1),
+      refusal('stores.team.ca-cert has no value', 'For the value of all stores: plants config get ca-cert', 1),
     )
   })
 
@@ -78,13 +78,13 @@ describe('config get', () => {
 
 describe('config list', () => {
   const meanings = {
-    store: 'which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
-    output: 'how answers look: text or json',
+    store: 'the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+    output: 'the output format: text or json',
     timeout: 'how long to wait for a store: 500ms, 30s, 2m',
-    'ca-cert': 'a file of PEM certificates to trust',
+    'ca-cert': 'a file of trusted PEM certificates',
     'allow-http': 'send the token without TLS, also to other machines',
     'token-command': 'a command that prints the token',
-    'allow-async-commit': 'take a database that answers before a plant is on disk',
+    'allow-async-commit': 'accept a database with asynchronous commit: a crash may lose acknowledged plants',
   }
   const line = (name: keyof typeof meanings, value: string | undefined, source: string) => ({
     name,
@@ -119,14 +119,15 @@ describe('config list', () => {
       code: 0,
       out: [
         'NAME                   VALUE           FROM     MEANING',
-        'store                  local           default  which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH',
-        '                                                or postgres://…',
-        'output                 -               default  how answers look: text or json',
+        'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or',
+        '                                                postgres://…',
+        'output                 -               default  the output format: text or json',
         'timeout                4s              saved    how long to wait for a store: 500ms, 30s, 2m',
-        'ca-cert                -               default  a file of PEM certificates to trust',
+        'ca-cert                -               default  a file of trusted PEM certificates',
         'allow-http             false           default  send the token without TLS, also to other machines',
         'token-command          -               default  a command that prints the token',
-        'allow-async-commit     false           default  take a database that answers before a plant is on disk',
+        'allow-async-commit     false           default  accept a database with asynchronous commit: a crash may lose',
+        '                                                acknowledged plants',
         'stores.garden.address  /srv/garden.db  saved    where garden is',
         '',
       ].join('\n'),

@@ -1,9 +1,8 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { resolveSettings } from '../../../src/cli/context.js'
+import { resolveSettings, type Settings } from '../../../src/cli/context.js'
 import type { GlobalFlags } from '../../../src/cli/define-command.js'
-import type { Settings } from '../../../src/cli/settings.js'
 import type { Source } from '../../../src/config/resolve.js'
 import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../../src/config/table.js'
 import { PlantsError } from '../../../src/platform/errors.js'
@@ -217,8 +216,8 @@ function lineFor({ name, winner }: Row, given: string | undefined, desk: Desk): 
 }
 
 function objectFor({ name, winner }: Row, given: string | undefined, desk: Desk): object {
-  const { preset } = settingOf(name)
-  const value = given ?? (typeof preset === 'string' ? preset : undefined)
+  const { default: fallback } = settingOf(name)
+  const value = given ?? (typeof fallback === 'string' ? fallback : undefined)
   return { verbose: 'setting', name, ...(value === undefined ? {} : { value }), source: winner, place: desk.place(name, winner) }
 }
 

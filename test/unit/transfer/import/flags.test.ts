@@ -207,8 +207,8 @@ describe('the summary', () => {
     [0, [], '', 'Read 0 plants in TIME: 0 created'],
     [1, [], good, 'Read 1 plant in TIME: 1 created'],
     [2, [], `${good}{"id":2,"name":"Moss"}\n`, 'Read 2 plants in TIME: 2 created'],
-    [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Read 3 plants in TIME: 1 created, 1 skipped, 1 refused \\(422\\)'],
-    [4, [], `${good}${good}x\n{"id":2}\n`, 'Read 4 plants in TIME: 1 created, 3 refused \\(400: 1, 409: 1, 422: 1\\)'],
+    [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Read 3 plants in TIME: 1 created, 1 skipped, 1 rejected \\(422\\)'],
+    [4, [], `${good}${good}x\n{"id":2}\n`, 'Read 4 plants in TIME: 1 created, 3 rejected \\(400: 1, 409: 1, 422: 1\\)'],
     [1, ['--check'], good, 'Checked 1 plant in TIME: 1 can be created'],
   ])('counts %i for people', async (_, flags, stdin, expected) => {
     expect(await told([...flags], { stdin })).toMatch(new RegExp(`^${expected.replace('TIME', time)}\n$`))
@@ -226,12 +226,12 @@ describe('the summary', () => {
 
   test('has one refused plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: `${good}x\n` })
-    expect(lines(err)).toContain('plants: 1 plant was refused')
+    expect(lines(err)).toContain('plants: 1 plant was rejected')
   })
 
   test('has one more refused plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: good + '{"id":2}\n'.repeat(21) })
-    expect(err).toContain('plants: 1 more was refused than is shown here\n')
+    expect(err).toContain('plants: 1 more was rejected than is shown here\n')
   })
 
   test('has an error only where all were refused for the same reason', async () => {

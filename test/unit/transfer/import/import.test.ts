@@ -28,7 +28,7 @@ describe('an import reads', () => {
     expect(await user.import(['one', 'other'])).toEqual({
       code: 6,
       summary: summary({ created: 3, refused: 1, reasons: { 409: 1 } }),
-      err: complaints(['other:1: A plant with id 3 already exists'], '1 plant was refused'),
+      err: complaints(['other:1: A plant with id 3 already exists'], '1 plant was rejected'),
     })
     expect(await user.list()).toBe(three)
   })

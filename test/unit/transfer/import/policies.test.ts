@@ -58,7 +58,7 @@ describe('--if-exists', () => {
           'stdin:5: A plant with id 3 already exists',
           'stdin:6: A plant with id 5 already exists',
         ],
-        '3 plants were refused',
+        '3 plants were rejected',
       ),
     )
     expect(await user.list()).toBe(plant(-1, 'y') + plant(3, 'x') + plant(5, 'first'))
@@ -114,7 +114,7 @@ describe('--atomic', () => {
     user.write('plants', plant(1) + plant(2) + last)
     const { code, summary: told, err } = await user.import(['plants', '--atomic'])
     expect({ code, told }).toMatchObject({ code: 6, told: { created: 0, refused: 1 } })
-    expect(err).toMatch(/\nplants: 1 plant was refused, so nothing was created\n/)
+    expect(err).toMatch(/\nplants: 1 plant was rejected, so nothing was created\n/)
     expect(await user.list()).toBe(plant(7))
   })
 
@@ -139,7 +139,7 @@ describe('--on-error stop', () => {
       code: 6,
       summary: summary({ created: 1, refused: 1, reasons: { [error]: 1 } }),
       err: expect.stringMatching(
-        new RegExp(`^plants: plants:3: .*\nplants: 1 plant was refused, and the import stopped there\n  ${goOn}\n$`),
+        new RegExp(`^plants: plants:3: .*\nplants: 1 plant was rejected, and the import stopped there\n  ${goOn}\n$`),
       ),
     })
     expect(await user.list()).toBe(plant(1) + plant(9))
@@ -244,7 +244,7 @@ describe('--max-errors', () => {
     user.write('plants', bad.repeat(5) + many(0, 400_000))
     const { code, summary: told, err } = await user.import(['plants', '--max-errors', '5'])
     expect({ code, told }).toMatchObject({ code: 6, told: { refused: 5 } })
-    expect(err).toContain('5 plants were refused, and the import stopped there')
+    expect(err).toContain('5 plants were rejected, and the import stopped there')
     const { created } = told as { created: number }
     expect(created < 400_000).toBe(true)
   })

@@ -103,7 +103,7 @@ describe.each([
     const told = lines(result.err).map((line) => JSON.parse(line))
     expect(told).toEqual([
       ...refused.map(({ error, message, file, line }) => ({ error, message, file, line })),
-      { error: 422, message: `${refused.length} plants were refused`, hint: `Fix them in ${path}, then: plants import ${path}` },
+      { error: 422, message: `${refused.length} plants were rejected`, hint: `Fix them in ${path}, then: plants import ${path}` },
     ])
     expect(user.reasons('bad')).toEqual(refused)
     expect(user.bytes('bad').equals(rejects)).toBe(true)
@@ -128,7 +128,7 @@ describe.each([
     const { err } = await user.import(['mixed'])
     const told = refused.slice(0, 20).map(({ line, message }) => `mixed:${line}: ${message}`)
     expect(err).toBe(
-      complaints([...told, `${refused.length - 20} more were refused than are shown here`], `${refused.length} plants were refused`),
+      complaints([...told, `${refused.length - 20} more were rejected than are shown here`], `${refused.length} plants were rejected`),
     )
   })
 })
