@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { NotJson, tryJson } from '../../plant/json.js'
+import { isNotJson, tryJson } from '../../plant/json.js'
 import { type Chunk, maxRecordBytes, notJson, notUtf8, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, isSpace, type ReaderState } from './format.js'
 import { JsonScan } from './json-scan.js'
@@ -106,10 +106,13 @@ class JsonReader implements FormatReader {
     const text = chunk.bytes.toString('utf8', start, end)
     // What is not UTF-8 was replaced by this character, which a text can hold as well.
     const isText = !text.includes('\ufffd') || isUtf8(chunk.bytes.subarray(start, end))
-    const value = isText ? tryJson(text, { idKey: this.#mapper.idKey }) : notUtf8()
-    if (value instanceof NotJson) return this.#break(range, start, end - start)
-    if (isText) this.#mapper.add(value, record, chunk)
-    else chunk.addInvalid(notUtf8(), record)
+    if (!isText) {
+      chunk.addInvalid(notUtf8(), record)
+      return this.#leave(end)
+    }
+    const parsed = tryJson(text, { idKey: this.#mapper.idKey })
+    if (isNotJson(parsed)) return this.#break(range, start, end - start)
+    this.#mapper.add(parsed.value, record, chunk)
     return this.#leave(end)
   }
 
@@ -190,9 +193,9 @@ const transitions: Readonly<Partial<Record<State, Readonly<Record<string, State>
 const contexts: Readonly<Record<State, string>> = { start: '', first: '[', between: '[0 ', next: '[0,', after: '[]', values: '' }
 
 function reasonOf(text: string): { reason: string; line: number; column: number } {
-  const value = tryJson(text)
+  const parsed = tryJson(text)
   // The scan is stricter nowhere, so this is for a text that the parser takes after all.
-  return value instanceof NotJson ? value : { reason: 'unexpected text', line: 1, column: 1 }
+  return isNotJson(parsed) ? parsed : { reason: 'unexpected text', line: 1, column: 1 }
 }
 
 /** Counts the lines and columns of places in an input, which are asked for in their order. */

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { NotJson, tryJson } from '../../plant/json.js'
+import { isNotJson, tryJson } from '../../plant/json.js'
 import { type Chunk, maxRecordBytes, notJson, notUtf8, type RecordError, recordTooLarge } from './chunk.js'
 import type { Format, FormatReader, Head, ReaderState } from './format.js'
 import { readPlantObject, unread } from './plant-object.js'
@@ -67,9 +67,9 @@ class NdjsonReader implements FormatReader {
     else {
       const text = content.toString()
       if (/^[ \t\r]*$/.test(text)) return next // the last line, or a long one
-      const value = tryJson(text, { idKey: this.#mapper.idKey, isSuspect: chunk.isSuspect })
-      if (value instanceof NotJson) chunk.addInvalid(notJson(`${value.reason} at column ${value.column}`), range)
-      else this.#mapper.add(value, range, chunk)
+      const parsed = tryJson(text, { idKey: this.#mapper.idKey, isSuspect: chunk.isSuspect })
+      if (isNotJson(parsed)) chunk.addInvalid(notJson(`${parsed.reason} at column ${parsed.column}`), range)
+      else this.#mapper.add(parsed.value, range, chunk)
     }
     return next
   }
