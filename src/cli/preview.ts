@@ -8,7 +8,7 @@ import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
 import type { OwnAddress, RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
-import { describeCreate, kindNoun, previewCreate, takesToken } from '../stores/registry.js'
+import { kindNoun, previewCreate, takesToken } from '../stores/registry.js'
 import type { Settings } from './settings.js'
 import { type PreviewedAccess, previewAccess } from './store-access.js'
 
@@ -62,7 +62,8 @@ async function previewAtService(store: RemoteAddress, draft: CreateRequest, sett
     storeOptions: { ...settings.storeOptions, access: async () => (await foresee()).access },
   })
   const found = await foresee()
-  const request = await describeCreate(store, found.access, plant, draft.idempotencyKey)
+  const { describeCreate } = await import('../stores/http/request.js')
+  const request = describeCreate(store, found.access, plant, draft.idempotencyKey)
   if (draft.isCurl) await showCommand(request, store, found, settings, io)
   else await showRequest(request, plant, found, settings, io)
 }

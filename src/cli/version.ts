@@ -4,7 +4,6 @@ import { toJson } from '../plant/json.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { parseOutput } from '../platform/values.js'
-import { describeSqlite } from '../stores/registry.js'
 
 /**
  * Prints the version; as JSON also of what the program runs on.
@@ -18,7 +17,8 @@ export async function writeVersion(output: string | undefined, io: Io): Promise<
 
 async function platform() {
   const [runtime, number] = 'bun' in process.versions ? ['bun', process.versions['bun']] : ['node', process.versions.node]
-  const sqlite = await describeSqlite().catch(withoutSqlite)
+  const driver = import('../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
+  const sqlite = await driver.catch(withoutSqlite)
   return {
     runtime: `${runtime} ${number}`,
     sqlite: sqlite?.version,

@@ -29,6 +29,10 @@ export class JsonGrammar {
   /** the state after a value in each open bracket */
   open: number[] = []
 
+  get expectsKey(): boolean {
+    return this.state === State.key || this.state === State.firstKey
+  }
+
   /** Takes the next token. False, and changes nothing, for one that may not come here. */
   accept(kind: number): boolean {
     const next = grammar[this.state]?.[kind] ?? none

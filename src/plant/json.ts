@@ -174,13 +174,13 @@ function scan(text: string, idKey: string): Scan {
   let id: string | undefined
   while (grammar.state !== State.done) {
     const { kind, end } = tokenAt(text, at)
-    const { state } = grammar
+    const { state, expectsKey } = grammar
     const isTopLevel = grammar.open.length === 1
     if (!grammar.accept(kind)) {
       const brokenAt = kind === Kind.other ? end : at
       return { end: brokenAt, isComplete: false, isInString: brokenAt > at, id }
     }
-    if (isTopLevel && (state === State.key || state === State.firstKey)) key = text.slice(at, end)
+    if (isTopLevel && expectsKey) key = text.slice(at, end)
     else if (isTopLevel && state === State.value && isKey(key, idKey)) id = kind === Kind.scalar ? text.slice(at, end) : undefined
     at = skipSpace(text, end)
   }

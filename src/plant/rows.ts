@@ -1,5 +1,5 @@
 import { type NewPlant, textFields } from './fields.js'
-import type { Plant } from './plant.js'
+import { plantFrom } from './plant.js'
 
 /** A column of texts, as ranges of bytes; `noText` where a plant has none. */
 export interface TextColumn {
@@ -58,12 +58,11 @@ export class PlantRows {
   }
 
   at(row: number): NewPlant {
-    const plant: Partial<Plant> = {}
-    for (const [index, { start, end }] of this.texts.entries()) {
-      const from = start[row] ?? noText
-      if (from !== noText) plant[textFields[index]?.name ?? 'name'] = this.textAt(from, end[row] ?? 0)
-    }
-    return { id: this.idAt(row), name: '', ...plant }
+    return plantFrom(this.idAt(row), (_, index) => {
+      const column = this.texts[index]
+      const start = column?.start[row] ?? noText
+      return start === noText ? undefined : this.textAt(start, column?.end[row] ?? 0)
+    })
   }
 
   /** bytes of all texts of a row, in UTF-8 */

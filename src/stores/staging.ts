@@ -1,5 +1,5 @@
-import { type NewPlant, plantColumns, plantFields, textFields } from '../plant/fields.js'
-import { equalPlants } from '../plant/plant.js'
+import { type NewPlant, plantColumns, plantParameters, textFields } from '../plant/fields.js'
+import { equalPlants, plantFrom, valuesOf } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import { connect, type Database, type Statement } from '../platform/sqlite.js'
 import { type ExistsPolicy, idExists, Outcome, resolveConflict } from './conflict.js'
@@ -43,8 +43,7 @@ class Staging implements BulkStore {
     this.#db = connect(':memory:', { readOnly: false })
     const columns = ['id INTEGER PRIMARY KEY', ...textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)]
     this.#db.exec(`CREATE TEMP TABLE staged (${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
-    const values = plantFields.map(() => '?').join()
-    this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${values}) ON CONFLICT DO NOTHING`)
+    this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
   }
 
   async createMany(batch: Batch, { ifExists, stopsAtReject, stop, onProgress }: CreateManyOptions): Promise<void> {
@@ -76,7 +75,7 @@ class Staging implements BulkStore {
 
   #outcomeOf(plant: NewPlant, existing: NewPlant | undefined, batch: Batch, row: number): number {
     if (existing) return resolveConflict(this.#policy, () => equalPlants(plant, existing))
-    if (BigInt(this.#insert.run(plant.id, ...textFields.map(({ name }) => plant[name] ?? null)).changes) === 1n) return Outcome.created
+    if (BigInt(this.#insert.run(...valuesOf(plant)).changes) === 1n) return Outcome.created
     const before = () => this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`).get(plant.id)
     const outcome = resolveConflict(this.#policy, () => equalPlants(plant, plantIn(before())))
     if (outcome === Outcome.taken) batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} stands in the input before`))
@@ -117,7 +116,5 @@ const rowsAtOnce = 4000
 
 function plantIn(row: unknown): NewPlant {
   const { id, ...texts } = row as { id: bigint } & Record<string, string | null> // the columns of a STRICT table
-  const plant: NewPlant = { id, name: '' }
-  for (const { name } of textFields) if (typeof texts[name] === 'string') plant[name] = texts[name]
-  return plant
+  return plantFrom(id, ({ name }) => texts[name])
 }

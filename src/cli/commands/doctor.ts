@@ -9,8 +9,7 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
 import type { Address, FileAddress, PostgresAddress, RemoteAddress } from '../../stores/address.js'
-import { checkToken, describeSqlite, inspectDatabase, inspectFile, isDefaultStore } from '../../stores/registry.js'
-import type { DatabaseReport } from '../../stores/store.js'
+import { isDefaultStore } from '../../stores/registry.js'
 import { mayColor, outputFormat, resolvePreferences, resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
 import type { Settings } from '../settings.js'
@@ -66,7 +65,7 @@ function runtime(): Finding {
 }
 
 async function sqlite(): Promise<Finding> {
-  const found = await attempt('sqlite', describeSqlite)
+  const found = await attempt('sqlite', async () => (await import('../../platform/sqlite.js')).describeDriver())
   return 'finding' in found ? found.finding : ok('sqlite', `SQLite ${found.value.version} through ${found.value.driver}`)
 }
 
@@ -129,7 +128,7 @@ const examiners: { [Kind in Address['kind']]: Examiner<Extract<Address, { kind: 
 const [scarce, none] = [100n * 1_048_576n, 1_048_576n]
 
 async function examineFile(check: string, address: FileAddress, of: Settings, io: Io): Promise<Finding> {
-  const found = await attempt(check, () => inspectFile(address, of.storeOptions))
+  const found = await attempt(check, async () => (await import('../../stores/sqlite/inspect.js')).inspect(address, of.storeOptions))
   if ('finding' in found) return found.finding
   const { exists, owner, isWritable, free, network } = found.value
   const where = exists ? address.name : `${address.name}, which the first create makes`
@@ -152,7 +151,9 @@ async function examineFile(check: string, address: FileAddress, of: Settings, io
 }
 
 async function examineDatabase(check: string, address: PostgresAddress, of: Settings): Promise<Finding> {
-  const found = await attempt(check, () => inspectDatabase(address, of.storeOptions))
+  const found = await attempt(check, async () =>
+    (await import('../../stores/postgres/inspect.js')).inspectPostgres(address, of.storeOptions),
+  )
   // PGPASSWORD is for the store of this run, so that others may have none here.
   if ('finding' in found) return found.kind === 'unauthorized' && !of.isOfRun ? { ...found.finding, state: 'warning' } : found.finding
   const { version, isSecure, exists, isWritable, isDurable, refusal } = found.value
@@ -173,7 +174,10 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
 }
 
 /** What others could do to plants in a database, or in transit, and what ends that. */
-function dangerOf(address: PostgresAddress, { isSecure, isPublicOpen }: DatabaseReport): [message: string, hint: string] | undefined {
+function dangerOf(
+  address: PostgresAddress,
+  { isSecure, isPublicOpen }: Record<'isSecure' | 'isPublicOpen', boolean>,
+): [message: string, hint: string] | undefined {
   const { name, hosts } = address
   if (!isSecure && !hosts.every(isLocal)) return [`${name} is reached without TLS: others can read plants in transit`, exposureHint]
   if (exposureOf(address) !== undefined)
@@ -191,6 +195,7 @@ async function examineRemote(check: string, address: RemoteAddress, of: Settings
   }
   const access = await attempt(check, () => accessTo(address, of, io))
   if ('finding' in access) return of.isOfRun ? access.finding : { ...access.finding, state: 'warning' }
+  const { checkToken } = await import('../../stores/http/check-token.js')
   const verdict = await checkToken(address, access.value, of.storeOptions)
   if (verdict.state === 'accepted') return ok(check, `${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store? See more with: plants create --verbose' } = verdict.error

@@ -6,7 +6,7 @@ import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
-import type { BackupOptions, Copy, OpenOptions } from '../store.js'
+import type { BackupOptions, OpenOptions } from '../store.js'
 import { type Connection, openToRead } from './connection.js'
 import { DamagedStoreError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
@@ -14,7 +14,7 @@ import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
 /** What `backUpStore` of `stores/registry.ts` does. */
-export async function backUp(address: FileAddress, file: string, options: BackupOptions): Promise<Copy | undefined> {
+export async function backUp(address: FileAddress, file: string, options: BackupOptions) {
   const path = realPathOf(address.path)
   const target = targetOf(file, path, options)
   if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
@@ -116,7 +116,7 @@ type Signalled = Pick<Clock, 'signal'>
  * @throws {PlantsError} `unwritable` when there is no place for it, `unavailable` when the store could not be read or is damaged, or
  * the reason of the signal. What was at `target` is as it was then.
  */
-export async function copyStore(snapshot: Connection, target: string, { signal }: Signalled, beside = target): Promise<Copy> {
+export async function copyStore(snapshot: Connection, target: string, { signal }: Signalled, beside = target) {
   try {
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
       makeFile({ path: copy, isDefault: false })

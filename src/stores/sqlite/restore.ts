@@ -3,7 +3,7 @@ import type { Clock } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
-import type { OpenOptions, Restored, RestoreOptions } from '../store.js'
+import type { OpenOptions, RestoreOptions } from '../store.js'
 import { checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
 import { type Connection, openReadOnly, openToWrite, readOnlyUri } from './connection.js'
 import { commitOutcomeUnknown, DamagedStoreError, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
@@ -11,7 +11,7 @@ import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner
 import { checkBackup, countPlants, tables } from './schema.js'
 
 /** What `restoreStore` of `stores/registry.ts` does. */
-export async function restore(address: FileAddress, file: string, options: RestoreOptions): Promise<Restored> {
+export async function restore(address: FileAddress, file: string, options: RestoreOptions) {
   const path = realPathOf(address.path)
   const backup = realPathOf(file)
   if (isPartOf(path, backup)) throw new PlantsError('malformed', `${backup} is the store itself, or belongs to it`, { hint: another })
@@ -54,7 +54,7 @@ async function checkWhole(backup: string, options: OpenOptions): Promise<Connect
 const another = 'Choose a file that plants backup has made'
 
 /** Replaces the rows of a store in one transaction, so that whoever has it open goes on with those of the backup. */
-async function replaceRows(connection: Connection, backup: Connection, options: RestoreOptions): Promise<Restored> {
+async function replaceRows(connection: Connection, backup: Connection, options: RestoreOptions) {
   const { db, path } = connection
   db.prepare('ATTACH ? AS backup').run(readOnlyUri(backup.path))
   await connection.run(() => db.exec('BEGIN IMMEDIATE'))
