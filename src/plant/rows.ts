@@ -2,7 +2,7 @@ import { type NewPlant, textFields } from './fields.js'
 import { plantFrom } from './plant.js'
 
 /** A column of texts, as ranges of bytes; `noText` where a plant has none. */
-export interface TextColumn {
+interface TextColumn {
   start: Uint32Array
   end: Uint32Array
 }
@@ -184,7 +184,8 @@ function hexAt(bytes: Uint8Array, start: number): number {
   return value
 }
 
-function enlarge<Column extends Int32Array | Uint32Array>(column: Column, larger: Column): Column {
+/** Copies a column into a larger one. */
+export function enlarge<Column extends Int32Array | Uint32Array | Float64Array>(column: Column, larger: Column): Column {
   larger.set(column)
   return larger
 }

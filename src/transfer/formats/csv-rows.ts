@@ -1,4 +1,4 @@
-import { maxRecordBytes, RecordError, recordTooLarge } from './chunk.js'
+import { maxRecordBytes, type RecordError, recordTooLarge } from './chunk.js'
 
 /**
  * Finds the rows of CSV (RFC 4180) in a range of bytes. A quote counts only where a cell begins. An invalid row ends with its first line,
@@ -6,7 +6,6 @@ import { maxRecordBytes, RecordError, recordTooLarge } from './chunk.js'
  */
 export class CsvRows {
   readonly #bytes: Buffer
-  readonly #end: number
   readonly #isLast: boolean
   readonly #delimiter: number
   /** the next line break, and the next quote; Infinity when there is none */
@@ -24,9 +23,8 @@ export class CsvRows {
   /** whether it continues after `end`, because it is too long to be kept */
   isCut = false
 
-  constructor(bytes: Buffer, end: number, { isLast, delimiter }: { isLast: boolean; delimiter: string }) {
+  constructor(bytes: Buffer, isLast: boolean, delimiter: string) {
     this.#bytes = bytes
-    this.#end = end
     this.#isLast = isLast
     this.#delimiter = delimiter.charCodeAt(0)
   }
@@ -34,17 +32,17 @@ export class CsvRows {
   /** Finds the row that begins at a place. False when its end is not there yet. */
   find(start: number): boolean {
     this.#look(start)
-    const until = Math.min(this.#end, start + maxRecordBytes + 2)
+    const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
     const isTooLong = until - start > maxRecordBytes + 1
     const lineEnd = this.#nextBreak + 1
     const isQuoted = this.#nextQuote < Math.min(this.#nextBreak, until)
     const { end, fault } = isQuoted ? this.#scanQuoted(start, until) : { end: lineEnd <= until ? lineEnd : undefined, fault: undefined }
     if (end !== undefined) return this.#row(start, end, isQuoted)
-    const isEnd = this.#isLast && until === this.#end
+    const isEnd = this.#isLast && until === this.#bytes.length
     // An open quote may still be closed.
     const isFault = fault === 'stray' || (fault === 'open' && (isTooLong || isEnd))
     if (isFault && lineEnd <= until) return this.#invalid(lineEnd, quoteError(fault))
-    if (isTooLong) return this.#invalid(until, recordTooLarge(), true)
+    if (isTooLong) return this.#invalid(until, recordTooLarge, true)
     if (!isEnd) return false
     return isFault ? this.#invalid(until, quoteError(fault)) : this.#row(start, until, isQuoted)
   }
@@ -52,14 +50,15 @@ export class CsvRows {
   /** Finds the end of the line at a place, for a row that is too long to be kept. */
   skip(start: number): void {
     this.#look(start)
-    this.#invalid(Math.min(this.#nextBreak + 1, this.#end), undefined, this.#nextBreak >= this.#end)
+    const { length } = this.#bytes
+    this.#invalid(Math.min(this.#nextBreak + 1, length), undefined, this.#nextBreak >= length)
     this.kind = 'rest'
   }
 
   #look(start: number): void {
     const next = (byte: number) => {
       const found = this.#bytes.indexOf(byte, start)
-      return found === -1 || found >= this.#end ? Infinity : found
+      return found === -1 ? Infinity : found
     }
     if (this.#nextBreak < start) this.#nextBreak = next(lineFeed)
     if (this.#nextQuote < start) this.#nextQuote = next(quote)
@@ -73,7 +72,7 @@ export class CsvRows {
     this.isCut = false
     const isTooLarge = this.textEnd - start > maxRecordBytes
     this.kind = isTooLarge ? 'invalid' : 'row'
-    this.error = isTooLarge ? recordTooLarge() : undefined
+    this.error = isTooLarge ? recordTooLarge : undefined
     return true
   }
 
@@ -152,7 +151,7 @@ function lineEndAt(bytes: Buffer, at: number, until: number): number {
 
 function quoteError(fault: QuoteFault): RecordError {
   const stray = 'a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it'
-  return new RecordError('malformed', `Not CSV: ${fault === 'stray' ? stray : 'a quote is not closed'}`)
+  return { kind: 'malformed', message: `Not CSV: ${fault === 'stray' ? stray : 'a quote is not closed'}` }
 }
 
 const lineFeed = 0x0a

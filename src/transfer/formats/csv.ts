@@ -5,7 +5,7 @@ import type { FieldName } from '../../plant/plant.js'
 import { noText } from '../../plant/rows.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { type Chunk, notUtf8, RecordError, type RecordRange } from './chunk.js'
+import { type Chunk, notUtf8, type RecordRange } from './chunk.js'
 import { CsvRows, parseCells } from './csv-rows.js'
 import type { Format, FormatReader, Head, ReaderState } from './format.js'
 import { digitsEnd, readId } from './plant-object.js'
@@ -54,13 +54,13 @@ class CsvReader implements FormatReader {
     this.#delimiter = delimiter
   }
 
-  read(chunk: Chunk, { start, end }: { start: number; end: number }, isLast: boolean): number {
+  read(chunk: Chunk, isLast: boolean): number {
     const { bytes } = chunk
-    const rows = new CsvRows(bytes, end, { isLast, delimiter: this.#delimiter })
-    const textEnd = isLast ? end : bytes.subarray(0, end).lastIndexOf(lineFeed) + 1
-    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(start, Math.max(start, textEnd)))
-    let at = start
-    while (at < end && !chunk.isFull) {
+    const rows = new CsvRows(bytes, isLast, this.#delimiter)
+    const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
+    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
+    let at = 0
+    while (at < bytes.length && !chunk.isFull) {
       if (this.#isSkipping) rows.skip(at)
       else if (!rows.find(at)) break
       this.#isSkipping = rows.isCut
@@ -77,7 +77,7 @@ class CsvReader implements FormatReader {
 
   restore({ line, isSkipping, header }: ReaderState): void {
     const bytes = Buffer.from(String(header))
-    const rows = new CsvRows(bytes, bytes.length, { isLast: true, delimiter: this.#delimiter })
+    const rows = new CsvRows(bytes, true, this.#delimiter)
     if (bytes.length > 0 && rows.find(0)) this.#takeHeader(bytes, rows, 0)
     this.#line = Number(line)
     this.#isSkipping = isSkipping === true
@@ -90,14 +90,14 @@ class CsvReader implements FormatReader {
     else if (rows.kind !== 'row') chunk.addInvalid(rows.error, range)
     else if (!isFast || rows.isQuoted || !readPlainRow(chunk, range, rows.textEnd, this.#columns, this.#delimiter.charCodeAt(0)))
       if (isUtf8(text)) this.#takeCells(parseCells(text.toString(), this.#delimiter), chunk, range, this.#columns)
-      else chunk.addInvalid(notUtf8(), range)
+      else chunk.addInvalid(notUtf8, range)
   }
 
   /** @throws {PlantsError} `malformed` when the header cannot be used */
   #takeHeader(bytes: Buffer, rows: CsvRows, start: number): void {
     const text = bytes.subarray(start, rows.textEnd)
     if (rows.error !== undefined && text.includes('\r')) throw carriageReturns()
-    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8())
+    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
     if (error) {
       const hint = 'The first line must name the columns, for example: id,name,tag'
       throw new PlantsError('malformed', `The header cannot be read: ${error.message}`, { hint })
@@ -111,7 +111,7 @@ class CsvReader implements FormatReader {
     const { names } = columns
     if (cells.length !== names.length) {
       const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${names.length}`
-      chunk.addInvalid(new RecordError('malformed', message), range)
+      chunk.addInvalid({ kind: 'malformed', message }, range)
       return
     }
     this.#mapper.add(recordOf(cells, columns), range, chunk)

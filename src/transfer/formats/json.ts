@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isNotJson, tryJson } from '../../plant/json.js'
-import { type Chunk, maxRecordBytes, notJson, notUtf8, recordTooLarge } from './chunk.js'
+import { type Chunk, maxRecordBytes, notJson, notUtf8, type RecordRange, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, isSpace, type ReaderState } from './format.js'
 import { JsonScan } from './json-scan.js'
 import { readPlantObject, unread } from './plant-object.js'
@@ -29,18 +29,17 @@ class JsonReader implements FormatReader {
     this.#mapper = mapper
   }
 
-  read(chunk: Chunk, { start, end }: { start: number; end: number }, isLast: boolean): number {
+  read(chunk: Chunk, isLast: boolean): number {
     const { bytes } = chunk
-    const objectsEnd = bytes.subarray(0, end).lastIndexOf(closingBrace) + 1
-    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(start, Math.max(start, objectsEnd)))
-    const range = { chunk, end, isLast, isFast }
-    this.#lines.begin(bytes, start)
-    let at = start
-    for (let next = -1; at < end && next !== at && !chunk.isFull; ) {
+    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, bytes.lastIndexOf(closingBrace) + 1))
+    const reading = { chunk, isLast, isFast }
+    this.#lines.begin(bytes)
+    let at = 0
+    for (let next = -1; at < bytes.length && next !== at && !chunk.isFull; ) {
       next = at
-      at = this.#step(range, at)
+      at = this.#step(reading, at)
     }
-    if (isLast && at === end && !chunk.isFull) this.#finish(range)
+    if (isLast && at === bytes.length && !chunk.isFull) this.#finish(reading)
     this.#lines.pause(at)
     return at
   }
@@ -61,37 +60,38 @@ class JsonReader implements FormatReader {
   }
 
   /** Reads the next token of the array, or the next value; gives where it ends, or where it begins when it is not complete. */
-  #step(range: Range, from: number): number {
-    const { chunk, end } = range
-    if (this.#scan && this.#isSkipping) return this.#skip(this.#scan, range, from)
+  #step(reading: Reading, from: number): number {
+    const { bytes } = reading.chunk
+    if (this.#scan && this.#isSkipping) return this.#skip(this.#scan, reading, from)
     let at = from
-    while (at < end && isSpace(chunk.bytes[at])) at += 1
-    if (at === end) return at
-    const byte = chunk.bytes[at]
+    while (isSpace(bytes[at])) at += 1
+    if (at === bytes.length) return at
+    const byte = bytes[at]
     if (this.#state === 'start' && byte !== bracket) this.#state = 'values'
     const next = transitions[this.#state]?.[String.fromCharCode(byte ?? 0)]
-    if (next === undefined) return this.#state === 'between' || this.#state === 'after' ? this.#break(range, at) : this.#value(range, at)
+    if (next === undefined)
+      return this.#state === 'between' || this.#state === 'after' ? this.#break(reading, at) : this.#value(reading, at)
     this.#state = next
     return at + 1
   }
 
-  #value(range: Range, at: number): number {
-    const { chunk, end, isLast, isFast } = range
+  #value(reading: Reading, at: number): number {
+    const { chunk, isLast, isFast } = reading
+    const { bytes } = chunk
     const fastEnd = isFast ? readPlantObject(chunk, at) : unread
-    if (fastEnd !== unread && fastEnd <= end) {
+    if (fastEnd !== unread) {
       chunk.setRange(at, fastEnd, this.#lines.at(at))
       return this.#leave(fastEnd)
     }
-    if (fastEnd !== unread) chunk.rows.length -= 1
-    const until = Math.min(end, at + maxRecordBytes + 1)
-    const isEnd = isLast && until === end
+    const until = Math.min(bytes.length, at + maxRecordBytes + 1)
+    const isEnd = isLast && until === bytes.length
     this.#scan ??= new JsonScan()
-    const result = this.#scan.scan(chunk.bytes, at, until)
+    const result = this.#scan.scan(bytes, at, until)
     const { length } = this.#scan
     const record = { start: at, end: at + length, line: this.#lines.at(at) }
-    if (length > maxRecordBytes && result !== 'broken') chunk.addInvalid(recordTooLarge(), record)
-    if (result === 'complete' || (isEnd && this.#scan.isCompleteAtEnd)) return this.#take(range, record)
-    if (result === 'broken' || (isEnd && length <= maxRecordBytes)) return this.#break(range, at, length)
+    if (length > maxRecordBytes && result !== 'broken') chunk.addInvalid(recordTooLarge, record)
+    if (result === 'complete' || (isEnd && this.#scan.isCompleteAtEnd)) return this.#take(reading, record)
+    if (result === 'broken' || (isEnd && length <= maxRecordBytes)) return this.#break(reading, at, length)
     if (length <= maxRecordBytes) return at
     this.#scan.discard()
     this.#isSkipping = true
@@ -99,34 +99,34 @@ class JsonReader implements FormatReader {
   }
 
   /** Takes a value whose end is known. */
-  #take(range: Range, record: { start: number; end: number; line: number }): number {
-    const { chunk } = range
+  #take(reading: Reading, record: RecordRange): number {
+    const { chunk } = reading
     const { start, end } = record
     if (end - start > maxRecordBytes) return this.#leave(end)
     const text = chunk.bytes.toString('utf8', start, end)
     // What is not UTF-8 was replaced by this character, which a text can hold as well.
     const isText = !text.includes('\ufffd') || isUtf8(chunk.bytes.subarray(start, end))
     if (!isText) {
-      chunk.addInvalid(notUtf8(), record)
+      chunk.addInvalid(notUtf8, record)
       return this.#leave(end)
     }
     const parsed = tryJson(text, { idKey: this.#mapper.idKey })
-    if (isNotJson(parsed)) return this.#break(range, start, end - start)
+    if (isNotJson(parsed)) return this.#break(reading, start, end - start)
     this.#mapper.add(parsed.value, record, chunk)
     return this.#leave(end)
   }
 
   /** Skips more of a value that is too long to be kept. */
-  #skip(scan: JsonScan, { chunk, end, isLast }: Range, at: number): number {
+  #skip(scan: JsonScan, { chunk, isLast }: Reading, at: number): number {
     const { bytes } = chunk
-    const result = scan.scan(bytes, at, end)
+    const result = scan.scan(bytes, at, bytes.length)
     const next = at + scan.length
     if (next > at) chunk.addInvalid(undefined, { start: at, end: next, line: this.#lines.at(at) })
     if (result === 'complete' || (isLast && scan.isCompleteAtEnd)) return this.#leave(next)
     const { isTooDeep } = scan
     scan.discard()
-    if (!isLast && (result === 'cut' || next + maxCharacterBytes > end)) return next
-    const character = bytes.toString('utf8', next, Math.min(end, next + maxCharacterBytes))
+    if (!isLast && (result === 'cut' || next + maxCharacterBytes > bytes.length)) return next
+    const character = bytes.toString('utf8', next, next + maxCharacterBytes)
     const context = character.startsWith('\n') ? '"' : /^[,\]}:]/.test(character) ? '[0,' : '[0 '
     const reason = isTooDeep ? 'the value is nested deeper than 1000 levels' : reasonOf(context + character).reason
     this.#addSyntaxError(chunk, reason, next, { line: this.#lines.at(next), column: this.#lines.columnAt(next) + 1 })
@@ -140,9 +140,9 @@ class JsonReader implements FormatReader {
     return end
   }
 
-  #finish(range: Range): void {
+  #finish(reading: Reading): void {
     const isWhole = this.#state === 'start' || this.#state === 'values' || this.#state === 'after'
-    if (!isWhole || this.#isSkipping) this.#break(range, range.end)
+    if (!isWhole || this.#isSkipping) this.#break(reading, reading.chunk.bytes.length)
   }
 
   /**
@@ -150,12 +150,12 @@ class JsonReader implements FormatReader {
    *
    * @param length how many bytes from `at` on are before the break
    */
-  #break({ chunk, end, isLast }: Range, at: number, length = 0): number {
+  #break({ chunk, isLast }: Reading, at: number, length = 0): number {
     const { bytes } = chunk
     const breakAt = at + length
-    if (!isLast && breakAt + maxCharacterBytes > end) return at
+    if (!isLast && breakAt + maxCharacterBytes > bytes.length) return at
     this.#scan = undefined
-    const [character = ''] = bytes.toString('utf8', breakAt, Math.min(end, breakAt + maxCharacterBytes))
+    const [character = ''] = bytes.toString('utf8', breakAt, breakAt + maxCharacterBytes)
     const context = contexts[this.#state]
     // A quote is closed, or the parser would complain of the end of the string.
     const text = context + bytes.toString('utf8', at, breakAt) + (character === '"' ? '""' : character)
@@ -171,9 +171,8 @@ class JsonReader implements FormatReader {
   }
 }
 
-interface Range {
+interface Reading {
   chunk: Chunk
-  end: number
   isLast: boolean
   /** whether `readPlantObject` may read it */
   isFast: boolean
@@ -210,10 +209,10 @@ class LineCounter {
   #nextBreak = Infinity
 
   /** Continues in other bytes, at the place where it paused. */
-  begin(bytes: Buffer, start: number): void {
+  begin(bytes: Buffer): void {
     this.#bytes = bytes
-    this.#lineStart = start
-    this.#nextBreak = this.#breakFrom(start)
+    this.#lineStart = 0
+    this.#nextBreak = this.#breakFrom(0)
   }
 
   at(place: number): number {

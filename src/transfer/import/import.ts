@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { orderById } from '../../plant/sort.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -9,8 +10,8 @@ import { detectFormat, formats } from '../formats/formats.js'
 import { type FieldRules, RecordMapper } from '../formats/record-mapper.js'
 import type { Journal } from './journal.js'
 import { Checkpoints, type Position, packBatch, unpackBatch } from './position.js'
-import { type Counters, countDone, countFields, countRejected, newCounters, type ProgressSnapshot, settledIn } from './progress.js'
-import { ChunkSize, Reader, RunningHash } from './reader.js'
+import { type Counters, countFields, newCounters, type ProgressSnapshot, settledIn } from './progress.js'
+import { ChunkSize, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
 import { openSource } from './source.js'
 
@@ -72,7 +73,6 @@ export class Import {
   readonly #context: ImportContext
   readonly #start: Position | undefined
   readonly #checkpoints: Checkpoints
-  readonly #hash = new RunningHash()
   readonly #mapper: RecordMapper
   readonly #size: ChunkSize
   readonly counters: Counters
@@ -101,7 +101,7 @@ export class Import {
     this.#checkpoints = new Checkpoints(context.checkpoints, context.journal, context.io)
     this.#mapper = new RecordMapper(plan.rules)
     const mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
-    this.#size = new ChunkSize({ mayBeLast, isSorted: this.#checkpoints.areInStore, clock: context.io })
+    this.#size = new ChunkSize(mayBeLast, this.#checkpoints.areInStore, context.io)
     this.counters = start?.counters ?? newCounters()
   }
 
@@ -111,13 +111,15 @@ export class Import {
    * @throws {PlantsError} for an input that cannot be read, or was changed since the earlier run; and what the store throws
    */
   async run(): Promise<void> {
+    let hash = createHash('sha256')
     for (const [index, { path, name }] of this.#plan.inputs.entries()) {
       this.#input = index
       const source = await openSource(path, name, this.#context)
       try {
         if (this.#plan.inputs.length === 1) this.#total = source.size
-        const reader = new Reader(source, this.#hash)
+        const reader = new Reader(source, hash)
         if (!(await this.#readInput(reader))) return
+        hash = reader.hash
         this.#bytes = { before: this.#bytes.before + reader.offset, here: 0 }
       } finally {
         source.close()
@@ -171,7 +173,7 @@ export class Import {
     const isThere = await reader.skipTo(start.offset)
     if (start.reading) reader.restore(start.reading)
     const chunk = isThere && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
-    if (this.#hash.digest() !== start.hash) throw changed(reader.source.name)
+    if (reader.hash.digest('base64url') !== start.hash) throw changed(reader.source.name)
     if (!chunk) return true
     this.#checkpoints.begin(start.sent)
     return this.#take(chunk, reader, start)
@@ -182,7 +184,10 @@ export class Import {
     const { stopsAtReject, maxErrors, inputs } = this.#plan
     const invalid = (stopsAtReject ? read.invalid[0] : undefined) ?? read.syntaxError
     const chunk = invalid ? reader.again(invalid.start) : read
-    this.#prepare(chunk, resumed)
+    this.#chunk = chunk
+    if (this.#checkpoints.areInStore && !stopsAtReject) chunk.order = orderById(chunk.rows)
+    chunk.outcomes = new Uint8Array(chunk.rows.length)
+    if (resumed && !unpackBatch(chunk, resumed)) throw changed(reader.source.name)
     await this.#create(chunk, reader)
     const row = stopsAtReject ? chunk.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
     if (row >= 0) {
@@ -218,13 +223,6 @@ export class Import {
     return false
   }
 
-  #prepare(chunk: Chunk, resumed: Position | undefined): void {
-    this.#chunk = chunk
-    if (this.#checkpoints.areInStore && !this.#plan.stopsAtReject) chunk.order = orderById(chunk.rows)
-    chunk.outcomes = new Uint8Array(chunk.rows.length)
-    if (resumed && !unpackBatch(chunk, resumed)) throw changed(this.#plan.inputs[this.#input]?.name ?? '')
-  }
-
   async #create(chunk: Chunk, reader: Reader): Promise<void> {
     const { store, key, stop } = this.#context
     const checkpoints = this.#checkpoints.optionsFor(() => this.#position(chunk, reader))
@@ -256,7 +254,7 @@ export class Import {
       reading: reader.state,
       offset: reader.offset,
       chunk: reader.extent,
-      hash: this.#hash.digest(),
+      hash: reader.hash.digest('base64url'),
       counters: this.counters,
       rejects: this.#context.rejects?.lengths,
       ...packBatch(chunk),
@@ -270,13 +268,16 @@ export class Import {
       ...this.#position(new Chunk(Buffer.alloc(0)), reader),
       offset: reader.offset + reader.extent.length,
       chunk: { length: 0, isLast: false },
-      reading: reader.stateAfter,
+      reading: reader.save(),
     })
   }
 
   async #report(chunk: Chunk, reader: Reader): Promise<void> {
     this.#chunk = undefined
-    countDone(this.counters, chunk)
+    for (const outcome of chunk.outcomes) {
+      if (outcome === Outcome.created) this.counters.created += 1
+      else if (outcome === Outcome.skipped) this.counters.skipped += 1
+    }
     countFields(this.counters, chunk.otherFields)
     this.#bytes.here = reader.offset + reader.extent.length
     await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore), chunk.bytes, reader)
@@ -294,15 +295,20 @@ export class Import {
     let some: RejectedRecord[] = []
     for (const record of all) {
       some.push(record)
-      if (record.why) this.rejected += 1
-      if (record.why && record.isUnknown) this.counters.unknown += 1
-      else if (record.why) countRejected(this.counters, record.why.error)
+      if (record.why) this.#count(record.why.error, record.isUnknown)
       if (some.length < 1000) continue
       await flush(some)
       some = []
     }
     if (some.length > 0) await flush(some)
     rejects?.flush()
+  }
+
+  #count(error: number, isUnknown: boolean): void {
+    const { refused } = this.counters
+    this.rejected += 1
+    if (isUnknown) this.counters.unknown += 1
+    else refused[error] = (refused[error] ?? 0) + 1
   }
 }
 

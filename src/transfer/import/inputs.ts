@@ -1,10 +1,11 @@
+import { createHash } from 'node:crypto'
 import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { detectFormat, formats } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
 import type { ImportPlan, Input } from './import.js'
-import { Reader, RunningHash } from './reader.js'
+import { Reader } from './reader.js'
 import { openSource, unreadableInput } from './source.js'
 
 /**
@@ -67,15 +68,13 @@ async function kindOf({ path, name }: Input, plan: ImportPlan, io: Io): Promise<
   if (path === '-' || !statSync(path).isFile()) return 'unknown'
   const source = await openSource(path, name, { io, stop: io.signal })
   try {
-    const reader = new Reader(source, new RunningHash())
+    const reader = new Reader(source, createHash('sha256'))
     const { bytes, isLast } = await reader.head()
     const format = plan.format ?? detectFormat(bytes, isLast, name)
     if (format !== 'csv' && format !== 'tsv') return 'JSON'
     reader.use(formats[format], new RecordMapper(plan.rules))
     await reader.next({ length: bytes.length, isLast })
-    return Buffer.from(reader.header ?? [])
-      .toString()
-      .trimEnd()
+    return `${reader.header ?? ''}`.trimEnd()
   } finally {
     source.close()
   }

@@ -1,7 +1,5 @@
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { Outcome } from '../../stores/conflict.js'
-import type { Batch } from '../../stores/store.js'
 
 /** The results of an import so far. */
 export interface Counters {
@@ -19,18 +17,7 @@ export function newCounters(): Counters {
   return { created: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
 }
 
-/** Counts what was created and skipped in a batch; rejected records are counted where they are reported. */
-export function countDone(counters: Counters, { outcomes }: Batch): void {
-  for (const outcome of outcomes) {
-    if (outcome === Outcome.created) counters.created += 1
-    else if (outcome === Outcome.skipped) counters.skipped += 1
-  }
-}
-
-export function countRejected(counters: Counters, error: number): void {
-  counters.refused[error] = (counters.refused[error] ?? 0) + 1
-}
-
+/** Adds the counts of the fields of a chunk that no NewPlant has. */
 export function countFields(counters: Counters, counts: ReadonlyMap<string, number>): void {
   const known = new Map(Object.entries(counters.otherFields))
   for (const [name, count] of counts) {

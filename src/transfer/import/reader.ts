@@ -1,4 +1,4 @@
-import { createHash, type Hash } from 'node:crypto'
+import type { Hash } from 'node:crypto'
 import type { Clock } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { Chunk } from '../formats/chunk.js'
@@ -19,34 +19,17 @@ export interface ReadingState {
   nextId?: string | undefined
 }
 
-/** The SHA-256 of all that was read, as a text at any moment. */
-export class RunningHash {
-  #hash: Hash = createHash('sha256')
-  #before: Hash = this.#hash
-
-  add(bytes: Uint8Array): void {
-    this.#before = this.#hash.copy()
-    this.#hash.update(bytes)
-  }
-
-  /** Takes back what was added last. */
-  undo(): void {
-    this.#hash = this.#before.copy()
-  }
-
-  digest(): string {
-    return this.#hash.copy().digest('base64url')
-  }
-}
-
 /** Reads one input chunk by chunk. Only the last chunk is valid: its bytes are overwritten by the next. */
 export class Reader {
   readonly source: Source
-  readonly #hash: RunningHash
+  /** SHA-256 of all that was read before the chunk read last, and together with it */
+  #hashBefore: Hash
+  #hash: Hash
   #format: Format | undefined
   #mapper: RecordMapper | undefined
   #records: FormatReader | undefined
   #buffer = Buffer.alloc(0)
+  /** bytes of the buffer that were read */
   #filled = 0
   #isAtEnd = false
   /** a little less than what a plant has taken so far */
@@ -60,9 +43,16 @@ export class Reader {
   /** before the chunk read last */
   state: ReadingState | undefined
 
-  constructor(source: Source, hash: RunningHash) {
+  /** @param hash of the inputs before this one */
+  constructor(source: Source, hash: Hash) {
     this.source = source
+    this.#hashBefore = hash
     this.#hash = hash
+  }
+
+  /** SHA-256 of all that was read, of the inputs before this one as well. */
+  get hash(): Hash {
+    return this.#hash.copy()
   }
 
   /** Gives the first bytes, up to 64 KiB and at least one line that is not blank, without a byte order mark; they are part of the first chunk. */
@@ -90,18 +80,13 @@ export class Reader {
   }
 
   /** the names of the columns as they came */
-  get header(): Uint8Array | undefined {
+  get header(): Buffer | undefined {
     return this.#records?.header
   }
 
   /** Whether nothing is left after the chunk read last. */
   get isDone(): boolean {
     return this.#isEnded && this.#filled === this.extent.length
-  }
-
-  /** What it takes to continue after the chunk read last. */
-  get stateAfter(): ReadingState | undefined {
-    return this.#save()
   }
 
   /** Skips to a place, past earlier chunks. False when the input is shorter. */
@@ -116,7 +101,7 @@ export class Reader {
   }
 
   /**
-   * Reads the next chunk, and hashes it.
+   * Reads the next chunk.
    *
    * @param size bytes that it is to have, about; or exactly how much it was when it was read before
    * @param patience milliseconds to wait for more when there is something
@@ -129,17 +114,15 @@ export class Reader {
       await this.#fill(wanted, patience)
       const length = known?.length ?? Math.min(this.#filled, wanted)
       if (this.#filled < length || (this.#filled === 0 && (this.#isEnded || !this.#isAtEnd))) return undefined
-      this.state = this.#save()
+      this.state = this.save()
       const chunk = this.#read({ length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) })
       this.#isEnded = this.#isAtEnd && this.extent.isLast
       if (this.extent.length > 0 || chunk.invalid.length > 0 || chunk.syntaxError) return chunk
-      this.#hash.undo()
     }
   }
 
   /** Reads the chunk again, only up to a record in it. */
   again(length: number): Chunk {
-    this.#hash.undo()
     if (this.state) this.restore(this.state)
     return this.#read({ length, isLast: false })
   }
@@ -154,33 +137,35 @@ export class Reader {
 
   /** Continues after the chunk read last. */
   finish(): void {
+    this.#hashBefore = this.#hash
     this.#drop(this.extent.length)
   }
 
   #read({ length: end, isLast }: Extent): Chunk {
     const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
-    const length = this.#readRecords(chunk, end, isLast)
+    const length = this.#readRecords(chunk, isLast)
     this.extent = { length, isLast: isLast && length === end }
     this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
-    this.#hash.add(chunk.bytes.subarray(0, length))
+    this.#hash = this.#hashBefore.copy().update(chunk.bytes.subarray(0, length))
     return chunk
   }
 
-  #readRecords(chunk: Chunk, end: number, isLast: boolean): number {
+  #readRecords(chunk: Chunk, isLast: boolean): number {
     try {
-      return this.#records?.read(chunk, { start: 0, end }, isLast) ?? 0
+      return this.#records?.read(chunk, isLast) ?? 0
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       throw new PlantsError(error.kind, `${this.source.name}: ${error.message}`, { hint: error.hint, cause: error })
     }
   }
 
-  #save(): ReadingState | undefined {
+  /** What it takes to continue after the chunk read last. */
+  save(): ReadingState | undefined {
     return this.#records && { format: this.#records.save(), nextId: this.#mapper?.nextId?.toString() }
   }
 
   #pass(length: number): void {
-    this.#hash.add(this.#buffer.subarray(0, length))
+    this.#hash = this.#hashBefore.update(this.#buffer.subarray(0, length))
     this.#drop(length)
   }
 
@@ -209,46 +194,40 @@ export class Reader {
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const readSize = 1_048_576
 
-interface ChunkSizeOptions {
-  /** whether the import may stop because of what is refused, which is known when a chunk is done */
-  mayBeLast: boolean
-  /** whether chunks are sorted by id, which makes a file or a database faster; else they are sent to a service */
-  isSorted: boolean
-  clock: Pick<Clock, 'now'>
-}
-
 /** How many bytes of an input the next chunk has, about. */
 export class ChunkSize {
   bytes: number
-  readonly #options: ChunkSizeOptions
+  readonly #isSorted: boolean
+  readonly #isFixed: boolean
+  readonly #clock: Pick<Clock, 'now'>
   /** when the chunk before began */
   #begunAt: number
 
-  constructor(options: ChunkSizeOptions) {
-    const { mayBeLast, isSorted, clock } = options
-    this.#options = options
+  /**
+   * @param mayBeLast whether the import may stop because of what is refused, which is known when a chunk is done
+   * @param isSorted whether chunks are sorted by id, which makes a file or a database faster; else they are sent to a service
+   */
+  constructor(mayBeLast: boolean, isSorted: boolean, clock: Pick<Clock, 'now'>) {
     this.bytes = mayBeLast ? smallest : isSorted ? first : small
+    this.#isFixed = mayBeLast
+    this.#isSorted = isSorted
+    this.#clock = clock
     this.#begunAt = clock.now()
   }
 
   /**
-   * Adapts to the chunk that was imported, and begins the next.
+   * Adapts to the chunk that was imported, and begins the next. For a service, a chunk is what takes about a second, so that one is soon
+   * told how it goes.
    *
    * @param wasUnsorted whether its plants had to be put in order: the more are sorted at once, the better
    */
   adapt(wasUnsorted: boolean): void {
-    const { mayBeLast, isSorted } = this.#options
-    if (mayBeLast) return
-    if (isSorted) this.bytes = wasUnsorted ? unsorted : sorted
-    else this.#adaptToTime()
-  }
-
-  /** For a service, a chunk is what takes about a second, so that one is soon told how it goes. */
-  #adaptToTime(): void {
-    const now = this.#options.clock.now()
+    const now = this.#clock.now()
     const took = now - this.#begunAt
     this.#begunAt = now
-    if (took > 2000) this.bytes = Math.max(smallest, this.bytes / 2)
+    if (this.#isFixed) return
+    if (this.#isSorted) this.bytes = wasUnsorted ? unsorted : sorted
+    else if (took > 2000) this.bytes = Math.max(smallest, this.bytes / 2)
     else if (took < 1000) this.bytes = Math.min(largestByTime, this.bytes * 2)
   }
 }

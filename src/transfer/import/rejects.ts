@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs'
 import { toJson } from '../../plant/json.js'
-import { PlantsError, systemCode } from '../../platform/errors.js'
+import { errorValue, PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { idExistsText, Outcome } from '../../stores/conflict.js'
@@ -248,7 +248,7 @@ export function* rejectedRecords(chunk: Chunk, sent: number): Generator<Rejected
 }
 
 export function rejectInvalid({ start, end, line, error }: InvalidRecord): RejectedRecord {
-  return { start, end, line, why: error, isUnknown: false }
+  return { start, end, line, why: error && { error: errorValue(error.kind), message: error.message }, isUnknown: false }
 }
 
 function rejectRow(chunk: Chunk, row: number, outcome: number, sent: number): RejectedRecord {
