@@ -1,9 +1,10 @@
 import { accessSync, closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { AtomicFile, unwritableReasons } from '../../platform/atomic-file.js'
+import { AtomicFile } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
+import { unwritable } from '../unwritable.js'
 import type { Put } from './document.js'
 
 /**
@@ -52,14 +53,14 @@ async function openInPlace(path: string, signal: AbortSignal): Promise<number> {
   }
 }
 
-interface Replacing {
+interface Replaced {
   path: string
   /** the file that the path leads to */
   target: string
   old: Stats | undefined
 }
 
-async function replace({ path, target, old }: Replacing, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
+async function replace({ path, target, old }: Replaced, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
   if (old) accessSync(target, constants.W_OK) // to replace a file takes no right to write to it
   if (old?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   const file = new AtomicFile(target)
@@ -69,7 +70,8 @@ async function replace({ path, target, old }: Replacing, signal: AbortSignal, fi
     signal.throwIfAborted()
     file.commit(old)
   } catch (error) {
-    throw signal.aborted && error === signal.reason ? unchanged(error, path) : error
+    if (!(signal.aborted && error === signal.reason && error instanceof PlantsError)) throw error
+    throw new PlantsError(error.kind, `${error.message}, ${path} stays as it was`, { cause: error })
   } finally {
     file.discard()
   }
@@ -95,19 +97,13 @@ async function pause(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
 }
 
-function unchanged(reason: unknown, path: string): unknown {
-  return reason instanceof PlantsError
-    ? new PlantsError(reason.kind, `${reason.message}, ${path} stays as it was`, { cause: reason })
-    : reason
-}
-
 function explain(error: unknown, path: string): unknown {
   const code = systemCode(error)
-  if (error instanceof PlantsError || code === undefined || code === 'EPIPE') return error
-  return new PlantsError('unwritable', `${path} could not be written: ${unwritableReasons[code] ?? `the system says ${code}`}`, {
-    hint: ['ENOSPC', 'EDQUOT'].includes(code)
-      ? 'Free some space, or choose another place with --out FILE'
-      : 'Choose another place with --out FILE',
-    cause: error,
-  })
+  if (code === 'EPIPE') return error
+  const isFull = code === 'ENOSPC' || code === 'EDQUOT'
+  return unwritable(
+    path,
+    error,
+    isFull ? 'Free some space, or choose another place with --out FILE' : 'Choose another place with --out FILE',
+  )
 }

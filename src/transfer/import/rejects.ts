@@ -12,17 +12,15 @@ import {
   writeSync,
 } from 'node:fs'
 import { toJson } from '../../plant/json.js'
-import { errorValue, PlantsError, systemCode } from '../../platform/errors.js'
+import { errorValue, PlantsError } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { idExistsText, Outcome } from '../../stores/conflict.js'
 import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
+import { unwritable } from '../unwritable.js'
 
 /** bytes of a rejects file, and of its reasons */
-export interface Lengths {
-  records: number
-  reasons: number
-}
+type Lengths = Record<'records' | 'reasons', number>
 
 /**
  * The rejected records, exactly as they came, and in a second file the reasons, a line of JSON for each. What was written counts
@@ -110,14 +108,19 @@ class Appended {
 
   constructor(path: string, length: number | undefined, io: Pick<Io, 'trusts'>) {
     this.#path = path
-    this.#target = find(path, io)
     this.#isOurs = length !== undefined || !existsSync(path)
     this.length = length ?? 0
-    this.#fd = open(path, this.#target)
+    ;[this.#target, this.#fd] = this.#try(() => openTarget(path, io))
     const { size } = fstatSync(this.#fd)
     if (length === undefined ? size > 0 : size < length) {
       closeSync(this.#fd)
-      throw length === undefined ? inUse(path) : changed(path)
+      throw length === undefined
+        ? new PlantsError('malformed', `${path} is there already, and would be lost`, {
+            hint: 'Choose another file with --rejects, or remove it',
+          })
+        : new PlantsError('malformed', `${path} is shorter than it was when the import stopped`, {
+            hint: 'Begin again with --restart, or put the file back',
+          })
     }
     this.#try(() => ftruncateSync(this.#fd, this.length))
     this.#isInLine = this.length > 0 && !endsLine(this.#fd, this.length)
@@ -151,11 +154,11 @@ class Appended {
     this.#isOnDisk = true
   }
 
-  #try(action: () => void): void {
+  #try<T>(action: () => T): T {
     try {
-      action()
+      return action()
     } catch (error) {
-      throw unwritable(this.#path, error)
+      throw unwritable(`The rejects file ${this.#path}`, error, 'Choose another file with --rejects, or make room')
     }
   }
 
@@ -165,25 +168,14 @@ class Appended {
   }
 }
 
-function find(path: string, io: Pick<Io, 'trusts'>): string {
-  try {
-    return targetOf(path, io)
-  } catch (error) {
-    throw unwritable(path, error)
-  }
-}
-
 /** Only files can be cut back: what is a device, or a pipe, is not opened, which may wait for somebody to read it. */
-function open(path: string, target: string): number {
+function openTarget(path: string, io: Pick<Io, 'trusts'>): [target: string, fd: number] {
+  const target = targetOf(path, io)
   const stats = statSync(target, { throwIfNoEntry: false })
   if (stats && !stats.isFile() && !stats.isDirectory())
     throw new PlantsError('malformed', `${path} is no file`, { hint: 'Name a file with --rejects' })
-  try {
-    const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT
-    return openSync(target, flags | (constants.O_NOFOLLOW ?? 0), 0o600) // a link that is there by now is somebody else's
-  } catch (error) {
-    throw unwritable(path, error)
-  }
+  const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT
+  return [target, openSync(target, flags | (constants.O_NOFOLLOW ?? 0), 0o600)] // a link that is there by now is somebody else's
 }
 
 function endsLine(fd: number, length: number): boolean {
@@ -193,34 +185,6 @@ function endsLine(fd: number, length: number): boolean {
 }
 
 const lineFeed = 0x0a
-
-function unwritable(path: string, cause: unknown): unknown {
-  const code = systemCode(cause)
-  if (code === undefined) return cause
-  const why =
-    {
-      ENOSPC: 'no space left',
-      ENOENT: 'there is no such folder',
-      EACCES: 'permission denied',
-      EISDIR: 'it is a folder',
-      ELOOP: 'it is a link',
-    }[code] ?? code
-  return new PlantsError('unwritable', `The refused plants could not be written to ${path}: ${why}`, {
-    hint: 'Choose another file with --rejects, or make room',
-    cause,
-  })
-}
-
-function inUse(path: string): PlantsError {
-  return new PlantsError('malformed', `${path} is there already, and would be lost`, {
-    hint: 'Choose another file with --rejects, or remove it',
-  })
-}
-
-function changed(path: string): PlantsError {
-  const hint = 'Begin again with --restart, or put the file back'
-  return new PlantsError('malformed', `${path} is shorter than it was when the import stopped`, { hint })
-}
 
 /** A record that was not created, or whose outcome is unknown. */
 export interface RejectedRecord extends RecordRange {
