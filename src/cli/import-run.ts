@@ -148,7 +148,6 @@ function contextOf(
     rejects,
     io,
     key: journal?.id ?? randomUUID(),
-    stop: io.signal,
     onRejected: async (rejected, { name }) => {
       if (shownCount >= maxShown && settings.errors === 'text') return
       const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))

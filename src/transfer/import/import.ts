@@ -59,9 +59,8 @@ export interface ImportContext {
   /** what the keys for a service begin with */
   key: string
   rejects: Rejects | undefined
+  /** its signal ends the import: nothing new is begun */
   io: Io
-  /** ends it: nothing new is begun */
-  stop: AbortSignal
   /** called with the rejected records, in the order of the input */
   onRejected(rejected: RejectedRecord[], input: Input): Promise<void>
   onProgress(): void
@@ -114,7 +113,7 @@ export class Import {
     let hash = createHash('sha256')
     for (const [index, { path, name }] of this.#plan.inputs.entries()) {
       this.#input = index
-      const source = await openSource(path, name, this.#context)
+      const source = await openSource(path, name, this.#context.io)
       try {
         if (this.#plan.inputs.length === 1) this.#total = source.size
         const reader = new Reader(source, hash)
@@ -159,9 +158,9 @@ export class Import {
     this.format = resumed?.format ?? this.#plan.format ?? detectFormat(bytes, isLast, reader.source.name)
     reader.use(formats[this.format], this.#mapper)
     if (resumed && !(await this.#resume(reader, resumed))) return false
-    while (!this.#context.stop.aborted) {
+    while (!this.#context.io.signal.aborted) {
       const chunk = await reader.next(this.#size.bytes, readTimeout)
-      if (!chunk) return !this.#context.stop.aborted
+      if (!chunk) return !this.#context.io.signal.aborted
       this.#checkpoints.begin(0)
       if (!(await this.#take(chunk, reader))) return false
     }
@@ -224,12 +223,12 @@ export class Import {
   }
 
   async #create(chunk: Chunk, reader: Reader): Promise<void> {
-    const { store, key, stop } = this.#context
+    const { store, key, io } = this.#context
     const checkpoints = this.#checkpoints.optionsFor(() => this.#position(chunk, reader))
     const created = store.createMany(chunk, {
       ifExists: this.#plan.ifExists,
       stopsAtReject: this.#plan.stopsAtReject,
-      stop,
+      stop: io.signal,
       ...checkpoints,
       keyOf: (row) => {
         this.#hasSent = true

@@ -66,7 +66,7 @@ function checkAlike({ inputs }: ImportPlan, kinds: string[]): void {
 /** "JSON", or the header of a table, which must have the columns that are needed; what can be read only once is not looked at. */
 async function kindOf({ path, name }: Input, plan: ImportPlan, io: Io): Promise<string> {
   if (path === '-' || !statSync(path).isFile()) return 'unknown'
-  const source = await openSource(path, name, { io, stop: io.signal })
+  const source = await openSource(path, name, io)
   try {
     const reader = new Reader(source, createHash('sha256'))
     const { bytes, isLast } = await reader.head()

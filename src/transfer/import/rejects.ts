@@ -27,7 +27,6 @@ type Lengths = Record<'records' | 'reasons', number>
  * only up to the lengths in a position: a run that resumes cuts off the rest.
  */
 export class Rejects {
-  readonly path: string
   readonly #records: Appended
   readonly #reasons: Appended
 
@@ -39,7 +38,6 @@ export class Rejects {
    * @throws {PlantsError} `malformed` when they hold something else, or cannot be written
    */
   constructor(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
-    this.path = path
     this.#records = new Appended(path, lengths?.records, io)
     try {
       this.#reasons = new Appended(`${path}.reasons`, lengths?.reasons, io)
@@ -61,19 +59,12 @@ export class Rejects {
    */
   add(rejected: RejectedRecord[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
     if (header && this.#records.length === 0) this.#records.add(header)
-    let run = { start: 0, end: 0 } // of records that follow one another, a line each
     let reasons = ''
     for (const { start, end, line, why } of rejected) {
-      if (why) reasons += `${toJson({ file: name, line, error: why.error, message: why.message })}\n`
-      if (start === run.end && bytes[start - 1] === lineFeed) {
-        run.end = end
-        continue
-      }
-      this.#records.add(bytes.subarray(run.start, run.end))
       if (why) this.#records.breakLine()
-      run = { start, end }
+      this.#records.add(bytes.subarray(start, end))
+      if (why) reasons += `${toJson({ file: name, line, error: why.error, message: why.message })}\n`
     }
-    this.#records.add(bytes.subarray(run.start, run.end))
     this.#reasons.add(Buffer.from(reasons))
     this.#records.write()
     this.#reasons.write()
@@ -217,9 +208,8 @@ export function rejectInvalid({ start, end, line, error }: InvalidRecord): Rejec
 
 function rejectRow(chunk: Chunk, row: number, outcome: number, sent: number): RejectedRecord {
   const [start, end, line] = [chunk.recordStart[row] ?? 0, chunk.recordEnd[row] ?? 0, chunk.recordLine[row] ?? 0]
-  const error = chunk.rejections.get(row)
-  const why = error ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
-  if (outcome !== Outcome.taken || row >= sent) return { start, end, line, why, isUnknown: outcome === Outcome.unknown }
-  const message = `${why.message}, perhaps this very one: it was on its way when the import stopped`
-  return { start, end, line, why: { error: why.error, message }, isUnknown: true }
+  const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
+  const wasSent = outcome === Outcome.taken && row < sent
+  const why = wasSent ? `${message}, perhaps this very one: it was on its way when the import stopped` : message
+  return { start, end, line, why: { error, message: why }, isUnknown: wasSent || outcome === Outcome.unknown }
 }

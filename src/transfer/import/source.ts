@@ -27,13 +27,12 @@ export interface Source {
  *
  * @param path absolute, or "-" for stdin
  * @param name what people call it
- * @param stop ends the wait for what does not come
  * @throws {PlantsError} `malformed` for what cannot be read
  */
-export async function openSource(path: string, name: string, { io, stop }: { io: Io; stop: AbortSignal }): Promise<Source> {
-  if (path === '-') return new StreamSource(name, io.stdin.chunks(), stop, () => io.stdin.stream())
+export async function openSource(path: string, name: string, io: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
+  if (path === '-') return new StreamSource(name, io.stdin.chunks(), io.signal, () => io.stdin.stream())
   try {
-    return await openFile(path, name, stop)
+    return await openFile(path, name, io.signal)
   } catch (error) {
     throw explained(error, name)
   }
