@@ -87,60 +87,30 @@ export class PlantRows {
   }
 
   /**
-   * Decodes the escapes of a JSON string and keeps the text.
+   * Keeps the text of a JSON string in `bytes`, in UTF-8 between quotes.
    *
-   * @param bytes what stands between its quotes, in UTF-8
-   * @returns where the text begins, and where it ends; undefined for an escape that JSON does not have, and for half of a surrogate pair or U+0000
+   * @param start after its first quote
+   * @param end before its last one
+   * @returns undefined for an escape that JSON does not have, and for half of a surrogate pair or U+0000
    */
-  keepString(bytes: Uint8Array): { start: number; end: number } | undefined {
-    this.#reserve(bytes.length) // an escape is never shorter than what it stands for
-    const start = this.#decodedLength
-    let at = start
-    for (let from = 0; from < bytes.length; from += 1) {
-      const byte = bytes[from] ?? 0
-      if (byte !== backslash) this.#decoded[at++] = byte
-      else {
-        const code = characterOf(bytes, from + 1)
-        if (code === 0) return undefined
-        at = this.#put(at, code)
-        from += bytes[from + 1] === letterU ? 5 : 1
-      }
-    }
-    this.#decodedLength = at
-    return { start: this.bytes.length + start, end: this.bytes.length + at }
+  keepString(start: number, end: number): { start: number; end: number } | undefined {
+    const text = parseString(this.#text.toString('utf8', start - 1, end + 1))
+    if (text === undefined || !text.isWellFormed() || text.includes('\0')) return undefined
+    return { start: this.#keep(text), end: this.bytes.length + this.#decodedLength }
   }
 
-  /** Writes a character of the first plane in UTF-8. */
-  #put(at: number, code: number): number {
-    const bytes = this.#decoded
-    if (code < 0x80) {
-      bytes[at] = code
-      return at + 1
-    }
-    if (code < 0x800) {
-      bytes[at] = 0xc0 | (code >> 6)
-      bytes[at + 1] = 0x80 | (code & 0x3f)
-      return at + 2
-    }
-    bytes[at] = 0xe0 | (code >> 12)
-    bytes[at + 1] = 0x80 | ((code >> 6) & 0x3f)
-    bytes[at + 2] = 0x80 | (code & 0x3f)
-    return at + 3
-  }
-
+  /** Keeps a text, and gives where it begins. */
   #keep(text: string): number {
     const start = this.#decodedLength
-    this.#reserve(Buffer.byteLength(text))
-    this.#decodedLength += this.#decoded.write(text, start)
+    const end = start + Buffer.byteLength(text)
+    if (end > this.#decoded.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#decoded.length, end, 1024))
+      this.#decoded.copy(larger)
+      this.#decoded = larger
+    }
+    this.#decoded.write(text, start)
+    this.#decodedLength = end
     return this.bytes.length + start
-  }
-
-  #reserve(length: number): void {
-    const start = this.#decodedLength
-    if (start + length <= this.#decoded.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#decoded.length, start + length, 1024))
-    this.#decoded.copy(larger)
-    this.#decoded = larger
   }
 
   #grow(): void {
@@ -156,32 +126,13 @@ export class PlantRows {
 
 export const noText = 0xffffffff
 
-const backslash = 0x5c
-const letterU = 0x75
-
-/** What the byte behind a backslash stands for (RFC 8259, 7). */
-const escapes = new Uint8Array(256)
-for (const [letter, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'])
-  escapes[letter?.charCodeAt(0) ?? 0] = character?.charCodeAt(0) ?? 0
-
-/** The character that an escape stands for, from behind its backslash; 0 for what is none, or half of one. */
-function characterOf(bytes: Uint8Array, start: number): number {
-  if (bytes[start] !== letterU) return escapes[bytes[start] ?? 0] ?? 0
-  const code = hexAt(bytes, start + 1)
-  return code >= 0xd800 && code < 0xe000 ? 0 : code
-}
-
-/** The number that four hexadecimal digits are; 0 when they are none. */
-function hexAt(bytes: Uint8Array, start: number): number {
-  let value = 0
-  for (let at = start; at < start + 4; at += 1) {
-    const byte = bytes[at] ?? 0
-    const letter = (byte | 0x20) - 0x57
-    const digit = byte >= 0x30 && byte <= 0x39 ? byte - 0x30 : letter >= 10 && letter <= 15 ? letter : -1
-    if (digit < 0) return 0
-    value = value * 16 + digit
+/** @param json a JSON string in quotes */
+function parseString(json: string): string | undefined {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
   }
-  return value
 }
 
 /** Copies a column into a larger one. */

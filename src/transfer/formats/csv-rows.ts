@@ -11,15 +11,13 @@ export class CsvRows {
   /** the next line break, and the next quote; Infinity when there is none */
   #nextBreak = -1
   #nextQuote = -1
-  /** what was found: a row, or a row that is invalid, or the rest of one that was too long to be kept */
-  kind: 'row' | 'invalid' | 'rest' = 'row'
-  /** where it ends, and where it ends without its line break */
+  /** where what was found ends, and where it ends without its line break */
   end = 0
   textEnd = 0
   /** why it is invalid */
   error: RecordError | undefined
-  /** whether it holds quotes */
-  isQuoted = false
+  /** whether it is one valid line without quotes */
+  isPlain = false
   /** whether it continues after `end`, because it is too long to be kept */
   isCut = false
 
@@ -39,12 +37,11 @@ export class CsvRows {
     const { end, fault } = isQuoted ? this.#scanQuoted(start, until) : { end: lineEnd <= until ? lineEnd : undefined, fault: undefined }
     if (end !== undefined) return this.#row(start, end, isQuoted)
     const isEnd = this.#isLast && until === this.#bytes.length
-    // An open quote may still be closed.
-    const isFault = fault === 'stray' || (fault === 'open' && (isTooLong || isEnd))
-    if (isFault && lineEnd <= until) return this.#invalid(lineEnd, quoteError(fault))
+    const error = fault === openQuote && !isTooLong && !isEnd ? undefined : fault // an open quote may still be closed
+    if (error && lineEnd <= until) return this.#invalid(lineEnd, error)
     if (isTooLong) return this.#invalid(until, recordTooLarge, true)
     if (!isEnd) return false
-    return isFault ? this.#invalid(until, quoteError(fault)) : this.#row(start, until, isQuoted)
+    return error ? this.#invalid(until, error) : this.#row(start, until, isQuoted)
   }
 
   /** Finds the end of the line at a place, for a row that is too long to be kept. */
@@ -52,7 +49,6 @@ export class CsvRows {
     this.#look(start)
     const { length } = this.#bytes
     this.#invalid(Math.min(this.#nextBreak + 1, length), undefined, this.#nextBreak >= length)
-    this.kind = 'rest'
   }
 
   #look(start: number): void {
@@ -68,34 +64,30 @@ export class CsvRows {
     const feed = this.#bytes[end - 1] === lineFeed ? end - 1 : end
     this.textEnd = feed > start && this.#bytes[feed - 1] === carriageReturn ? feed - 1 : feed
     this.end = end
-    this.isQuoted = isQuoted
+    this.error = this.textEnd - start > maxRecordBytes ? recordTooLarge : undefined
+    this.isPlain = !isQuoted && this.error === undefined
     this.isCut = false
-    const isTooLarge = this.textEnd - start > maxRecordBytes
-    this.kind = isTooLarge ? 'invalid' : 'row'
-    this.error = isTooLarge ? recordTooLarge : undefined
     return true
   }
 
   #invalid(end: number, error: RecordError | undefined, isCut = false): true {
     this.end = end
     this.textEnd = end
-    this.kind = 'invalid'
     this.error = error
+    this.isPlain = false
     this.isCut = isCut
     return true
   }
 
   /** Gives the end of a row with quotes, or what is wrong with it so far; neither for one that continues. */
-  #scanQuoted(start: number, until: number): { end?: number; fault?: QuoteFault } {
+  #scanQuoted(start: number, until: number): { end?: number; fault?: RecordError } {
     const bytes = this.#bytes
     for (let at = start; at < until; at += 1) {
-      const isQuoted = bytes[at] === quote
-      at = isQuoted ? closingQuote(bytes, at, until) : this.#endOfText(at, until)
-      if (isQuoted && at >= until) return { fault: 'open' }
-      if (isQuoted) at = lineEndAt(bytes, at + 1, until)
+      at = bytes[at] === quote ? endOfQuoted(bytes, at, until) : this.#endOfText(at, until)
+      if (at === notClosed) return { fault: openQuote }
       if (at >= until) return {}
       if (bytes[at] === lineFeed) return { end: at + 1 }
-      if (bytes[at] !== this.#delimiter) return { fault: 'stray' }
+      if (bytes[at] !== this.#delimiter) return { fault: strayQuote }
     }
     return {}
   }
@@ -107,8 +99,11 @@ export class CsvRows {
   }
 }
 
-/** A quote inside a cell, or one that is not closed. */
-type QuoteFault = 'stray' | 'open'
+const openQuote: RecordError = { kind: 'malformed', message: 'Not CSV: a quote is not closed' }
+const strayQuote: RecordError = {
+  kind: 'malformed',
+  message: 'Not CSV: a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it',
+}
 
 /**
  * The cells of a row that has no error; an empty one without quotes is undefined.
@@ -134,26 +129,21 @@ export function parseCells(text: string, delimiter: string): (string | undefined
   }
 }
 
-/** Where the quote stands that closes a cell; `until` or more when it is not there. A quote at the end may still be doubled, but only in a longer range. */
-function closingQuote(bytes: Buffer, start: number, until: number): number {
+/**
+ * Where a cell in quotes ends, past the first half of a CRLF; `notClosed` where its last quote is not there. A quote at the end may
+ * still be doubled, but only in a longer range.
+ */
+function endOfQuoted(bytes: Buffer, start: number, until: number): number {
   for (let at = start + 1; ; at += 2) {
     at = bytes.indexOf(quote, at)
-    if (at === -1 || at >= until) return until
-    if (at + 1 >= until || bytes[at + 1] !== quote) return at
+    if (at === -1 || at >= until) return notClosed
+    if (at + 1 < until && bytes[at + 1] === quote) continue
+    const isLineEnd = bytes[at + 1] === carriageReturn && (at + 2 >= until || bytes[at + 2] === lineFeed)
+    return isLineEnd ? at + 2 : at + 1
   }
 }
 
-/** The place of the line feed of a CRLF at a place, or the place itself; `until` where only the first half is there. */
-function lineEndAt(bytes: Buffer, at: number, until: number): number {
-  if (bytes[at] !== carriageReturn || at >= until) return at
-  return at + 1 >= until || bytes[at + 1] === lineFeed ? at + 1 : at
-}
-
-function quoteError(fault: QuoteFault): RecordError {
-  const stray = 'a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it'
-  return { kind: 'malformed', message: `Not CSV: ${fault === 'stray' ? stray : 'a quote is not closed'}` }
-}
-
+const notClosed = -1
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 const quote = 0x22

@@ -61,10 +61,13 @@ class CsvReader implements FormatReader {
     const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
     let at = 0
     while (at < bytes.length && !chunk.isFull) {
-      if (this.#isSkipping) rows.skip(at)
+      const isRest = this.#isSkipping
+      if (isRest) rows.skip(at)
       else if (!rows.find(at)) break
       this.#isSkipping = rows.isCut
-      if (rows.textEnd > at) this.#take(rows, chunk, { start: at, end: rows.end, line: this.#line }, isFast)
+      const range = { start: at, end: rows.end, line: this.#line }
+      if (isRest) chunk.addInvalid(undefined, range)
+      else if (rows.textEnd > at) this.#take(rows, chunk, range, isFast)
       this.#line += countLines(bytes, at, rows)
       at = rows.end
     }
@@ -87,8 +90,8 @@ class CsvReader implements FormatReader {
     const { bytes } = chunk
     const text = bytes.subarray(range.start, rows.textEnd)
     if (this.#columns === undefined) this.#takeHeader(bytes, rows, range.start)
-    else if (rows.kind !== 'row') chunk.addInvalid(rows.error, range)
-    else if (!isFast || rows.isQuoted || !readPlainRow(chunk, range, rows.textEnd, this.#columns, this.#delimiter.charCodeAt(0)))
+    else if (rows.error) chunk.addInvalid(rows.error, range)
+    else if (!isFast || !rows.isPlain || !readPlainRow(chunk, range, rows.textEnd, this.#columns, this.#delimiter.charCodeAt(0)))
       if (isUtf8(text)) this.#takeCells(parseCells(text.toString(), this.#delimiter), chunk, range, this.#columns)
       else chunk.addInvalid(notUtf8, range)
   }
@@ -132,8 +135,8 @@ function recordOf(cells: (string | undefined)[], { names, id, texts, others }: C
 }
 
 /** How many lines a row ends. */
-function countLines(bytes: Buffer, start: number, { kind, end, isQuoted }: CsvRows): number {
-  if (kind === 'row' && !isQuoted) return bytes[end - 1] === lineFeed ? 1 : 0
+function countLines(bytes: Buffer, start: number, { end, isPlain }: CsvRows): number {
+  if (isPlain) return bytes[end - 1] === lineFeed ? 1 : 0
   let count = 0
   for (let at = bytes.indexOf(lineFeed, start); at !== -1 && at < end; at = bytes.indexOf(lineFeed, at + 1)) count += 1
   return count

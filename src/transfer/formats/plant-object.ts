@@ -69,7 +69,7 @@ function readText(rows: PlantRows, row: number, field: number, at: number): numb
   }
   const end = textEnd(bytes, start)
   if (end === unread) return unread
-  const text = end < 0 ? rows.keepString(bytes.subarray(start, quoteAt(end))) : undefined
+  const text = end < 0 ? rows.keepString(start, quoteAt(end)) : undefined
   if (end < 0 && text === undefined) return unread
   column.start[row] = text?.start ?? start
   column.end[row] = text?.end ?? end

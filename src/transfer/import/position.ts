@@ -50,23 +50,25 @@ export function readPosition(text: string, inputs: number): Position | undefined
   }
 }
 
-function packOutcomes({ rows, order, outcomes }: Batch): string {
+/** The outcomes of a batch, as a position keeps them. */
+export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Position, 'outcomes' | 'refusals'> {
+  const outcomeAt = (rank: number) => (rank < rows.length ? outcomes[order?.[rank] ?? rank] : undefined)
   const runs: string[] = []
-  let length = 0
-  for (let rank = 0; rank < rows.length; rank += 1) {
-    const outcome = outcomes[order?.[rank] ?? rank]
-    const next = rank + 1 < rows.length ? outcomes[order?.[rank + 1] ?? rank + 1] : undefined
-    length += 1
-    if (outcome === next) continue
-    runs.push(`${length}:${outcome}`)
-    length = 0
+  let [outcome, start] = [outcomeAt(0), 0]
+  for (let end = 1; end <= rows.length; end += 1) {
+    const next = outcomeAt(end)
+    if (next === outcome) continue
+    runs.push(`${end - start}:${outcome}`)
+    ;[outcome, start] = [next, end]
   }
-  return runs.join(' ')
+  return { outcomes: runs.join(' '), refusals: [...rejections].map(([row, { error, message }]) => [row, error, message]) }
 }
 
-function unpackOutcomes({ rows, order, outcomes }: Batch, text: string): boolean {
+/** Restores the outcomes of a batch; false when it has fewer rows. */
+export function unpackBatch({ rows, order, outcomes, rejections }: Batch, position: Position): boolean {
+  for (const [row, error, message] of position.refusals) rejections.set(row, { error, message })
   let rank = 0
-  for (const [, length = '', outcome = ''] of text.matchAll(/(\d+):(\d)/g)) {
+  for (const [, length = '', outcome = ''] of position.outcomes.matchAll(/(\d+):(\d)/g)) {
     const end = rank + parseInt(length, 10)
     if (end > rows.length) return false
     for (; rank < end; rank += 1) outcomes[order?.[rank] ?? rank] = parseInt(outcome, 10)
@@ -74,25 +76,17 @@ function unpackOutcomes({ rows, order, outcomes }: Batch, text: string): boolean
   return true
 }
 
-/** The outcomes of a batch, as a position keeps them. */
-export function packBatch(batch: Batch): Pick<Position, 'outcomes' | 'refusals'> {
-  return { outcomes: packOutcomes(batch), refusals: [...batch.rejections].map(([row, { error, message }]) => [row, error, message]) }
-}
-
-/** Restores the outcomes of a batch; false when it has fewer rows. */
-export function unpackBatch(batch: Batch, { outcomes, refusals }: Position): boolean {
-  for (const [row, error, message] of refusals) batch.rejections.set(row, { error, message })
-  return unpackOutcomes(batch, outcomes)
-}
-
 /** How many records have an outcome. */
 export function settledAt({ counters, outcomes }: Position): number {
-  const runs = outcomes.matchAll(/(\d+):([1-9])/g)
-  return settledIn(counters) + Array.from(runs, ([, length = '']) => parseInt(length, 10)).reduce((sum, length) => sum + length, 0)
+  let settled = settledIn(counters)
+  for (const [, length = ''] of outcomes.matchAll(/(\d+):[1-9]/g)) settled += parseInt(length, 10)
+  return settled
 }
 
 /** Keeps the position of an import: with its plants in a store that can do that, else in the journal. */
 export class Checkpoints {
+  /** whether the store keeps positions, with the plants of a commit */
+  readonly areInStore: boolean
   readonly #store: CheckpointStore | undefined
   readonly #journal: Journal | undefined
   readonly #clock: Pick<Clock, 'now'>
@@ -104,14 +98,10 @@ export class Checkpoints {
 
   /** @param store the store, if it keeps positions */
   constructor(store: CheckpointStore | undefined, journal: Journal | undefined, clock: Pick<Clock, 'now'>) {
+    this.areInStore = store !== undefined
     this.#store = store
     this.#journal = journal
     this.#clock = clock
-  }
-
-  /** whether the store keeps positions, with the plants of a commit */
-  get areInStore(): boolean {
-    return this.#store !== undefined
   }
 
   /** Begins a chunk. */
