@@ -10,7 +10,7 @@ import { detectFormat, formats } from '../formats/formats.js'
 import { type FieldRules, RecordMapper } from '../formats/record-mapper.js'
 import type { Journal } from './journal.js'
 import { Checkpoints, type Position, packBatch, unpackBatch } from './position.js'
-import { type Counters, countFields, newCounters, type ProgressSnapshot, settledIn } from './progress.js'
+import { type Counters, countFields, type ProgressSnapshot, settledIn } from './progress.js'
 import { ChunkSize, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
 import { openSource } from './source.js'
@@ -101,7 +101,7 @@ export class Import {
     this.#mapper = new RecordMapper(plan.rules)
     const mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
     this.#size = new ChunkSize(mayBeLast, this.#checkpoints.areInStore, context.io)
-    this.counters = start?.counters ?? newCounters()
+    this.counters = start?.counters ?? { created: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
   }
 
   /**

@@ -13,22 +13,15 @@ export interface Counters {
   otherFields: Record<string, number>
 }
 
-export function newCounters(): Counters {
-  return { created: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
-}
-
-/** Adds the counts of the fields of a chunk that no NewPlant has. */
+/** Adds the fields of a chunk that no NewPlant has. */
 export function countFields(counters: Counters, counts: ReadonlyMap<string, number>): void {
   const known = new Map(Object.entries(counters.otherFields))
   for (const [name, count] of counts) {
     const short = shorten(name)
-    if (known.has(short) || known.size < maxFields) known.set(short, (known.get(short) ?? 0) + count)
+    if (known.has(short) || known.size < 1000) known.set(short, (known.get(short) ?? 0) + count)
   }
   counters.otherFields = Object.fromEntries(known)
 }
-
-/** names of fields that are counted */
-const maxFields = 1000
 
 export function rejectedIn({ refused }: Counters): number {
   return Object.values(refused).reduce((sum, count) => sum + count, 0)
@@ -89,14 +82,13 @@ function describe({ done, rejected, part }: ProgressSnapshot, seconds: number): 
 
 /** A number for people: 1,000,000. */
 export function grouped(number: number): string {
-  return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
+  return number.toLocaleString('en-US')
 }
 
 /** A time for people, in whole seconds: 40 s, 1 min 30 s, 2 h 5 min. */
 export function clockOf(seconds: number): string {
   const whole = Math.max(1, Math.round(seconds))
+  const minutes = Math.floor(whole / 60)
   if (whole < 60) return `${whole} s`
-  return whole < 3600
-    ? `${Math.floor(whole / 60)} min ${whole % 60} s`
-    : `${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
+  return whole < 3600 ? `${minutes} min ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
