@@ -5,7 +5,7 @@ import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { isPartOf, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
-import type { Compression, Put } from '../../transfer/export/document.js'
+import type { Compression } from '../../transfer/export/document.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, queryOptions } from '../define-command.js'
@@ -73,26 +73,19 @@ interface Saving {
 async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, settings, io }: Saving): Promise<void> {
   if (await isPartOf(settings.store, path))
     throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
-  const { compress, unknownEnd } = await import('../../transfer/export/document.js')
+  const { compressed, unknownEnd } = await import('../../transfer/export/document.js')
   const end = isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
   if (end !== undefined) await warn(io, `${end} is no format that is known here, so it becomes ndjson; --format NAME says which`, settings)
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
-  let bytes = 0
-  const fill = async (put: Put) => {
+  async function* encode(): AsyncGenerator<Uint8Array> {
     for await (const block of blocks) {
       io.signal.throwIfAborted()
-      await put(Buffer.from(block.text))
+      yield Buffer.from(block.text)
       plants += block.plants
     }
   }
-  await writeOut(path, io, async (put) => {
-    const count: Put = (chunk) => {
-      bytes += chunk.length
-      return put(chunk)
-    }
-    await (compression === undefined ? fill(count) : compress(compression, count, fill))
-  })
+  const bytes = await writeOut(path, io, compressed(encode(), compression))
   await writeResult(
     io,
     settings,
