@@ -39,7 +39,8 @@ class JsonReader implements FormatReader {
       next = at
       at = this.#step(reading, at)
     }
-    if (isLast && at === bytes.length && !chunk.isFull) this.#finish(reading)
+    const isWhole = !this.#isSkipping && (this.#state === 'start' || this.#state === 'values' || this.#state === 'after')
+    if (isLast && !isWhole && at === bytes.length && !chunk.isFull) this.#break(reading, at)
     this.#lines.pause(at)
     return at
   }
@@ -59,7 +60,7 @@ class JsonReader implements FormatReader {
     this.#scan = scan === undefined ? undefined : JsonScan.restore(scan)
   }
 
-  /** Reads the next token of the array, or the next value; gives where it ends, or where it begins when it is not complete. */
+  /** Reads the next token of the array, or the next value; gives its end, or its start when it is not complete. */
   #step(reading: Reading, from: number): number {
     const { bytes } = reading.chunk
     if (this.#scan && this.#isSkipping) return this.#skip(this.#scan, reading, from)
@@ -138,11 +139,6 @@ class JsonReader implements FormatReader {
     this.#isSkipping = false
     if (this.#state !== 'values') this.#state = 'between'
     return end
-  }
-
-  #finish(reading: Reading): void {
-    const isWhole = this.#state === 'start' || this.#state === 'values' || this.#state === 'after'
-    if (!isWhole || this.#isSkipping) this.#break(reading, reading.chunk.bytes.length)
   }
 
   /**
@@ -255,20 +251,14 @@ function spansLines({ bytes, start, isLast }: Head): boolean {
   const end = endOfLine(bytes, start)
   const line = new JsonScan()
   const result = line.scan(bytes, start, end)
-  if (result === 'complete') return sharesLine(bytes, start + line.length, end) || spansLinesLater(bytes, end)
+  // Anything but another value only breaks the line.
+  if (result === 'complete') return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', start + line.length, end)) || spansLinesLater(bytes, end)
   if (result === 'broken' || end === bytes.length) return false
   const value = new JsonScan()
   const found = value.scan(bytes, start, bytes.length)
   if (found === 'complete' || (found === 'cut' && !isLast)) return true
   const nextRecord = bytes.indexOf('\n{', start)
   return value.length > end - start && (nextRecord === -1 || nextRecord >= start + value.length)
-}
-
-/** Whether another value follows in a line; anything else only breaks the line. */
-function sharesLine(bytes: Buffer, from: number, end: number): boolean {
-  let at = from
-  while (at < end && isSpace(bytes[at])) at += 1
-  return bytes[at] === brace || bytes[at] === bracket
 }
 
 /** Whether a value begins in one line and continues in the next, after lines that hold one each. */

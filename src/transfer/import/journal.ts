@@ -9,16 +9,6 @@ import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { unwritable } from '../unwritable.js'
 
-/** What an import must be like to be the same one. */
-export interface Binding {
-  /** the name of the store */
-  store: string
-  /** absolute paths, and "-" for stdin */
-  inputs: string[]
-  /** the flags that decide what becomes of a record */
-  flags: Record<string, string>
-}
-
 /** The record of an import that has begun and is not done, in a file of its own. */
 export class Journal {
   readonly path: string
@@ -100,14 +90,20 @@ const schema = z.object({
   kind: z.literal(kind),
   version: z.literal(2),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
+  /** the name of the store */
   store: z.string(),
+  /** absolute paths, and "-" for stdin */
   inputs: z.array(z.string()),
+  /** the flags that decide what becomes of a record */
   flags: z.record(z.string(), z.string()),
   /** where the import is, if the store keeps no positions */
   position: z.optional(z.string()),
 })
 
 type Saved = z.infer<typeof schema>
+
+/** What an import must be like to be the same one. */
+export type Binding = Pick<Saved, 'store' | 'inputs' | 'flags'>
 
 /** The usual place for the journal of an import; one for each store and inputs. */
 export function journalPath(folder: string, { store, inputs }: Binding): string {

@@ -2,22 +2,15 @@ import type { Hash } from 'node:crypto'
 import type { Clock } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { Chunk } from '../formats/chunk.js'
-import type { Format, FormatReader, ReaderState } from '../formats/format.js'
+import type { Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
+import type { Position } from './position.js'
 import type { Source } from './source.js'
 
-/** How much of an input a chunk is: bytes, and whether the input ended after them. */
-export interface Extent {
-  length: number
-  isLast: boolean
-}
-
-/** What it takes to continue reading. */
-export interface ReadingState {
-  format: ReaderState
-  nextId?: string | undefined
-}
+/** How much of an input a chunk is, and what it takes to continue reading, as a position keeps them. */
+type Extent = Position['chunk']
+type ReadingState = NonNullable<Position['reading']>
 
 /** Reads one input chunk by chunk. Only the last chunk is valid: its bytes are overwritten by the next. */
 export class Reader {
@@ -143,20 +136,17 @@ export class Reader {
 
   #read({ length: end, isLast }: Extent): Chunk {
     const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
-    const length = this.#readRecords(chunk, isLast)
-    this.extent = { length, isLast: isLast && length === end }
-    this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
-    this.#hash = this.#hashBefore.copy().update(chunk.bytes.subarray(0, length))
-    return chunk
-  }
-
-  #readRecords(chunk: Chunk, isLast: boolean): number {
+    let length = 0
     try {
-      return this.#records?.read(chunk, isLast) ?? 0
+      length = this.#records?.read(chunk, isLast) ?? 0
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       throw new PlantsError(error.kind, `${this.source.name}: ${error.message}`, { hint: error.hint, cause: error })
     }
+    this.extent = { length, isLast: isLast && length === end }
+    this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
+    this.#hash = this.#hashBefore.copy().update(chunk.bytes.subarray(0, length))
+    return chunk
   }
 
   /** What it takes to continue after the chunk read last. */
