@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
-import type { FieldName } from '../../plant/plant.js'
 import { noText } from '../../plant/rows.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -111,13 +110,10 @@ class CsvReader implements FormatReader {
   }
 
   #takeCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
-    const { names } = columns
-    if (cells.length !== names.length) {
-      const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${names.length}`
-      chunk.addInvalid({ kind: 'malformed', message }, range)
-      return
-    }
-    this.#mapper.add(recordOf(cells, columns), range, chunk)
+    const { length } = columns.names
+    const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
+    if (cells.length === length) this.#mapper.add(recordOf(cells, columns), range, chunk)
+    else chunk.addInvalid({ kind: 'malformed', message }, range)
   }
 }
 
@@ -202,13 +198,6 @@ interface Columns {
  * @throws {PlantsError} `malformed` when a name is there twice, or the column of a field is not
  */
 function readHeader(names: readonly string[], rules: FieldRules): Columns {
-  checkNames(names)
-  const [id = -1, ...texts] = plantFields.map((field) => columnOf(field, names, rules))
-  const others = names.map((_, index) => index).filter((index) => index !== id && !texts.includes(index))
-  return { names, id, texts, others, starts: new Uint32Array(names.length + 1) }
-}
-
-function checkNames(names: readonly string[]): void {
   const known = new Set<string>()
   const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)
   if (repeated !== undefined) {
@@ -216,6 +205,9 @@ function checkNames(names: readonly string[]): void {
     throw new PlantsError('malformed', `The header has the column ${JSON.stringify(shorten(repeated))} twice`, { hint })
   }
   if (names.some((name) => name.includes('\r'))) throw carriageReturns()
+  const [id = -1, ...texts] = plantFields.map((field) => columnOf(field, names, rules))
+  const others = names.map((_, index) => index).filter((index) => index !== id && !texts.includes(index))
+  return { names, id, texts, others, starts: new Uint32Array(names.length + 1) }
 }
 
 /** Lines end with LF or CRLF. A carriage return alone ended them before 2001; today it is a character like others, so it is not guessed at. */
@@ -230,16 +222,11 @@ function columnOf({ name: field, isRequired }: KnownField, names: readonly strin
   const isOptional = wanted === undefined && (!isRequired || (field === 'id' && idFrom !== undefined))
   if (index !== -1 || isOptional) return index
   const what = wanted === undefined ? field : `${JSON.stringify(shorten(wanted))} for ${field}`
-  throw new PlantsError('malformed', `The header has no column ${what}, only ${list(names)}`, { hint: hintFor(field, names) })
-}
-
-function hintFor(field: FieldName, names: readonly string[]): string {
+  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
+  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
   const alike = names.find((name) => name.trim().toLowerCase() === field)
   const hint = `Say which column holds it: --map ${alike === undefined ? `${field}=COLUMN` : shellWord(`${field}=${alike}`)}`
-  return field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint
-}
-
-function list(names: readonly string[]): string {
-  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
-  return `${shown.join(', ')}${names.length > shown.length ? ` and ${names.length - shown.length} more` : ''}`
+  throw new PlantsError('malformed', `The header has no column ${what}, only ${shown.join(', ')}${more}`, {
+    hint: field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint,
+  })
 }
