@@ -1,11 +1,11 @@
 import { warn, writeResult } from '../output/output.js'
+import { clockOf, grouped } from '../output/progress.js'
 import { fieldsInWords, plantFields } from '../plant/fields.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
-import type { Position } from '../transfer/import/position.js'
-import { type Counters, clockOf, grouped, rejectedIn, settledIn } from '../transfer/import/progress.js'
+import { type Counters, type Position, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './settings.js'
 
 /** rejected records that are shown to a person at most */

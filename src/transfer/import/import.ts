@@ -9,8 +9,7 @@ import type { FormatName } from '../formats/format.js'
 import { detectFormat, formats } from '../formats/formats.js'
 import { type FieldRules, RecordMapper } from '../formats/record-mapper.js'
 import type { Journal } from './journal.js'
-import { Checkpoints, type Position, packBatch, unpackBatch } from './position.js'
-import { type Counters, countFields, type ProgressSnapshot, settledIn } from './progress.js'
+import { Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
 import { ChunkSize, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
 import { openSource } from './source.js'
@@ -127,8 +126,8 @@ export class Import {
     this.isDone = true
   }
 
-  /** How far it is, with what is settled of the chunk in progress. */
-  get snapshot(): ProgressSnapshot {
+  /** How far it is, with what is settled of the chunk in progress; as a part from 0 to 1, where that is known. */
+  get snapshot() {
     const { rows, bytes } = this.#chunk ?? { rows: { length: 0 }, bytes: { length: 0 } }
     const here = this.#bytes.here + (rows.length > 0 ? (this.#settled / rows.length) * bytes.length : 0)
     const part = this.#total === undefined ? undefined : Math.min(1, (this.#bytes.before + here) / this.#total)

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini'
 import type { Clock } from '../../platform/clock.js'
+import { shorten } from '../../platform/escape.js'
 import type { Batch, CheckpointStore, CreateManyOptions } from '../../stores/store.js'
 import { formatNames } from '../formats/format.js'
 import type { Journal } from './journal.js'
-import { settledIn } from './progress.js'
 
 const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
@@ -24,7 +24,10 @@ const schema = z.object({
   chunk: z.object({ length: count.check(z.lte(64 * 1_048_576)), isLast: z.boolean() }),
   /** of all that was read, with the chunk */
   hash: z.string(),
-  /** what was reported before the chunk */
+  /**
+   * What was reported before the chunk: `refused` by the `error` that says why, `unknown` were sent and have no known outcome, and
+   * `otherFields` has the first thousand names, shortened, of fields that no NewPlant has.
+   */
   counters: z.object({ created: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
   /** bytes of the rejects file and of the reasons */
   rejects: z.optional(z.object({ records: count, reasons: count })),
@@ -38,6 +41,28 @@ const schema = z.object({
 
 /** Where an import is: before a chunk of an input, of which some rows may be settled. It is kept as JSON. */
 export type Position = z.infer<typeof schema>
+
+/** The results of an import so far. */
+export type Counters = Position['counters']
+
+/** Adds the fields of a chunk that no NewPlant has. */
+export function countFields(counters: Counters, counts: ReadonlyMap<string, number>): void {
+  const known = new Map(Object.entries(counters.otherFields))
+  for (const [name, count] of counts) {
+    const short = shorten(name)
+    if (known.has(short) || known.size < 1000) known.set(short, (known.get(short) ?? 0) + count)
+  }
+  counters.otherFields = Object.fromEntries(known)
+}
+
+export function rejectedIn({ refused }: Counters): number {
+  return Object.values(refused).reduce((sum, count) => sum + count, 0)
+}
+
+/** All records with an outcome. */
+export function settledIn(counters: Counters): number {
+  return counters.created + counters.skipped + counters.unknown + rejectedIn(counters)
+}
 
 /** Reads a position that was kept for an import of so many inputs; undefined when it is none. */
 export function readPosition(text: string, inputs: number): Position | undefined {

@@ -1,39 +1,7 @@
-import { shorten } from '../../platform/escape.js'
-import type { Io } from '../../platform/io.js'
-
-/** The results of an import so far. */
-export interface Counters {
-  created: number
-  skipped: number
-  /** rejected records, by the `error` that says why */
-  refused: Record<string, number>
-  /** plants that were sent, and whose outcome is unknown */
-  unknown: number
-  /** how many plants had a field that no NewPlant has: the first thousand names, shortened */
-  otherFields: Record<string, number>
-}
-
-/** Adds the fields of a chunk that no NewPlant has. */
-export function countFields(counters: Counters, counts: ReadonlyMap<string, number>): void {
-  const known = new Map(Object.entries(counters.otherFields))
-  for (const [name, count] of counts) {
-    const short = shorten(name)
-    if (known.has(short) || known.size < 1000) known.set(short, (known.get(short) ?? 0) + count)
-  }
-  counters.otherFields = Object.fromEntries(known)
-}
-
-export function rejectedIn({ refused }: Counters): number {
-  return Object.values(refused).reduce((sum, count) => sum + count, 0)
-}
-
-/** All records with an outcome. */
-export function settledIn(counters: Counters): number {
-  return counters.created + counters.skipped + counters.unknown + rejectedIn(counters)
-}
+import type { Io } from '../platform/io.js'
 
 /** How far an import is. */
-export interface ProgressSnapshot {
+interface ProgressSnapshot {
   done: number
   rejected: number
   /** from 0 to 1, where that is known */
