@@ -89,12 +89,8 @@ function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
 /** Where the digits of an integer end. */
 export function digitsEnd(bytes: Uint8Array, start: number): number {
   let at = bytes[start] === minus ? start + 1 : start
-  while (isDigit(bytes[at] ?? 0)) at += 1
+  for (let byte = bytes[at] ?? 0; byte >= zero && byte <= nine; byte = bytes[at] ?? 0) at += 1
   return at
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39
 }
 
 /** Where a string ends that has no control characters: at its quote, or, where it has escapes, at `quoteAt` of a negative number. */
@@ -115,6 +111,6 @@ function quoteAt(end: number): number {
   return end < 0 ? -2 - end : end
 }
 
-const [zero, minus, space, quote, backslash, closingBrace] = [0x30, 0x2d, 0x20, 0x22, 0x5c, 0x7d]
+const [zero, nine, minus, space, quote, backslash, closingBrace] = [0x30, 0x39, 0x2d, 0x20, 0x22, 0x5c, 0x7d]
 const idKey = Buffer.from('{"id": ')
 const textKeys = textFields.map(({ name, isRequired }) => ({ key: Buffer.from(`, "${name}": "`), isRequired }))

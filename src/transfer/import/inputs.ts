@@ -27,7 +27,13 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
   if (plan.inputs.length < 2) return // the first thing that is done with it is the same
   const kinds: string[] = []
   for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
-  if (places['--rejects'] !== undefined) checkAlike(plan, kinds)
+  // A rejects file is an input again, so all its records must be of one kind.
+  const other = places['--rejects'] === undefined ? -1 : kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
+  if (other < 0) return
+  const names = `${plan.inputs[0]?.name} and of ${plan.inputs[other]?.name}`
+  throw new PlantsError('malformed', `What is refused of ${names} cannot be in one file: their records are not alike`, {
+    hint: 'Import them one by one',
+  })
 }
 
 function checkReadable(path: string, name: string): void {
@@ -48,19 +54,6 @@ function identityOf(path: string): string {
     if (systemCode(error) === undefined) throw error
     return path
   }
-}
-
-/** A rejects file is an input again, so all its records must be of one kind. */
-function checkAlike({ inputs }: ImportPlan, kinds: string[]): void {
-  const other = kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
-  if (other < 0) return
-  throw new PlantsError(
-    'malformed',
-    `What is refused of ${inputs[0]?.name} and of ${inputs[other]?.name} cannot be in one file: their records are not alike`,
-    {
-      hint: 'Import them one by one',
-    },
-  )
 }
 
 /** "JSON", or the header of a table, which must have the columns that are needed; what can be read only once is not looked at. */

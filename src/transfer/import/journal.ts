@@ -126,9 +126,8 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
   } catch (error) {
     if (hasBegun) throw error
     if (!(error instanceof PlantsError && error.retryable)) throw unwritable(`The journal ${path}`, error, hint)
-    const instead = 'Wait for it. To import the same once more meanwhile, give another --journal'
     throw new PlantsError('unavailable', 'Another plants is importing this into this store', {
-      hint: instead,
+      hint: 'Wait for it. To import the same once more meanwhile, give another --journal',
       retryable: true,
       cause: error,
     })

@@ -144,14 +144,12 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): A
     if (done) break
     head = Buffer.concat([head, value])
   }
-  const all = resumed(head, iterator)
+  async function* all(): AsyncGenerator<Uint8Array> {
+    if (head.length > 0) yield head
+    yield* { [Symbol.asyncIterator]: () => iterator }
+  }
   const compression = compressionOf(head)
-  yield* compression ? decompress(all, compression, name) : all
-}
-
-async function* resumed(head: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncIterable<Uint8Array> {
-  if (head.length > 0) yield head
-  yield* { [Symbol.asyncIterator]: () => rest }
+  yield* compression ? decompress(all(), compression, name) : all()
 }
 
 interface Compression {
