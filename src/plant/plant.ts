@@ -50,10 +50,7 @@ export function checkField(name: FieldName, value: unknown): string | undefined 
   return failure === undefined ? undefined : `${name} must be ${failure}`
 }
 
-/**
- * What is wrong with a value that is no NewPlant: what `checkNewPlant` finds, without the 5 KB that zod takes for one. An import can reject
- * millions.
- */
+/** What `checkNewPlant` finds wrong, without the 5 KB that zod takes for one value: an import can reject millions. */
 export function problemsOf(value: unknown): string[] {
   if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
   const given: Partial<Record<FieldName, unknown>> = value

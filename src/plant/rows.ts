@@ -87,10 +87,8 @@ export class PlantRows {
   }
 
   /**
-   * Keeps the text of a JSON string in `bytes`, in UTF-8 between quotes.
+   * Keeps the text of a JSON string of `bytes`, which stands between quotes at `start - 1` and `end`.
    *
-   * @param start after its first quote
-   * @param end before its last one
    * @returns undefined for an escape that JSON does not have, and for half of a surrogate pair or U+0000
    */
   keepString(start: number, end: number): { start: number; end: number } | undefined {

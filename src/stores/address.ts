@@ -90,11 +90,7 @@ export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', '
 /** bytes of the path of a Unix socket; the system cuts a longer one off */
 export const maxSocketPathBytes = 107
 
-/**
- * Reads the path of an SQLite file, with or without `sqlite:`.
- *
- * @throws {PlantsError} `malformed` for what is no path, or belongs to another kind of store
- */
+/** Reads the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for what is none, or belongs to another kind of store. */
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
@@ -119,11 +115,7 @@ function refusePassword(text: string, source: string): void {
   if (shownAddress(text) !== text) throw refuse(source, 'holds what may be a password, and is the address of no store', uriHint)
 }
 
-/**
- * Reads the address of a service: `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`.
- *
- * @throws {PlantsError} `malformed` for what is none, and for one that holds a password
- */
+/** Reads `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed` for what is none, or holds a password. */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
@@ -215,10 +207,7 @@ function shownOther(text: string, hide: (secret: string) => void): string {
   return `${head}${info === '' ? '' : '***'}${at}${shownRest}`
 }
 
-/**
- * Whether a text is written as what a token or a password is kept for: the address of a service, or who logs in to a database. Only
- * then it may be shown where a token could stand in its place.
- */
+/** Whether a text is one that a token or a password is kept for, and so may be shown where a token could stand in its place. */
 export function isLoginAddress(text: string): boolean {
   return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownAddress(text) === text
 }

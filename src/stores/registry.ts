@@ -186,11 +186,7 @@ export async function openStoreWithTokens(address: Address, options: OpenOptions
   return ownKindOf(address).open(address, options)
 }
 
-/**
- * Opens a store to create many plants in it.
- *
- * @param staging takes plants in, and creates none of them before `commit`, or ever
- */
+/** Opens a store to create many plants in it. With `staging`, it creates none of them before `commit`, or ever. */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
   const own = isReadable(address) ? ownKindOf(address) : undefined
   if (staging) {
@@ -219,11 +215,7 @@ export async function backUpStore(address: Address, path: string, options: Backu
   return backUp(fileOf(address, 'Use pg_dump, or write its plants to a file: plants export --out FILE'), path, options)
 }
 
-/**
- * Puts what is in a backup in the place of what is in a store, in one transaction; others may use the store meanwhile.
- *
- * @param path absolute path of a store that is left as it is
- */
+/** Replaces what is in a store by a backup, which is left as it is, in one transaction; others may use the store meanwhile. */
 export async function restoreStore(address: Address, path: string, options: RestoreOptions) {
   const { restore } = await import('./sqlite/restore.js')
   const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'

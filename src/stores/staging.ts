@@ -21,10 +21,8 @@ export interface StagedStore {
 }
 
 /**
- * Takes in the plants of an import, in a table on the disk of this machine that is gone at the end, and holds them against a store.
- *
- * @param store undefined where there is none yet, or one that cannot be read
- * @param kind creates them all at once at the end, or none ever
+ * Takes in the plants of an import, in a table on the disk of this machine that is gone at the end, and holds them against a store, if
+ * there is one: to create them all at once at the end, or none ever.
  */
 export function stage(store: StagedStore | undefined, kind: 'check' | 'atomic'): ManyStore {
   const staging = new Staging(store)

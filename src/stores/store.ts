@@ -35,11 +35,7 @@ export interface ReadableStore extends PlantStore {
    * can write meanwhile; of this store nothing else is asked until the iteration has ended.
    */
   snapshot(query: SnapshotQuery): AsyncIterable<Block>
-  /**
-   * Removes a plant together with its idempotency key, and gives it back; nothing when there is none.
-   *
-   * @param only removes the plant only if it is still this one
-   */
+  /** Removes a plant with its idempotency key, and gives it back if there was one; with `only`, if it is still this one. */
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
 }
 

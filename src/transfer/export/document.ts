@@ -36,11 +36,7 @@ export async function* toDocument(blocks: AsyncIterable<Block>, { head, between,
 /** Makes what compresses a stream of bytes. */
 export type Compression = () => Transform
 
-/**
- * How a file is compressed, by its name.
- *
- * @throws {PlantsError} `malformed` for a compression that this runtime does not have
- */
+/** How a file is compressed, by its name. Throws `malformed` for what this runtime does not have. */
 export function compressionOf(path: string): Compression | undefined {
   if (/\.gz$/i.test(path)) return () => zlib.createGzip()
   if (!/\.zst$/i.test(path)) return undefined

@@ -105,11 +105,7 @@ const strayQuote: RecordError = {
   message: 'Not CSV: a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it',
 }
 
-/**
- * The cells of a row that has no error; an empty one without quotes is undefined.
- *
- * @param text the row without its line break
- */
+/** The cells of a valid row without its line break; an empty one without quotes is undefined. */
 export function parseCells(text: string, delimiter: string): (string | undefined)[] {
   const cells: (string | undefined)[] = []
   for (let at = 0; ; at += 1) {

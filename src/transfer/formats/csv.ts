@@ -192,11 +192,7 @@ interface Columns {
   starts: Uint32Array
 }
 
-/**
- * Finds the fields of a NewPlant in the names of columns, which are taken exactly as they are.
- *
- * @throws {PlantsError} `malformed` when a name is there twice, or the column of a field is not
- */
+/** Finds the fields of a NewPlant in the names of columns, exactly as they are. Throws `malformed` for a name that is there twice, or a missing field. */
 function readHeader(names: readonly string[], rules: FieldRules): Columns {
   const known = new Set<string>()
   const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)

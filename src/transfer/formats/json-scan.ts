@@ -3,10 +3,7 @@ import { JsonGrammar, Kind, kinds, State } from '../../plant/json-grammar.js'
 /** Where a value ends, where its structure breaks, or that the bytes end inside it. */
 type ScanResult = 'complete' | 'broken' | 'cut'
 
-/**
- * Finds the end of a JSON value (RFC 8259), in bytes that come in pieces. It takes any scalar and any escape; those are for the parser
- * to check.
- */
+/** Finds the end of a JSON value (RFC 8259), in bytes that come in pieces. Scalars and escapes are for the parser to check. */
 export class JsonScan {
   /** bytes that were scanned: those of the value when it is complete, those before the break when it is broken */
   length = 0

@@ -6,10 +6,7 @@ import { JsonScan } from './json-scan.js'
 import { readPlantObject, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/**
- * A JSON array of plants, or a stream of plants, with or without white space between them. An input that is not JSON is read up to the
- * value that breaks it.
- */
+/** A JSON array of plants, or a stream of plants with or without white space between them. It is read up to the value that breaks it. */
 export const json: Format = {
   detect: (head) => head.bytes[head.start] === bracket || (head.bytes[head.start] === brace && spansLines(head)),
   read: (mapper) => new JsonReader(mapper),
@@ -141,11 +138,7 @@ class JsonReader implements FormatReader {
     return end
   }
 
-  /**
-   * Ends the input before a value or a token that is not JSON, once all bytes of the character are there that breaks it.
-   *
-   * @param length how many bytes from `at` on are before the break
-   */
+  /** Ends the input before what is not JSON, `length` bytes after `at`, once all bytes of the character are there that breaks it. */
   #break({ chunk, isLast }: Reading, at: number, length = 0): number {
     const { bytes } = chunk
     const breakAt = at + length
@@ -243,10 +236,7 @@ class LineCounter {
   }
 }
 
-/**
- * Whether the values of an input that begins with "{" span lines, or share one. An input whose first line is broken, in that line or where
- * the next record begins, is NDJSON.
- */
+/** Whether the values of an input that begins with "{" span lines, or share one. An input whose first line is broken is NDJSON. */
 function spansLines({ bytes, start, isLast }: Head): boolean {
   const end = endOfLine(bytes, start)
   const line = new JsonScan()

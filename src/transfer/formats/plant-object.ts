@@ -24,11 +24,7 @@ export function readPlantObject(chunk: Chunk, start: number): number {
 /** what `readPlantObject` gives for what only the parser can read */
 export const unread = -1
 
-/**
- * Reads an id, which is digits perhaps after a minus, into the columns of a row.
- *
- * @returns false for what is written in an unusual way or does not fit 64 bits, which is left to `parseInt64`
- */
+/** Reads an int64 into the columns of a row. False for one that is written in an unusual way or does not fit: `parseInt64` judges that. */
 export function readId(rows: PlantRows, row: number, start: number, end: number): boolean {
   const { bytes } = rows
   const isNegative = bytes[start] === minus

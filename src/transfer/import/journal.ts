@@ -22,11 +22,7 @@ export class Journal {
     this.isOld = isOld
   }
 
-  /**
-   * Reads the journal of an import, if there is one.
-   *
-   * @throws {PlantsError} `malformed` for one that belongs to another import, or is none
-   */
+  /** Reads the journal of an import, if there is one. Throws `malformed` for one that belongs to another import, or is none. */
   static open(path: string, io: Pick<Io, 'trusts'>, binding: Binding): Journal {
     const saved = read(path, io)
     if (saved) checkBinding(path, saved, binding)
@@ -38,11 +34,7 @@ export class Journal {
     if (!this.isOld) this.save(undefined)
   }
 
-  /**
-   * Removes the journal at a place, and gives what it was of.
-   *
-   * @param isUsual whether nobody but this program has a file there; any other is removed only if it is a journal
-   */
+  /** Removes a journal, and gives what it was of. In a place that is not `isUsual`, of this program alone, any other file stays. */
   static discard(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
     let saved: Saved | undefined
     try {

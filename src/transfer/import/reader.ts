@@ -205,18 +205,14 @@ export class ChunkSize {
     this.#begunAt = clock.now()
   }
 
-  /**
-   * Adapts to the chunk that was imported, and begins the next. For a service, a chunk is what takes about a second, so that one is soon
-   * told how it goes.
-   *
-   * @param wasUnsorted whether its plants had to be put in order: the more are sorted at once, the better
-   */
+  /** Adapts to the chunk that was imported. `wasUnsorted` plants had to be put in order: the more are sorted at once, the better. */
   adapt(wasUnsorted: boolean): void {
     const now = this.#clock.now()
     const took = now - this.#begunAt
     this.#begunAt = now
     if (this.#isFixed) return
     if (this.#isSorted) this.bytes = wasUnsorted ? unsorted : sorted
+    // For a service, a chunk is what takes about a second, so that one is soon told how it goes.
     else if (took > 2000) this.bytes = Math.max(smallest, this.bytes / 2)
     else if (took < 1000) this.bytes = Math.min(largestByTime, this.bytes * 2)
   }

@@ -31,11 +31,9 @@ export class Rejects {
   readonly #reasons: Appended
 
   /**
-   * Opens both files, and makes them where they are not there.
+   * Opens both files, and makes them where they are not there. Throws `malformed` when they hold something else.
    *
-   * @param path absolute
    * @param lengths of a run that resumes
-   * @throws {PlantsError} `malformed` when they hold something else, or cannot be written
    */
   constructor(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
     this.#records = new Appended(path, lengths?.records, io)
@@ -51,12 +49,7 @@ export class Rejects {
     return { records: this.#records.length, reasons: this.#reasons.length }
   }
 
-  /**
-   * Writes records and the reasons.
-   *
-   * @param from the bytes of the chunk, the name of the input, and the header of its table
-   * @throws {PlantsError} `unwritable`
-   */
+  /** Writes records and the reasons, given the bytes of the chunk, the name of the input, and the header of its table. Throws `unwritable`. */
   add(rejected: RejectedRecord[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
     if (header && this.#records.length === 0) this.#records.add(header)
     let reasons = ''
@@ -184,11 +177,7 @@ export interface RejectedRecord extends RecordRange {
   isUnknown: boolean
 }
 
-/**
- * The rejected records of a chunk, in the order of the input.
- *
- * @param sent rows that an earlier run may have sent to a service without idempotency keys
- */
+/** The rejected records of a chunk, in the order of the input. The first `sent` rows may have been sent by an earlier run, without idempotency keys. */
 export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
   const { invalid, outcomes, rows } = chunk
   let next = 0

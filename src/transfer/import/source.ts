@@ -23,11 +23,10 @@ export interface Source {
 }
 
 /**
- * Opens an input, and decompresses it where it is compressed.
+ * Opens an input, and decompresses it where it is compressed. Throws `malformed` for what cannot be read.
  *
  * @param path absolute, or "-" for stdin
  * @param name what people call it
- * @throws {PlantsError} `malformed` for what cannot be read
  */
 export async function openSource(path: string, name: string, io: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
   if (path === '-') return new StreamSource(name, io.stdin.chunks(), io.signal, () => io.stdin.stream())
@@ -131,11 +130,7 @@ class StreamSource implements Source {
   }
 }
 
-/**
- * Gives the pieces of an input as they are, or decompressed.
- *
- * @throws {PlantsError} `malformed` for what is damaged, or what this runtime cannot decompress
- */
+/** Gives the pieces of an input as they are, or decompressed. */
 async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)
