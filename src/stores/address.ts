@@ -90,7 +90,7 @@ export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', '
 /** bytes of the path of a Unix socket; the system cuts a longer one off */
 export const maxSocketPathBytes = 107
 
-/** Reads the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for what is none, or belongs to another kind of store. */
+/** Reads the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for what belongs to another kind of store. */
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
@@ -115,7 +115,7 @@ function refusePassword(text: string, source: string): void {
   if (shownAddress(text) !== text) throw refuse(source, 'holds what may be a password, and is the address of no store', uriHint)
 }
 
-/** Reads `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed` for what is none, or holds a password. */
+/** Reads `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed`, also for a password in it. */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)

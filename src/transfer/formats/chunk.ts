@@ -59,11 +59,6 @@ export class Chunk implements Batch {
     this.invalid.push({ start, end, line, row: this.rows.length, error })
   }
 
-  /** Ends the input before a record. */
-  addSyntaxError(error: RecordError, at: number, line: number): void {
-    this.syntaxError = { start: at, end: at, line, row: this.rows.length, error }
-  }
-
   /** Counts a field that no NewPlant has, of up to a thousand names. */
   countField(name: string): void {
     const count = this.otherFields.get(name)

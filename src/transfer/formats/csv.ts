@@ -192,7 +192,7 @@ interface Columns {
   starts: Uint32Array
 }
 
-/** Finds the fields of a NewPlant in the names of columns, exactly as they are. Throws `malformed` for a name that is there twice, or a missing field. */
+/** Finds the fields in the names of columns, exactly as they are. Throws `malformed` for a field that is missing, or there twice. */
 function readHeader(names: readonly string[], rules: FieldRules): Columns {
   const known = new Set<string>()
   const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)

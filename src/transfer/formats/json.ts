@@ -156,7 +156,8 @@ class JsonReader implements FormatReader {
   }
 
   #addSyntaxError(chunk: Chunk, reason: string, at: number, { line, column }: { line: number; column: number }): void {
-    chunk.addSyntaxError(notJson(`${reason} at line ${line}, column ${column}`), at, this.#lines.at(at))
+    const error = notJson(`${reason} at line ${line}, column ${column}`)
+    chunk.syntaxError = { start: at, end: at, line: this.#lines.at(at), row: chunk.rows.length, error }
   }
 }
 
@@ -195,13 +196,13 @@ class LineCounter {
   #bytes: Buffer = Buffer.alloc(0)
   /** where that line begins in the bytes, or the bytes in it */
   #lineStart = 0
-  #nextBreak = Infinity
+  #nextBreak = 0
 
   /** Continues in other bytes, at the place where it paused. */
   begin(bytes: Buffer): void {
     this.#bytes = bytes
     this.#lineStart = 0
-    this.#nextBreak = this.#breakFrom(0)
+    this.#nextBreak = endOfLine(bytes, 0)
   }
 
   at(place: number): number {
@@ -209,7 +210,7 @@ class LineCounter {
       this.line += 1
       this.before = 0
       this.#lineStart = this.#nextBreak + 1
-      this.#nextBreak = this.#breakFrom(this.#lineStart)
+      this.#nextBreak = endOfLine(this.#bytes, this.#lineStart)
     }
     return this.line
   }
@@ -228,11 +229,6 @@ class LineCounter {
   pause(place: number): void {
     this.before = this.columnAt(place)
     this.#lineStart = place
-  }
-
-  #breakFrom(place: number): number {
-    const found = this.#bytes.indexOf(lineFeed, place)
-    return found === -1 ? Infinity : found
   }
 }
 
@@ -265,4 +261,4 @@ function spansLinesLater(bytes: Buffer, from: number): boolean {
 /** bytes of a character in UTF-8 at most */
 const maxCharacterBytes = 4
 
-const [lineFeed, bracket, brace, closingBrace] = [0x0a, 0x5b, 0x7b, 0x7d]
+const [bracket, brace, closingBrace] = [0x5b, 0x7b, 0x7d]

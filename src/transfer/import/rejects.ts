@@ -49,7 +49,7 @@ export class Rejects {
     return { records: this.#records.length, reasons: this.#reasons.length }
   }
 
-  /** Writes records and the reasons, given the bytes of the chunk, the name of the input, and the header of its table. Throws `unwritable`. */
+  /** Writes records of a chunk and the reasons. `name` is of the input, and `header` of its table. Throws `unwritable`. */
   add(rejected: RejectedRecord[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
     if (header && this.#records.length === 0) this.#records.add(header)
     let reasons = ''
@@ -177,7 +177,7 @@ export interface RejectedRecord extends RecordRange {
   isUnknown: boolean
 }
 
-/** The rejected records of a chunk, in the order of the input. The first `sent` rows may have been sent by an earlier run, without idempotency keys. */
+/** The rejected records of a chunk, in their order. An earlier run may have sent the first `sent` rows without idempotency keys. */
 export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
   const { invalid, outcomes, rows } = chunk
   let next = 0
