@@ -46,28 +46,20 @@ class Staging implements BulkStore {
 
   async createMany(batch: Batch, { ifExists, stopsAtReject, stop, onProgress }: CreateManyOptions): Promise<void> {
     this.#policy = ifExists
-    for (let from = 0; from < batch.rows.length && !stop.aborted; from += rowsAtOnce) {
+    let isStopped = false
+    for (let from = 0; from < batch.rows.length && !isStopped && !stop.aborted; from += rowsAtOnce) {
       const plants = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) => batch.rows.at(from + index))
       const existing = await this.#store?.getMany(plants.map(({ id }) => id))
-      const isStopped = this.#take(plants, existing, batch, from, stopsAtReject)
-      onProgress()
-      if (isStopped) return
-      await new Promise(setImmediate)
-    }
-  }
-
-  /** Takes plants in, and notes how each went. True when one was rejected that ends it. */
-  #take(plants: NewPlant[], existing: Map<bigint, NewPlant> | undefined, batch: Batch, from: number, stopsAtReject: boolean): boolean {
-    this.#db.exec('BEGIN')
-    try {
+      this.#db.exec('BEGIN')
       for (const [index, plant] of plants.entries()) {
         const outcome = this.#outcomeOf(plant, existing?.get(plant.id), batch, from + index)
         batch.outcomes[from + index] = outcome
-        if (stopsAtReject && outcome === Outcome.taken) return true
+        isStopped = stopsAtReject && outcome === Outcome.taken
+        if (isStopped) break
       }
-      return false
-    } finally {
       this.#db.exec('COMMIT')
+      onProgress()
+      await new Promise(setImmediate)
     }
   }
 

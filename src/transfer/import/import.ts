@@ -10,7 +10,7 @@ import { detectFormat, formats } from '../formats/formats.js'
 import { type FieldRules, RecordMapper } from '../formats/record-mapper.js'
 import type { Journal } from './journal.js'
 import { Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
-import { ChunkSize, Reader } from './reader.js'
+import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
 import { openSource } from './source.js'
 
@@ -72,7 +72,6 @@ export class Import {
   readonly #start: Position | undefined
   readonly #checkpoints: Checkpoints
   readonly #mapper: RecordMapper
-  readonly #size: ChunkSize
   readonly counters: Counters
   /** rejected in this run */
   rejected = 0
@@ -88,6 +87,11 @@ export class Import {
   #input = 0
   /** whether anything was sent to a service */
   #hasSent = false
+  readonly #mayBeLast: boolean
+  /** of the next chunk, about */
+  #chunkBytes: number
+  /** when the chunk in progress began */
+  #begunAt: number
   /** the chunk in progress, until it is reported */
   #chunk: Chunk | undefined
 
@@ -98,8 +102,11 @@ export class Import {
     this.#start = start
     this.#checkpoints = new Checkpoints(context.checkpoints, context.journal, context.io)
     this.#mapper = new RecordMapper(plan.rules)
-    const mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
-    this.#size = new ChunkSize(mayBeLast, this.#checkpoints.areInStore, context.io)
+    // Whether a chunk is the last one is known only when it is done.
+    this.#mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
+    const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
+    this.#chunkBytes = this.#mayBeLast ? chunkBytes.smallest : first
+    this.#begunAt = context.io.now()
     this.counters = start?.counters ?? { created: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
   }
 
@@ -154,7 +161,7 @@ export class Import {
     reader.use(formats[this.format], this.#mapper)
     if (resumed && !(await this.#resume(reader, resumed))) return false
     while (!this.#context.io.signal.aborted) {
-      const chunk = await reader.next(this.#size.bytes, readTimeout)
+      const chunk = await reader.next(this.#chunkBytes, readTimeout)
       if (!chunk) return !this.#context.io.signal.aborted
       this.#checkpoints.begin(0)
       if (!(await this.#take(chunk, reader))) return false
@@ -193,12 +200,19 @@ export class Import {
     if (chunk.outcomes.includes(Outcome.pending)) return this.#leave(chunk, reader)
     if (invalid) return this.#stopBefore([rejectInvalid(invalid)], chunk, read.bytes, reader)
     await this.#report(chunk, reader)
-    // Where most ids exist already, sorting many at once takes memory and gains nothing.
-    const isWorthSorting = this.counters.created * 2 >= settledIn(this.counters)
-    this.#size.adapt(chunk.order !== undefined && isWorthSorting)
+    if (!this.#mayBeLast) this.#adaptChunkBytes(chunk.order !== undefined)
     if (this.rejected < maxErrors) return true
     await this.#keepPassed(reader)
     return reader.isDone && this.#input === inputs.length - 1
+  }
+
+  /** The more plants are put in order at once, the better, but where most ids exist already that takes memory and gains nothing. */
+  #adaptChunkBytes(wasUnsorted: boolean): void {
+    const [begunAt, now] = [this.#begunAt, this.#context.io.now()]
+    this.#begunAt = now
+    const isWorthSorting = wasUnsorted && this.counters.created * 2 >= settledIn(this.counters)
+    if (this.#checkpoints.areInStore) this.#chunkBytes = isWorthSorting ? chunkBytes.unsorted : chunkBytes.sorted
+    else this.#chunkBytes = nextChunkBytes(this.#chunkBytes, now - begunAt)
   }
 
   /** Ends before a rejected record, so that it can be fixed and the import resumes with it. */

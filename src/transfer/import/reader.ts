@@ -1,5 +1,4 @@
 import type { Hash } from 'node:crypto'
-import type { Clock } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { Chunk } from '../formats/chunk.js'
 import type { Format, FormatReader } from '../formats/format.js'
@@ -184,43 +183,11 @@ export class Reader {
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const readSize = 1_048_576
 
-/** How many bytes of an input the next chunk has, about. */
-export class ChunkSize {
-  bytes: number
-  readonly #isSorted: boolean
-  readonly #isFixed: boolean
-  readonly #clock: Pick<Clock, 'now'>
-  /** when the chunk before began */
-  #begunAt: number
+/** bytes of a chunk, about: the first, for a service too, and the next ones of plants that came in the order of their ids, or did not */
+export const chunkBytes = { smallest: 8192, firstForService: 65_536, first: 262_144, sorted: 2_097_152, unsorted: 16_777_216 } as const
 
-  /**
-   * @param mayBeLast whether the import may stop because of what is refused, which is known when a chunk is done
-   * @param isSorted whether chunks are sorted by id, which makes a file or a database faster; else they are sent to a service
-   */
-  constructor(mayBeLast: boolean, isSorted: boolean, clock: Pick<Clock, 'now'>) {
-    this.bytes = mayBeLast ? smallest : isSorted ? first : small
-    this.#isFixed = mayBeLast
-    this.#isSorted = isSorted
-    this.#clock = clock
-    this.#begunAt = clock.now()
-  }
-
-  /** Adapts to the chunk that was imported. `wasUnsorted` plants had to be put in order: the more are sorted at once, the better. */
-  adapt(wasUnsorted: boolean): void {
-    const now = this.#clock.now()
-    const took = now - this.#begunAt
-    this.#begunAt = now
-    if (this.#isFixed) return
-    if (this.#isSorted) this.bytes = wasUnsorted ? unsorted : sorted
-    // For a service, a chunk is what takes about a second, so that one is soon told how it goes.
-    else if (took > 2000) this.bytes = Math.max(smallest, this.bytes / 2)
-    else if (took < 1000) this.bytes = Math.min(largestByTime, this.bytes * 2)
-  }
+/** Bytes of the next chunk for a service: what takes about a second, so that one is soon told how it goes. */
+export function nextChunkBytes(bytes: number, milliseconds: number): number {
+  if (milliseconds > 2000) return Math.max(chunkBytes.smallest, bytes / 2)
+  return milliseconds < 1000 ? Math.min(1_048_576, bytes * 2) : bytes
 }
-
-const smallest = 8192
-const small = 65_536
-const first = 262_144
-const sorted = 2_097_152
-const unsorted = 16_777_216
-const largestByTime = 1_048_576
