@@ -48,9 +48,9 @@ function describe({ done, rejected, part }: ProgressSnapshot, seconds: number): 
   return `${share}${grouped(done)} done${rejected > 0 ? `, ${grouped(rejected)} refused` : ''}, ${grouped(Math.round(rate))}/s${left}`
 }
 
-/** A number for people: 1,000,000. */
+/** A number for people: 1,000,000. `toLocaleString` would load ICU, which takes 30 ms and 10 MB. */
 export function grouped(number: number): string {
-  return number.toLocaleString('en-US')
+  return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
 /** A time for people, in whole seconds: 40 s, 1 min 30 s, 2 h 5 min. */
