@@ -45,7 +45,7 @@ export class PlantRows {
     this.idLow[row] = Number(plant.id & 0xffffffffn)
     for (const [index, column] of this.texts.entries()) {
       const text = plant[textFields[index]?.name ?? 'name']
-      column.start[row] = text === undefined ? noText : this.#keep(text)
+      column.start[row] = text === undefined ? noText : this.#keep(text, Buffer.byteLength(text))
       column.end[row] = text === undefined ? noText : this.bytes.length + this.#decodedLength
     }
   }
@@ -94,20 +94,19 @@ export class PlantRows {
   keepString(start: number, end: number): { start: number; end: number } | undefined {
     const text = parseString(this.#text.toString('utf8', start - 1, end + 1))
     if (text === undefined || !text.isWellFormed() || text.includes('\0')) return undefined
-    return { start: this.#keep(text), end: this.bytes.length + this.#decodedLength }
+    // An escape is never shorter than what it stands for.
+    return { start: this.#keep(text, end - start), end: this.bytes.length + this.#decodedLength }
   }
 
-  /** Keeps a text, and gives where it begins. */
-  #keep(text: string): number {
+  /** Keeps a text of at most so many bytes, and gives where it begins. */
+  #keep(text: string, bytes: number): number {
     const start = this.#decodedLength
-    const end = start + Buffer.byteLength(text)
-    if (end > this.#decoded.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#decoded.length, end, 1024))
+    if (start + bytes > this.#decoded.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#decoded.length, start + bytes, 1024))
       this.#decoded.copy(larger)
       this.#decoded = larger
     }
-    this.#decoded.write(text, start)
-    this.#decodedLength = end
+    this.#decodedLength = start + this.#decoded.write(text, start)
     return this.bytes.length + start
   }
 
