@@ -37,11 +37,9 @@ export function isObject(value: unknown): value is object {
 }
 
 function isNewPlant(value: Partial<Record<FieldName, unknown>>): value is NewPlant {
-  return plantFields.every((field) => isMissing(field, value) || failureOf(field.type, value[field.name]) === undefined)
-}
-
-function isMissing({ name, isRequired }: { name: FieldName; isRequired: boolean }, value: Partial<Record<FieldName, unknown>>): boolean {
-  return !isRequired && value[name] === undefined
+  return plantFields.every(({ name, type, isRequired }) => {
+    return (!isRequired && value[name] === undefined) || failureOf(type, value[name]) === undefined
+  })
 }
 
 /** Why a field cannot have a value, in the words of every message; undefined when it can. */
@@ -54,7 +52,9 @@ export function checkField(name: FieldName, value: unknown): string | undefined 
 export function problemsOf(value: unknown): string[] {
   if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
   const given: Partial<Record<FieldName, unknown>> = value
-  return plantFields.flatMap((field) => (isMissing(field, given) ? [] : (checkField(field.name, given[field.name]) ?? [])))
+  return plantFields.flatMap(({ name, isRequired }) =>
+    !isRequired && given[name] === undefined ? [] : (checkField(name, given[name]) ?? []),
+  )
 }
 
 /** The specification's Plant for a NewPlant: all fields but the id, those that it has, in their order. */

@@ -14,9 +14,10 @@ import {
   refuse,
   shownAddress,
 } from './address.js'
+import type { BackupOptions } from './sqlite/backup.js'
+import type { RestoreOptions } from './sqlite/restore.js'
 import type { StagedStore } from './staging.js'
 import type {
-  BackupOptions,
   BulkStore,
   CheckpointStore,
   CreateOptions,
@@ -25,7 +26,6 @@ import type {
   OpenOptions,
   PlantStore,
   ReadableStore,
-  RestoreOptions,
   ServedStore,
 } from './store.js'
 

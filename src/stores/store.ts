@@ -136,18 +136,6 @@ export interface CreatePreview {
   creates: boolean
 }
 
-export interface BackupOptions extends OpenOptions {
-  /** the file that a link leads to, which may not be there yet; throws for a link that is not to be followed */
-  targetOf(path: string): string
-}
-
-export interface RestoreOptions extends OpenOptions {
-  /** replaces what is there, which is kept beside it */
-  force: boolean
-  /** now, after which the copy of what was there is named */
-  at: Date
-}
-
 /** What it takes to log in to a database. */
 export interface Login {
   /** for a host, since a password file may have one for each */

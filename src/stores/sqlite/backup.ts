@@ -6,12 +6,17 @@ import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
-import type { BackupOptions, OpenOptions } from '../store.js'
+import type { OpenOptions } from '../store.js'
 import { type Connection, openToRead } from './connection.js'
 import { DamagedStoreError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
+
+export interface BackupOptions extends OpenOptions {
+  /** the file that a link leads to, which may not be there yet; throws for a link that is not to be followed */
+  targetOf(path: string): string
+}
 
 /** What `backUpStore` of `stores/registry.ts` does. */
 export async function backUp(address: FileAddress, file: string, options: BackupOptions) {

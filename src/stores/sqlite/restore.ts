@@ -3,12 +3,19 @@ import type { Clock } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
-import type { OpenOptions, RestoreOptions } from '../store.js'
+import type { OpenOptions } from '../store.js'
 import { checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
 import { type Connection, openReadOnly, openToWrite, readOnlyUri } from './connection.js'
 import { commitOutcomeUnknown, DamagedStoreError, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { checkBackup, countPlants, tables } from './schema.js'
+
+export interface RestoreOptions extends OpenOptions {
+  /** replaces what is there, which is kept beside it */
+  force: boolean
+  /** now, after which the copy of what was there is named */
+  at: Date
+}
 
 /** What `restoreStore` of `stores/registry.ts` does. */
 export async function restore(address: FileAddress, file: string, options: RestoreOptions) {

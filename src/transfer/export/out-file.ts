@@ -11,7 +11,8 @@ import { unwritable } from '../unwritable.js'
  * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are.
  *
  * @returns how many bytes were written
- * @throws {PlantsError} `unwritable`; `malformed` for a link of another user; the reason of the signal; what the bytes throw; or the EPIPE of a reader that has left
+ * @throws {PlantsError} `unwritable`, or `malformed` for a link of another user
+ * @throws the reason of the signal, what the bytes throw, or the EPIPE of a reader that has left
  */
 export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let isInPlace = false

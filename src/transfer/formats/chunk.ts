@@ -31,7 +31,7 @@ export class Chunk implements Batch {
     this.recordLine = new Float64Array(capacity)
   }
 
-  /** Whether to stop reading: an invalid record takes a thousand times the byte that it may have, so the rest is left for the next chunk. */
+  /** Whether to stop reading, and leave the rest to the next chunk: an invalid record takes a thousand times the byte that it may have. */
   get isFull(): boolean {
     return this.invalid.length >= maxInvalid || this.syntaxError !== undefined
   }

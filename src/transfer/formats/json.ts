@@ -168,7 +168,10 @@ interface Reading {
   isFast: boolean
 }
 
-/** Where a reader is: before everything; in an array, before its first element, after an element or after a comma; after the array; among the values of a stream. */
+/**
+ * Where a reader is: before everything; in an array, before its first element, after an element or after a comma; after the array; among
+ * the values of a stream.
+ */
 type State = 'start' | 'first' | 'between' | 'next' | 'after' | 'values'
 
 /** The tokens of an array, and where they lead. */

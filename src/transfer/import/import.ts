@@ -110,7 +110,7 @@ export class Import {
     this.counters = start?.counters ?? { created: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
   }
 
-  /** Imports until the end, or until it is stopped. Throws for an input that was changed since the earlier run, and what the store throws. */
+  /** Imports until the end, or until it is stopped. Throws for an input that has changed since, and what the store throws. */
   async run(): Promise<void> {
     let hash = createHash('sha256')
     for (const [index, { path, name }] of this.#plan.inputs.entries()) {

@@ -47,7 +47,7 @@ export class Reader {
     return this.#hash.copy()
   }
 
-  /** Gives the first bytes, up to 64 KiB and at least one line that is not blank, without a byte order mark; they are part of the first chunk. */
+  /** The first bytes, up to 64 KiB and at least a line that is not blank, without a byte order mark; the first chunk begins with them. */
   async head(patience?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
       before = this.#filled

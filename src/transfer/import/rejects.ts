@@ -96,15 +96,12 @@ class Appended {
     this.length = length ?? 0
     ;[this.#target, this.#fd] = this.#try(() => openTarget(path, io))
     const { size } = fstatSync(this.#fd)
-    if (length === undefined ? size > 0 : size < length) {
+    const isNew = length === undefined
+    if (isNew ? size > 0 : size < length) {
       closeSync(this.#fd)
-      throw length === undefined
-        ? new PlantsError('malformed', `${path} is there already, and would be lost`, {
-            hint: 'Choose another file with --rejects, or remove it',
-          })
-        : new PlantsError('malformed', `${path} is shorter than it was when the import stopped`, {
-            hint: 'Begin again with --restart, or put the file back',
-          })
+      const what = isNew ? 'is there already, and would be lost' : 'is shorter than it was when the import stopped'
+      const hint = isNew ? 'Choose another file with --rejects, or remove it' : 'Begin again with --restart, or put the file back'
+      throw new PlantsError('malformed', `${path} ${what}`, { hint })
     }
     this.#try(() => ftruncateSync(this.#fd, this.length))
     this.#isInLine = this.length > 0 && !endsLine(this.#fd, this.length)
