@@ -20,7 +20,7 @@ export function parseJson(text: string): unknown {
 export const severalValues = Symbol('several JSON values')
 
 /** Why a text is not JSON, and the place, from 1, of its first character that is not. */
-export interface NotJson {
+interface NotJson {
   reason: string
   line: number
   column: number
