@@ -44,12 +44,12 @@ async function openFile(path: string, name: string, stop: AbortSignal): Promise<
   const head = Buffer.alloc(4)
   const streamOf = (stream: Readable) => new StreamSource(name, stream, stop, () => stream)
   if (stats.isFIFO()) return streamOf(await readPipe(fd))
-  if (stats.isCharacterDevice() || compressionOf(head.subarray(0, readSync(fd, head, 0, 4, 0))))
+  if (stats.isCharacterDevice() || detectCompression(head.subarray(0, readSync(fd, head, 0, 4, 0))))
     return streamOf(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 }))
-  return { name, size: stats.size, read: async (into, from) => readFile(fd, name, into.subarray(from)), close: () => closeSync(fd) }
+  return { name, size: stats.size, read: async (into, from) => readInto(fd, name, into.subarray(from)), close: () => closeSync(fd) }
 }
 
-function readFile(fd: number, name: string, into: Buffer): number {
+function readInto(fd: number, name: string, into: Buffer): number {
   try {
     return readSync(fd, into)
   } catch (error) {
@@ -143,7 +143,7 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): A
     if (head.length > 0) yield head
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
-  const compression = compressionOf(head)
+  const compression = detectCompression(head)
   yield* compression ? decompress(all(), compression, name) : all()
 }
 
@@ -156,7 +156,7 @@ interface Compression {
 }
 
 /** How bytes are compressed that begin like this: gzip (RFC 1952) or zstd (RFC 8878). */
-function compressionOf(head: Uint8Array): Compression | undefined {
+function detectCompression(head: Uint8Array): Compression | undefined {
   return compressions.find(({ matches }) => matches(head))
 }
 
