@@ -111,9 +111,10 @@ class CsvReader implements FormatReader {
 
   #takeCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
     const { length } = columns.names
-    const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
-    if (cells.length === length) this.#mapper.add(recordOf(cells, columns), range, chunk)
-    else chunk.addInvalid({ kind: 'malformed', message }, range)
+    if (cells.length !== length) {
+      const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
+      chunk.addInvalid({ kind: 'malformed', message }, range)
+    } else this.#mapper.add(recordOf(cells, columns), range, chunk)
   }
 }
 
