@@ -10,7 +10,12 @@ const chunks = {
   // every run, and a Tab in a shell
   common: ['platform/io.ts', 'platform/clock.ts', 'cli/run.ts'],
   // what reads and writes single plants
-  create: ['platform/files.ts', 'stores/store.ts', ...['create', 'delete', 'get', 'list'].map((name) => `cli/commands/${name}.ts`)],
+  create: [
+    'platform/files.ts',
+    'stores/store.ts',
+    'stores/pages.ts',
+    ...['create', 'delete', 'get', 'list'].map((name) => `cli/commands/${name}.ts`),
+  ],
   credentials: ['cli/store-access.ts', 'auth/login-certificates.ts'],
   sqlite: ['stores/sqlite/store.ts'],
   http: ['stores/http/store.ts'],

@@ -6,7 +6,7 @@ import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, RemoteAddress } from '../stores/address.js'
 import type { TokenVerdict } from '../stores/http/types.js'
-import { checkPassword, checkToken, takesToken } from '../stores/registry.js'
+import { takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo, loginTo } from './store-access.js'
 
@@ -59,8 +59,10 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialK
       refuseExposed(store, settings, io)
     },
     redact: (token) => void io.secrets.add(token),
-    check: async (token) =>
-      checkToken(store, await accessTo(store, settings, io, { token, source: 'file', place: 'this login' }), storeOptions),
+    check: async (token) => {
+      const { checkToken } = await import('../stores/http/check-token.js')
+      return checkToken(store, await accessTo(store, settings, io, { token, source: 'file', place: 'this login' }), storeOptions)
+    },
     hint: 'Copy the token again, or ask for a new one where the service is run: plants tokens create',
     find: async () => {
       const { place, ...found } = (await findToken(store, settings, io)) ?? {}
@@ -92,7 +94,10 @@ function passwordFor(store: PostgresAddress, settings: Settings, io: Io): Creden
     failureOf: failureOfPassword,
     refuseUnusable: () => {},
     redact: (password) => redactPassword(password, store, io),
-    check: (password) => checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, password) }),
+    check: async (password) => {
+      const { checkPassword } = await import('../stores/postgres/inspect.js')
+      return checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, password) })
+    },
     hint: 'Give it again, or ask who runs the database for another',
     find,
     findSource: find,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { writeRejected } from '../output/output.js'
+import { Progress } from '../output/progress.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable, openManyStore } from '../stores/registry.js'
@@ -7,8 +8,7 @@ import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from '../transfer/import/journal.js'
-import { type Position, readPosition, settledAt } from '../transfer/import/position.js'
-import { Progress, rejectedIn, settledIn } from '../transfer/import/progress.js'
+import { type Position, readPosition, rejectedIn, settledAt, settledIn } from '../transfer/import/position.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import type { Settings } from './context.js'
 import { maxShown, plants, writeSummary } from './import-summary.js'
@@ -90,7 +90,6 @@ async function importInto(many: ManyStore, position: Position | undefined, run: 
       rejects,
       io,
       key: journal?.id ?? randomUUID(),
-      stop: io.signal,
       onRejected: rejectedWriter(progress, settings, io),
       onProgress: () => progress.show(() => importing.snapshot),
     },

@@ -1,10 +1,11 @@
 import { writeResult } from '../output/output.js'
+import { clockOf, grouped } from '../output/progress.js'
 import { fieldsInWords, plantFields } from '../plant/fields.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
-import { type Counters, clockOf, grouped, rejectedIn, settledIn } from '../transfer/import/progress.js'
+import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
 
 /** rejected records that are shown to a person at most */

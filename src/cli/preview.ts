@@ -9,7 +9,7 @@ import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
 import type { OwnAddress, RemoteAddress } from '../stores/address.js'
 import type { Access, WireRequest } from '../stores/http/types.js'
-import { describeCreate, kindNoun, previewCreate, takesToken } from '../stores/registry.js'
+import { kindNoun, previewCreate, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo } from './store-access.js'
 
@@ -59,7 +59,8 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const plant = await create.readPlant({ ...settings, storeOptions: { ...settings.storeOptions, access: preview } })
   const access = await preview()
   const source = found?.source ?? 'none'
-  const request = await describeCreate(store, access, plant, create.idempotencyKey)
+  const { describeCreate } = await import('../stores/http/request.js')
+  const request = describeCreate(store, access, plant, create.idempotencyKey)
   if (create.isCurl) return showCommand(request, store, access.proxy, source, settings, io)
   const proxy = access.proxy && new URL(access.proxy).host
   const socket = store.socketPath

@@ -6,7 +6,6 @@ import { toJson } from '../plant/json.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { parseChoice, parseOutput } from '../platform/values.js'
-import { describeSqlite } from '../stores/registry.js'
 import { loadCommands, pathTo, plants } from './commands/index.js'
 import { answerCompletion } from './completion/complete.js'
 import type { CommandDefinition, OptionDefinition } from './define-command.js'
@@ -136,7 +135,8 @@ function refuseOptionsAsValues(argv: string[], program: Command): void {
 async function writeVersion(output: string | undefined, io: Io): Promise<void> {
   if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${version}\n`)
   const { bun, node } = process.versions
-  const sqlite = await describeSqlite().catch((error: unknown) => {
+  const driver = import('../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
+  const sqlite = await driver.catch((error: unknown) => {
     if (!(error instanceof PlantsError)) throw error // the version is printed also where no store can be opened
   })
   const platform = `${process.platform}-${process.arch}`

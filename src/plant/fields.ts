@@ -58,3 +58,6 @@ export const fieldsInWords = plantFields
 
 /** `id, name, tag`: the columns of a table of plants. */
 export const plantColumns = plantFields.map(({ name }) => name).join(', ')
+
+/** `?,?,?`: a parameter of SQL for each of `plantColumns`. */
+export const plantParameters = plantFields.map(() => '?').join()

@@ -1,3 +1,5 @@
+import { JsonGrammar, Kind, kinds, State } from './json-grammar.js'
+
 /**
  * Parses one JSON text (RFC 8259) like `JSON.parse`, except that a numeric `id` of a top-level
  * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`.
@@ -6,27 +8,30 @@
  * its `cause` is `severalValues` when the text is several JSON texts in a row.
  */
 export function parseJson(text: string): unknown {
-  const value = tryJson(text)
-  if (!(value instanceof NotJson)) return value
-  throw new SyntaxError(`${value.reason} at line ${value.line}, column ${value.column}`, value.isSeveral ? { cause: severalValues } : {})
+  const parsed = tryJson(text)
+  if (!isNotJson(parsed)) return parsed.value
+  throw new SyntaxError(
+    `${parsed.reason} at line ${parsed.line}, column ${parsed.column}`,
+    parsed.isSeveral ? { cause: severalValues } : {},
+  )
 }
 
-/** Why a text is not JSON, and where its first character stands that is not. */
-export class NotJson {
-  readonly reason: string
-  /** from 1 */
-  readonly line: number
-  /** from 1 */
-  readonly column: number
-  /** whether the text is several JSON texts in a row */
-  readonly isSeveral: boolean
+/** The `cause` of a syntax error in a text that holds more than one JSON value. */
+export const severalValues = Symbol('several JSON values')
 
-  constructor(reason: string, { line, column, isSeveral = false }: { line: number; column: number; isSeveral?: boolean }) {
-    this.reason = reason
-    this.line = line
-    this.column = column
-    this.isSeveral = isSeveral
-  }
+/** Why a text is not JSON, and the place, from 1, of its first character that is not. */
+interface NotJson {
+  reason: string
+  line: number
+  column: number
+  /** whether the text is several JSON texts in a row */
+  isSeveral: boolean
+}
+
+type Parsed = { value: unknown } | NotJson
+
+export function isNotJson(parsed: Parsed): parsed is NotJson {
+  return 'reason' in parsed
 }
 
 interface JsonOptions {
@@ -37,23 +42,22 @@ interface JsonOptions {
 }
 
 /**
- * Parses as `parseJson` does, and gives a `NotJson` where that throws. A suspect text is scanned first: each failure of `JSON.parse`
+ * Parses as `parseJson` does, and throws nothing. A suspect text is scanned first: each failure of `JSON.parse`
  * leaves a kilobyte, with the text, in V8's old generation.
  */
-export function tryJson(text: string, { idKey = 'id', isSuspect = false }: JsonOptions = {}): unknown {
+export function tryJson(text: string, { idKey = 'id', isSuspect = false }: JsonOptions = {}): Parsed {
   const found = isSuspect ? scan(text, idKey) : undefined
   if (found && !(found.isComplete && found.end === text.length)) return explain(text, found)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return explain(text, scan(text))
+    return explain(text, scan(text, idKey))
   }
-  if (!hasNumber(value, idKey)) return value
+  if (!hasNumber(value, idKey)) return { value }
   const digits = (idKey === 'id' ? plainId(text) : undefined) ?? scan(text, idKey).id
-  if (digits === undefined) return value
-  Object.defineProperty(value, idKey, { value: parseInt64(digits) ?? new NumberText(digits), enumerable: true })
-  return value
+  if (digits !== undefined) Object.defineProperty(value, idKey, { value: parseInt64(digits) ?? new NumberText(digits), enumerable: true })
+  return { value }
 }
 
 /** The digits of an id that stands first in an object, where nothing behind it can be another one: the usual text, in a tenth of the time. */
@@ -61,9 +65,6 @@ function plainId(text: string): string | undefined {
   const digits = /^\s*\{\s*"id"\s*:\s*(0|-?[1-9]\d{0,18})\s*[,}]/.exec(text)?.[1]
   return text.includes('\\') || text.indexOf('"id"') !== text.lastIndexOf('"id"') ? undefined : digits
 }
-
-/** The `cause` of a syntax error in a text that holds more than one JSON value. */
-export const severalValues = Symbol('several JSON values')
 
 /** A JSON number that is not an int64, as it was written. */
 export class NumberText {
@@ -141,10 +142,9 @@ function explain(text: string, { end, isComplete, isInString }: Scan): NotJson {
     line += 1
     lineStart = at + 1
   }
-  const place = { line, column: end - lineStart + 1 }
-  const isSeveral = isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && Object.hasOwn(grammar.value, tokenAt(text, end).kind)
-  if (isSeveral) return new NotJson('more than one JSON value, the second', { ...place, isSeveral })
-  return new NotJson(describeBreak(text, end, isInString), place)
+  const isSeveral = isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && new JsonGrammar().accept(tokenAt(text, end).kind)
+  const reason = isSeveral ? 'more than one JSON value, the second' : describeBreak(text, end, isInString)
+  return { reason, line, column: end - lineStart + 1, isSeveral }
 }
 
 function describeBreak(text: string, at: number, isInString: boolean): string {
@@ -156,21 +156,8 @@ function describeBreak(text: string, at: number, isInString: boolean): string {
   return `unexpected ${JSON.stringify(character)}`
 }
 
-/** What may come in each place of a JSON text, and which place comes behind it; "after" is the place behind a whole value. */
-const grammar = {
-  value: { '{': 'first key', '[': 'first item', string: 'after', scalar: 'after' },
-  'first item': { '{': 'first key', '[': 'first item', string: 'after', scalar: 'after', ']': 'after' },
-  'first key': { string: 'colon', '}': 'after' },
-  key: { string: 'colon' },
-  colon: { ':': 'value' },
-  'member end': { ',': 'key', '}': 'after' },
-  'item end': { ',': 'value', ']': 'after' },
-} satisfies Record<string, Record<string, Place | 'after'>>
-
-type Place = 'value' | 'first item' | 'first key' | 'key' | 'colon' | 'member end' | 'item end'
-
 interface Scan {
-  /** behind the value and its white space, or where the text stops being JSON */
+  /** after the value and its white space, or where the text stops being JSON */
   end: number
   isComplete: boolean
   /** it stops inside a string */
@@ -179,51 +166,25 @@ interface Scan {
   id: string | undefined
 }
 
-/** Reads the first JSON value of a text. The stack is its own, so depth costs memory and nothing else. */
-function scan(text: string, idKey = 'id'): Scan {
-  const walk = new Walk(idKey)
-  for (let at = skipSpace(text, 0); ; at = skipSpace(text, at)) {
-    const token = tokenAt(text, at)
-    if (!walk.step(token, text, at)) {
-      const isBroken = token.kind === 'broken'
-      return { end: isBroken ? token.end : at, isComplete: false, isInString: isBroken && text[at] === '"', id: walk.id }
+/** Reads the first JSON value of a text. */
+function scan(text: string, idKey: string): Scan {
+  const grammar = new JsonGrammar()
+  let at = skipSpace(text, 0)
+  let key = ''
+  let id: string | undefined
+  while (grammar.state !== State.done) {
+    const { kind, end } = tokenAt(text, at)
+    const { state, expectsKey } = grammar
+    const isTopLevel = grammar.open.length === 1
+    if (!grammar.accept(kind)) {
+      const brokenAt = kind === Kind.other ? end : at
+      return { end: brokenAt, isComplete: false, isInString: brokenAt > at, id }
     }
-    at = token.end
-    if (walk.isDone) return { end: skipSpace(text, at), isComplete: true, isInString: false, id: walk.id }
+    if (isTopLevel && expectsKey) key = text.slice(at, end)
+    else if (isTopLevel && state === State.value && isKey(key, idKey)) id = kind === Kind.scalar ? text.slice(at, end) : undefined
+    at = skipSpace(text, end)
   }
-}
-
-class Walk {
-  id: string | undefined
-  isDone = false
-  #place: Place = 'value'
-  /** for each bracket that is open, the place behind a value in it */
-  readonly #open: Place[] = []
-  readonly #idKey: string
-  #key = ''
-
-  constructor(idKey: string) {
-    this.#idKey = idKey
-  }
-
-  /** Takes one token; false when it may not come here. */
-  step({ kind, end }: Token, text: string, start: number): boolean {
-    const next: Place | 'after' | undefined = (grammar[this.#place] as Record<string, Place | 'after'>)[kind]
-    if (next === undefined) return false
-    if (this.#open.length === 1) this.#note(kind, text.slice(start, end))
-    if (kind === '{') this.#open.push('member end')
-    if (kind === '[') this.#open.push('item end')
-    if (kind === '}' || kind === ']') this.#open.pop()
-    const behind = this.#open.at(-1)
-    this.isDone = next === 'after' && behind === undefined
-    this.#place = next === 'after' ? (behind ?? 'value') : next
-    return true
-  }
-
-  #note(kind: Token['kind'], raw: string): void {
-    if (this.#place === 'key' || this.#place === 'first key') this.#key = raw
-    else if (this.#place === 'value' && isKey(this.#key, this.#idKey)) this.id = kind === 'scalar' ? raw : undefined
-  }
+  return { end: at, isComplete: true, isInString: false, id }
 }
 
 function isKey(raw: string, key: string): boolean {
@@ -232,47 +193,35 @@ function isKey(raw: string, key: string): boolean {
 
 function skipSpace(text: string, from: number): number {
   let at = from
-  while (text[at] === ' ' || text[at] === '\n' || text[at] === '\r' || text[at] === '\t') at += 1
+  while (kinds[text.charCodeAt(at)] === Kind.space) at += 1
   return at
 }
 
+/** A token; of the kind `other`, with the place where it breaks, for what is none. */
 interface Token {
-  kind: '{' | '}' | '[' | ']' | ',' | ':' | 'string' | 'scalar' | 'broken'
+  kind: number
   end: number
 }
 
 function tokenAt(text: string, at: number): Token {
-  const character = text[at] ?? ''
-  if (isPunctuation(character)) return { kind: character, end: at + 1 }
-  if (character === '"') return stringAt(text, at)
-  return testAt(scalar, text, at) ? { kind: 'scalar', end: scalar.lastIndex } : { kind: 'broken', end: at }
-}
-
-function isPunctuation(character: string): character is '{' | '}' | '[' | ']' | ',' | ':' {
-  return character !== '' && '{}[],:'.includes(character)
+  const kind = kinds[text.charCodeAt(at)] ?? Kind.other
+  if (kind === Kind.quote) return stringAt(text, at)
+  if (kind === Kind.other) return { kind, end: at }
+  if (kind !== Kind.scalar) return { kind, end: at + 1 }
+  scalar.lastIndex = at
+  return scalar.test(text) ? { kind, end: scalar.lastIndex } : { kind: Kind.other, end: at }
 }
 
 function stringAt(text: string, from: number): Token {
-  let at = from + 1
-  for (;;) {
-    const character = text[at]
-    if (character === '"') return { kind: 'string', end: at + 1 }
-    if (character === undefined || character < ' ') return { kind: 'broken', end: at }
-    if (character === '\\' && !testAt(escaped, text, at)) return { kind: 'broken', end: brokenEscapeEnd(text, at) }
-    at = character === '\\' ? escaped.lastIndex : at + 1
-  }
+  stringStart.lastIndex = from
+  stringStart.test(text)
+  const end = stringStart.lastIndex
+  if (text[end] === '"') return { kind: Kind.quote, end: end + 1 }
+  // An escape breaks at its backslash, or at the end of a text that was cut inside it.
+  const isCut = /^\\(?:u[\da-fA-F]{0,3})?$/.test(text.slice(end, end + 6))
+  return { kind: Kind.other, end: isCut ? text.length : end }
 }
 
-/** Where an escape breaks: at its backslash, or at the end of a text that was cut inside it. */
-function brokenEscapeEnd(text: string, at: number): number {
-  return /^\\(?:u[\da-fA-F]{0,3})?$/.test(text.slice(at, at + 6)) ? text.length : at
-}
-
-/** Whether a sticky pattern matches at a place; its `lastIndex` is then behind the match. */
-function testAt(pattern: RegExp, text: string, at: number): boolean {
-  pattern.lastIndex = at
-  return pattern.test(text)
-}
-
-const escaped = /\\(?:["\\/bfnrt]|u[\da-fA-F]{4})/y
+/** A string up to its closing quote, or to what may not be in it. */
+const stringStart = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*/y
 const scalar = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y

@@ -1,5 +1,5 @@
 import { shorten } from '../platform/escape.js'
-import { type FieldName, type NewPlant, type Plant, plantFields, textFields } from './fields.js'
+import { type FieldName, type NewPlant, type Plant, plantFields, type TextField, textFields } from './fields.js'
 import { NumberText } from './json.js'
 
 export type { FieldName, NewPlant, Plant } from './fields.js'
@@ -22,7 +22,7 @@ export interface Accepted {
  */
 export function acceptNewPlant(value: unknown): Accepted | undefined {
   if (!isObject(value) || !isNewPlant(value)) return undefined
-  return { plant: { id: value.id, ...plantOf(value) }, otherFields: otherFieldsOf(value) }
+  return { plant: plantFrom(value.id, ({ name }) => value[name]), otherFields: otherFieldsOf(value) }
 }
 
 /** The names of the fields that no NewPlant has. */
@@ -37,11 +37,9 @@ export function isObject(value: unknown): value is object {
 }
 
 function isNewPlant(value: Partial<Record<FieldName, unknown>>): value is NewPlant {
-  return plantFields.every((field) => isMissing(field, value) || failureOf(field.type, value[field.name]) === undefined)
-}
-
-function isMissing({ name, isRequired }: { name: FieldName; isRequired: boolean }, value: Partial<Record<FieldName, unknown>>): boolean {
-  return !isRequired && value[name] === undefined
+  return plantFields.every(({ name, type, isRequired }) => {
+    return (!isRequired && value[name] === undefined) || failureOf(type, value[name]) === undefined
+  })
 }
 
 /** Why a field cannot have a value, in the words of every message; undefined when it can. */
@@ -50,25 +48,38 @@ export function checkField(name: FieldName, value: unknown): string | undefined 
   return failure === undefined ? undefined : `${name} must be ${failure}`
 }
 
-/**
- * What is wrong with a value that is no NewPlant: what `checkNewPlant` finds, without the 5 KB that zod takes for one. An import can reject
- * millions.
- */
+/** What `checkNewPlant` finds wrong, without the 5 KB that zod takes for one value: an import can reject millions. */
 export function problemsOf(value: unknown): string[] {
   if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
   const given: Partial<Record<FieldName, unknown>> = value
-  return plantFields.flatMap((field) => (isMissing(field, given) ? [] : (checkField(field.name, given[field.name]) ?? [])))
+  return plantFields.flatMap(({ name, isRequired }) =>
+    !isRequired && given[name] === undefined ? [] : (checkField(name, given[name]) ?? []),
+  )
 }
 
 /** The specification's Plant for a NewPlant: all fields but the id, those that it has, in their order. */
 export function plantOf(plant: Plant): Plant {
-  const { name } = plant
-  const copy: Plant = { name }
-  for (const field of textFields) {
-    const text = plant[field.name]
-    if (text !== undefined) copy[field.name] = text
+  const copy: Plant = { name: plant.name }
+  for (const { name } of textFields) {
+    const text = plant[name]
+    if (text !== undefined) copy[name] = text
   }
   return copy
+}
+
+/** The plant of an id and its texts, null or undefined for each that it does not have. */
+export function plantFrom(id: bigint, textOf: (field: TextField, index: number) => string | null | undefined): NewPlant {
+  const plant: NewPlant = { id, name: '' }
+  for (const [index, field] of textFields.entries()) {
+    const text = textOf(field, index)
+    if (text != null) plant[field.name] = text
+  }
+  return plant
+}
+
+/** The values of `plantColumns`. */
+export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
+  return plantFields.map(({ name }) => plant[name] ?? null)
 }
 
 /** The length of all texts of a plant, in UTF-16 code units. */

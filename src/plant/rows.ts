@@ -1,8 +1,8 @@
 import { type NewPlant, textFields } from './fields.js'
-import type { Plant } from './plant.js'
+import { plantFrom } from './plant.js'
 
 /** A column of texts, as ranges of bytes; `noText` where a plant has none. */
-export interface TextColumn {
+interface TextColumn {
   start: Uint32Array
   end: Uint32Array
 }
@@ -45,7 +45,7 @@ export class PlantRows {
     this.idLow[row] = Number(plant.id & 0xffffffffn)
     for (const [index, column] of this.texts.entries()) {
       const text = plant[textFields[index]?.name ?? 'name']
-      column.start[row] = text === undefined ? noText : this.#keep(text)
+      column.start[row] = text === undefined ? noText : this.#keep(text, Buffer.byteLength(text))
       column.end[row] = text === undefined ? noText : this.bytes.length + this.#decodedLength
     }
   }
@@ -58,12 +58,11 @@ export class PlantRows {
   }
 
   at(row: number): NewPlant {
-    const plant: Partial<Plant> = {}
-    for (const [index, { start, end }] of this.texts.entries()) {
-      const from = start[row] ?? noText
-      if (from !== noText) plant[textFields[index]?.name ?? 'name'] = this.textAt(from, end[row] ?? 0)
-    }
-    return { id: this.idAt(row), name: '', ...plant }
+    return plantFrom(this.idAt(row), (_, index) => {
+      const column = this.texts[index]
+      const start = column?.start[row] ?? noText
+      return start === noText ? undefined : this.textAt(start, column?.end[row] ?? 0)
+    })
   }
 
   /** bytes of all texts of a row, in UTF-8 */
@@ -88,60 +87,27 @@ export class PlantRows {
   }
 
   /**
-   * Decodes the escapes of a JSON string and keeps the text.
+   * Keeps the text of a JSON string of `bytes`, which stands between quotes at `start - 1` and `end`.
    *
-   * @param bytes what stands between its quotes, in UTF-8
-   * @returns where the text begins, and where it ends; undefined for an escape that JSON does not have, and for half of a surrogate pair or U+0000
+   * @returns undefined for an escape that JSON does not have, and for half of a surrogate pair or U+0000
    */
-  keepString(bytes: Uint8Array): { start: number; end: number } | undefined {
-    this.#reserve(bytes.length) // an escape is never shorter than what it stands for
-    const start = this.#decodedLength
-    let at = start
-    for (let from = 0; from < bytes.length; from += 1) {
-      const byte = bytes[from] ?? 0
-      if (byte !== backslash) this.#decoded[at++] = byte
-      else {
-        const code = characterOf(bytes, from + 1)
-        if (code === 0) return undefined
-        at = this.#put(at, code)
-        from += bytes[from + 1] === letterU ? 5 : 1
-      }
-    }
-    this.#decodedLength = at
-    return { start: this.bytes.length + start, end: this.bytes.length + at }
+  keepString(start: number, end: number): { start: number; end: number } | undefined {
+    const text = parseString(this.#text.toString('utf8', start - 1, end + 1))
+    if (text === undefined || !text.isWellFormed() || text.includes('\0')) return undefined
+    // An escape is never shorter than what it stands for.
+    return { start: this.#keep(text, end - start), end: this.bytes.length + this.#decodedLength }
   }
 
-  /** Writes a character of the first plane in UTF-8. */
-  #put(at: number, code: number): number {
-    const bytes = this.#decoded
-    if (code < 0x80) {
-      bytes[at] = code
-      return at + 1
-    }
-    if (code < 0x800) {
-      bytes[at] = 0xc0 | (code >> 6)
-      bytes[at + 1] = 0x80 | (code & 0x3f)
-      return at + 2
-    }
-    bytes[at] = 0xe0 | (code >> 12)
-    bytes[at + 1] = 0x80 | ((code >> 6) & 0x3f)
-    bytes[at + 2] = 0x80 | (code & 0x3f)
-    return at + 3
-  }
-
-  #keep(text: string): number {
+  /** Keeps a text of at most so many bytes, and gives where it begins. */
+  #keep(text: string, bytes: number): number {
     const start = this.#decodedLength
-    this.#reserve(Buffer.byteLength(text))
-    this.#decodedLength += this.#decoded.write(text, start)
+    if (start + bytes > this.#decoded.length) {
+      const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#decoded.length, start + bytes, 1024))
+      this.#decoded.copy(larger)
+      this.#decoded = larger
+    }
+    this.#decodedLength = start + this.#decoded.write(text, start)
     return this.bytes.length + start
-  }
-
-  #reserve(length: number): void {
-    const start = this.#decodedLength
-    if (start + length <= this.#decoded.length) return
-    const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.#decoded.length, start + length, 1024))
-    this.#decoded.copy(larger)
-    this.#decoded = larger
   }
 
   #grow(): void {
@@ -157,35 +123,17 @@ export class PlantRows {
 
 export const noText = 0xffffffff
 
-const backslash = 0x5c
-const letterU = 0x75
-
-/** What the byte behind a backslash stands for (RFC 8259, 7). */
-const escapes = new Uint8Array(256)
-for (const [letter, character] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t'])
-  escapes[letter?.charCodeAt(0) ?? 0] = character?.charCodeAt(0) ?? 0
-
-/** The character that an escape stands for, from behind its backslash; 0 for what is none, or half of one. */
-function characterOf(bytes: Uint8Array, start: number): number {
-  if (bytes[start] !== letterU) return escapes[bytes[start] ?? 0] ?? 0
-  const code = hexAt(bytes, start + 1)
-  return code >= 0xd800 && code < 0xe000 ? 0 : code
-}
-
-/** The number that four hexadecimal digits are; 0 when they are none. */
-function hexAt(bytes: Uint8Array, start: number): number {
-  let value = 0
-  for (let at = start; at < start + 4; at += 1) {
-    const byte = bytes[at] ?? 0
-    const letter = (byte | 0x20) - 0x57
-    const digit = byte >= 0x30 && byte <= 0x39 ? byte - 0x30 : letter >= 10 && letter <= 15 ? letter : -1
-    if (digit < 0) return 0
-    value = value * 16 + digit
+/** @param json a JSON string in quotes */
+function parseString(json: string): string | undefined {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
   }
-  return value
 }
 
-function enlarge<Column extends Int32Array | Uint32Array>(column: Column, larger: Column): Column {
+/** Copies a column into a larger one. */
+export function enlarge<Column extends Int32Array | Uint32Array | Float64Array>(column: Column, larger: Column): Column {
   larger.set(column)
   return larger
 }

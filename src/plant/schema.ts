@@ -29,11 +29,7 @@ const newPlant = z.object(
 /** A value held against the NewPlant schema: the plant, or a phrase for each field that is wrong; and its fields that no NewPlant has. */
 export type Checked = Accepted | { problems: string[]; otherFields: string[] }
 
-/**
- * Checks a value against the NewPlant schema.
- *
- * @param value what `parseJson` gave, or an object made from options; nothing about it is trusted
- */
+/** Checks a value that `parseJson` gave, or an object made from options, against the schema; nothing about it is trusted. */
 export function checkNewPlant(value: unknown): Checked {
   const accepted = acceptNewPlant(value)
   if (accepted) return accepted

@@ -90,19 +90,20 @@ export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', '
 /** bytes of the path of a Unix socket; the system cuts a longer one off */
 export const maxSocketPathBytes = 107
 
-/**
- * Reads the path of an SQLite file, with or without `sqlite:`.
- *
- * @throws {PlantsError} `malformed` for what is no path, or belongs to another kind of store
- */
+/** Reads the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for what belongs to another kind of store. */
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
-  if (path === text) checkScheme(path, source)
+  const isBare = path === text
+  const [scheme] = (isBare && /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)) || []
+  if (scheme !== undefined) throw refuse(source, `begins with ${scheme}, which this version cannot open`)
   refusePassword(text, source)
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(text)}`)
-  if (path === text) checkPath(path, source)
-  return fileAddress(resolvePath(path), false)
+  if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return fileAddress(resolvePath(path), false)
+  // What is more than a word is not repeated: a part of it may be a password.
+  if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'names no store')
+  const hint = /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses
+  throw refuse(source, `names no store: ${JSON.stringify(path)}`, hint)
 }
 
 /** @param isDefault whether it is the store `local`, whose folder is made when it is not there */
@@ -114,29 +115,20 @@ function refusePassword(text: string, source: string): void {
   if (shownAddress(text) !== text) throw refuse(source, 'holds what may be a password, and is the address of no store', uriHint)
 }
 
-/** Refuses what belongs to another kind of store. */
-function checkScheme(path: string, source: string): void {
-  const scheme = /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)
-  if (scheme) throw refuse(source, `begins with ${scheme[0]}, which this version cannot open`)
-}
-
-/** Refuses a word that is no path. What is more than a word is not repeated: a part of it may be a password. */
-function checkPath(path: string, source: string): void {
-  if (/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return
-  const isWord = /^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)
-  const hint = isWord && /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses
-  throw refuse(source, isWord ? `names no store: ${JSON.stringify(path)}` : 'names no store', hint)
-}
-
-/**
- * Reads the address of a service: `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`.
- *
- * @throws {PlantsError} `malformed` for what is none, and for one that holds a password
- */
-export function parseService(text: string, source: string, place: AddressContext): RemoteAddress {
-  if (!/^unix:/i.test(text)) return parseUrl(text, source)
+/** Reads `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed`, also for a password in it. */
+export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
+  const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
+  if (isSocket === undefined) return parseUrl(text, source)
   refusePassword(text, source)
-  return parseSocket(text, source, place.resolvePath)
+  if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
+  const { url } = parseUrl(`http://localhost${base}`, source)
+  const socketPath = resolvePath(path)
+  if (Buffer.byteLength(socketPath) > maxSocketPathBytes)
+    throw refuse(source, `names a socket whose path is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
+  if (socketPath.includes(':/'))
+    throw refuse(source, 'names a socket whose path holds ":/", where a base path would begin', 'Give it another path')
+  const basePath = url.pathname.replace(/\/$/, '')
+  return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }
 
 function parseUrl(address: string, source: string): RemoteAddress {
@@ -150,19 +142,6 @@ function parseUrl(address: string, source: string): RemoteAddress {
 }
 
 const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'
-
-function parseSocket(address: string, source: string, resolvePath: (path: string) => string): RemoteAddress {
-  const [, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(address) ?? []
-  if (path === '' || path.startsWith('//')) throw refuse(source, 'names no socket', 'For example: unix:/run/plants.sock')
-  const { url } = parseUrl(`http://localhost${base}`, source)
-  const socketPath = resolvePath(path)
-  if (Buffer.byteLength(socketPath) > maxSocketPathBytes)
-    throw refuse(source, `names a socket whose path is longer than ${maxSocketPathBytes} bytes`, 'Sockets need shorter ones')
-  if (socketPath.includes(':/'))
-    throw refuse(source, 'names a socket whose path holds ":/", where a base path would begin', 'Give it another path')
-  const basePath = url.pathname.replace(/\/$/, '')
-  return { kind: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
-}
 
 const addresses = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 
@@ -181,7 +160,8 @@ export function refuse(source: string, why: string, hint = addresses): PlantsErr
  */
 export function shownAddress(text: string, hide: (secret: string) => void = () => undefined): string {
   const [, prefix = '', rest = ''] = /^(\s*(?:(?:sqlite|unix):)*)(.*)$/is.exec(text) ?? []
-  if (isPath(rest)) return text
+  const isOfWindows = process.platform === 'win32' && /^[a-z]:[\\/]/i.test(rest)
+  if (isOfWindows || (/^(?:\.{0,2}[\\/](?![\\/])|~)/.test(rest) && !/:[\\/]{2}/.test(rest))) return text
   const shown = /^\s*postgres(ql)?:/i.test(text) ? shownDatabase(text, hide) : prefix + shownOther(rest, hide)
   return shown.replace(
     /((?<![a-z])(?:pg)?(?:password|passwd|pass|pwd)\s*(?:=|:|%3d)\s*)(?!\*\*\*)(.+)$/is,
@@ -191,11 +171,6 @@ export function shownAddress(text: string, hide: (secret: string) => void = () =
       return `${name}***`
     },
   )
-}
-
-function isPath(text: string): boolean {
-  const isAbsolute = process.platform === 'win32' && /^[a-z]:[\\/]/i.test(text)
-  return isAbsolute || (/^(?:\.{0,2}[\\/](?![\\/])|~)/.test(text) && !/:[\\/]{2}/.test(text))
 }
 
 /** Of the address of a database what is no password, and can be no part of one: the user, hosts with ports, and parameters that are known. */
@@ -232,10 +207,7 @@ function shownOther(text: string, hide: (secret: string) => void): string {
   return `${head}${info === '' ? '' : '***'}${at}${shownRest}`
 }
 
-/**
- * Whether a text is written as what a token or a password is kept for: the address of a service, or who logs in to a database. Only
- * then it may be shown where a token could stand in its place.
- */
+/** Whether a text is one that a token or a password is kept for, and so may be shown where a token could stand in its place. */
 export function isLoginAddress(text: string): boolean {
   return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownAddress(text) === text
 }

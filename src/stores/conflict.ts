@@ -19,21 +19,12 @@ export const Outcome = {
 export const existsPolicies = ['error', 'skip', 'same'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
-/**
- * The outcome for a row whose id exists.
- *
- * @param isEqual whether the plant that exists is the one of the row; called only where the policy depends on it
- */
+/** The outcome for a row whose id exists. `isEqual` is called only where the policy depends on it. */
 export function resolveConflict(policy: ExistsPolicy, isEqual: () => boolean): typeof Outcome.skipped | typeof Outcome.taken {
   return policy === 'skip' || (policy === 'same' && isEqual()) ? Outcome.skipped : Outcome.taken
 }
 
-/**
- * Refuses a plant whose id exists, unless its idempotency key has created this very plant.
- *
- * @param created the plant that the key has created
- * @throws {PlantsError} `conflict`
- */
+/** Throws `conflict` for a plant whose id exists, unless its idempotency key has `created` this very plant. */
 export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefined): void {
   if (created === undefined) throw idExists(plant.id)
   if (!equalPlants(created, plant)) throw keyConflict(created.id)
@@ -48,11 +39,7 @@ export function idExistsText(id: bigint): string {
   return `A plant with id ${id} already exists`
 }
 
-/**
- * What every store says of a key that it knows with a different plant.
- *
- * @param id the plant that the key has made
- */
+/** The error for a key that has created a different plant, with this id. */
 export function keyConflict(id: bigint): PlantsError {
   const hint = `It made the plant ${id}. Repeat a key only with the very same plant, and use a new one for any other`
   return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })

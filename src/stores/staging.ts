@@ -1,5 +1,5 @@
-import { type NewPlant, plantColumns, plantFields, textFields } from '../plant/fields.js'
-import { equalPlants } from '../plant/plant.js'
+import { type NewPlant, plantColumns, plantParameters, textFields } from '../plant/fields.js'
+import { equalPlants, plantFrom, valuesOf } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import { connect, type Database, type Statement } from '../platform/sqlite.js'
 import { type ExistsPolicy, idExists, Outcome, resolveConflict } from './conflict.js'
@@ -21,10 +21,8 @@ export interface StagedStore {
 }
 
 /**
- * Takes in the plants of an import, in a table on the disk of this machine that is gone at the end, and holds them against a store.
- *
- * @param store undefined where there is none yet, or one that cannot be read
- * @param kind creates them all at once at the end, or none ever
+ * Takes in the plants of an import, in a table on the disk of this machine that is gone at the end, and holds them against a store, if
+ * there is one: to create them all at once at the end, or none ever.
  */
 export function stage(store: StagedStore | undefined, kind: 'check' | 'atomic'): ManyStore {
   const staging = new Staging(store)
@@ -43,40 +41,31 @@ class Staging implements BulkStore {
     this.#db = connect(':memory:', { readOnly: false })
     const columns = ['id INTEGER PRIMARY KEY', ...textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)]
     this.#db.exec(`CREATE TEMP TABLE staged (${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
-    const values = plantFields.map(() => '?').join()
-    this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${values}) ON CONFLICT DO NOTHING`)
+    this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
   }
 
   async createMany(batch: Batch, { ifExists, stopsAtReject, stop, onProgress }: CreateManyOptions): Promise<void> {
     this.#policy = ifExists
-    for (let from = 0; from < batch.rows.length && !stop.aborted; from += rowsAtOnce) {
+    let isStopped = false
+    for (let from = 0; from < batch.rows.length && !isStopped && !stop.aborted; from += rowsAtOnce) {
       const plants = Array.from({ length: Math.min(rowsAtOnce, batch.rows.length - from) }, (_, index) => batch.rows.at(from + index))
       const existing = await this.#store?.getMany(plants.map(({ id }) => id))
-      const isStopped = this.#take(plants, existing, batch, from, stopsAtReject)
-      onProgress()
-      if (isStopped) return
-      await new Promise(setImmediate)
-    }
-  }
-
-  /** Takes plants in, and notes how each went. True when one was rejected that ends it. */
-  #take(plants: NewPlant[], existing: Map<bigint, NewPlant> | undefined, batch: Batch, from: number, stopsAtReject: boolean): boolean {
-    this.#db.exec('BEGIN')
-    try {
+      this.#db.exec('BEGIN')
       for (const [index, plant] of plants.entries()) {
         const outcome = this.#outcomeOf(plant, existing?.get(plant.id), batch, from + index)
         batch.outcomes[from + index] = outcome
-        if (stopsAtReject && outcome === Outcome.taken) return true
+        isStopped = stopsAtReject && outcome === Outcome.taken
+        if (isStopped) break
       }
-      return false
-    } finally {
       this.#db.exec('COMMIT')
+      onProgress()
+      await new Promise(setImmediate)
     }
   }
 
   #outcomeOf(plant: NewPlant, existing: NewPlant | undefined, batch: Batch, row: number): number {
     if (existing) return resolveConflict(this.#policy, () => equalPlants(plant, existing))
-    if (BigInt(this.#insert.run(plant.id, ...textFields.map(({ name }) => plant[name] ?? null)).changes) === 1n) return Outcome.created
+    if (BigInt(this.#insert.run(...valuesOf(plant)).changes) === 1n) return Outcome.created
     const before = () => this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`).get(plant.id)
     const outcome = resolveConflict(this.#policy, () => equalPlants(plant, plantIn(before())))
     if (outcome === Outcome.taken) batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} stands in the input before`))
@@ -117,7 +106,5 @@ const rowsAtOnce = 4000
 
 function plantIn(row: unknown): NewPlant {
   const { id, ...texts } = row as { id: bigint } & Record<string, string | null> // the columns of a STRICT table
-  const plant: NewPlant = { id, name: '' }
-  for (const { name } of textFields) if (typeof texts[name] === 'string') plant[name] = texts[name]
-  return plant
+  return plantFrom(id, ({ name }) => texts[name])
 }

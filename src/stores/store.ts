@@ -35,11 +35,7 @@ export interface ReadableStore extends PlantStore {
    * can write meanwhile; of this store nothing else is asked until the iteration has ended.
    */
   snapshot(query: SnapshotQuery): AsyncIterable<Block>
-  /**
-   * Removes a plant together with its idempotency key, and gives it back; nothing when there is none.
-   *
-   * @param only removes the plant only if it is still this one
-   */
+  /** Removes a plant with its idempotency key, and gives it back if there was one; with `only`, if it is still this one. */
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
 }
 
@@ -132,68 +128,12 @@ export interface CheckpointStore extends BulkStore {
   removeCheckpoint(id: string): Promise<void>
 }
 
-/** How things are where an SQLite file is, or would be. */
-export interface FileReport {
-  exists: boolean
-  /** the user id of its owner; undefined when it is not there */
-  owner: number | undefined
-  /** whether plants could be created in it */
-  isWritable: boolean
-  /** bytes that are left on its disk */
-  free: bigint
-  /** the kind of network file system that it is on, such as "NFS" */
-  network: string | undefined
-}
-
-/** How things are in a database. */
-export interface DatabaseReport {
-  /** of the server, such as "17.2" */
-  version: string
-  /** whether it is reached by TLS */
-  isSecure: boolean
-  /** every role may create in the schema public, as it is up to PostgreSQL 14 */
-  isPublicOpen: boolean
-  /** whether there is a store */
-  exists: boolean
-  /** why what is there is not used */
-  refusal: PlantsError | undefined
-  /** whether plants could be created in it */
-  isWritable: boolean
-  /** whether a commit is on disk when it is answered */
-  isDurable: boolean
-}
-
 /** What a create would do in a file, or in a database. */
 export interface CreatePreview {
   /** whether there is a store already; the create would make it */
   exists: boolean
   /** false when the idempotency key has made this very plant already */
   creates: boolean
-}
-
-/** A copy of a store in a file of its own. */
-export interface Copy {
-  plants: bigint
-  bytes: number
-}
-
-export interface BackupOptions extends OpenOptions {
-  /** the file that a link leads to, which may not be there yet; throws for a link that is not to be followed */
-  targetOf(path: string): string
-}
-
-export interface RestoreOptions extends OpenOptions {
-  /** replaces what is there, which is kept beside it */
-  force: boolean
-  /** now, after which the copy of what was there is named */
-  at: Date
-}
-
-/** What a restore did. */
-export interface Restored {
-  plants: bigint
-  /** absolute path of the copy of what was there, if there was anything */
-  kept: string | undefined
 }
 
 /** What it takes to log in to a database. */

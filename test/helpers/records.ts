@@ -39,10 +39,8 @@ export function readRecords(input: string | Uint8Array, { make, cuts = [], isRes
       format = make()
       format.restore(JSON.parse(JSON.stringify(state)))
     }
-    // The range of a chunk need not begin with it.
-    const before = Buffer.from('}"\n'.repeat(index % 3))
-    const chunk = new Chunk(Buffer.concat([before, bytes.subarray(from, end), Buffer.from('"\n{')]))
-    const left = format.read(chunk, { start: before.length, end: before.length + end - from }, end === bytes.length) - before.length
+    const chunk = new Chunk(bytes.subarray(from, end))
+    const left = format.read(chunk, end === bytes.length)
     if (chunk.syntaxError === undefined && end === bytes.length && left !== end - from && (left === 0 || !chunk.isFull))
       throw new Error(`Bytes from ${from + left} on were not read`)
     collect(chunk, read)

@@ -9,8 +9,7 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
 import type { Address, FileAddress, PostgresAddress, RemoteAddress } from '../../stores/address.js'
-import { checkToken, describeSqlite, inspectDatabase, inspectFile, isDefaultStore } from '../../stores/registry.js'
-import type { DatabaseReport } from '../../stores/store.js'
+import { isDefaultStore } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { mayColor, outputFormat, resolvePreferences, resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
@@ -53,7 +52,7 @@ async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const { bun, node } = process.versions
   const runtime = bun === undefined ? `Node ${node}` : `Bun ${bun}`
   yield ok('runtime', `plants ${version} on ${runtime}, ${process.platform} ${process.arch}`)
-  const sqlite = await attempt(describeSqlite)
+  const sqlite = await attempt(async () => (await import('../../platform/sqlite.js')).describeDriver())
   yield sqlite instanceof PlantsError ? failed('sqlite', sqlite) : ok('sqlite', `SQLite ${sqlite.version} through ${sqlite.driver}`)
   const file = await attempt(() => readSettings(io))
   yield file instanceof PlantsError ? failed('settings', file) : await examineSettings(file, flags, io)
@@ -117,7 +116,8 @@ const examiners: { [Kind in Address['kind']]: Examiner<Extract<Address, { kind: 
 const [scarce, none] = [100n * 1_048_576n, 1_048_576n]
 
 async function examineFile(check: string, address: FileAddress, of: Settings, io: Io): Promise<Finding> {
-  const { exists, owner, isWritable, free, network } = await inspectFile(address, of.storeOptions)
+  const { inspect } = await import('../../stores/sqlite/inspect.js')
+  const { exists, owner, isWritable, free, network } = await inspect(address, of.storeOptions)
   const where = exists ? address.name : `${address.name}, which the first create makes`
   const space = `${free / 1_048_576n} MiB free`
   if (!isWritable) {
@@ -136,7 +136,8 @@ async function examineFile(check: string, address: FileAddress, of: Settings, io
 }
 
 async function examineDatabase(check: string, address: PostgresAddress, of: Settings): Promise<Finding> {
-  const report = await attempt(() => inspectDatabase(address, of.storeOptions))
+  const { inspectPostgres } = await import('../../stores/postgres/inspect.js')
+  const report = await attempt(() => inspectPostgres(address, of.storeOptions))
   // PGPASSWORD is for the store of this run, so that others may have none here.
   if (report instanceof PlantsError && report.kind === 'unauthorized' && !of.isOfRun) return warning(check, report.message, report.hint)
   if (report instanceof PlantsError) return failed(check, report)
@@ -157,7 +158,10 @@ async function examineDatabase(check: string, address: PostgresAddress, of: Sett
 }
 
 /** What others could do to plants in a database, or in transit, and what ends that. */
-function dangerOf(address: PostgresAddress, { isSecure, isPublicOpen }: DatabaseReport): [message: string, hint: string] | undefined {
+function dangerOf(
+  address: PostgresAddress,
+  { isSecure, isPublicOpen }: Record<'isSecure' | 'isPublicOpen', boolean>,
+): [message: string, hint: string] | undefined {
   const { name, hosts } = address
   if (!isSecure && !hosts.every(isLocal)) return [`${name} is reached without TLS: others can read plants in transit`, exposureHint]
   if (exposureOf(address) !== undefined)
@@ -173,6 +177,7 @@ async function examineService(check: string, address: RemoteAddress, of: Setting
   }
   const access = await attempt(() => accessTo(address, of, io))
   if (access instanceof PlantsError) return of.isOfRun ? failed(check, access) : warning(check, access.message, access.hint)
+  const { checkToken } = await import('../../stores/http/check-token.js')
   const verdict = await checkToken(address, access, of.storeOptions)
   if (verdict.state === 'accepted') return ok(check, `${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store? See more with: plants create --verbose' } = verdict.error

@@ -4,7 +4,7 @@ import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { isPartOf, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
-import type { Compression, Put } from '../../transfer/export/document.js'
+import type { Compression } from '../../transfer/export/document.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
@@ -57,26 +57,19 @@ interface FileOptions {
 async function save(blocks: AsyncIterable<Block>, path: string, options: FileOptions, settings: Settings, io: Io): Promise<void> {
   if (await isPartOf(settings.store, path))
     throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
-  const { compress, unknownEnd } = await import('../../transfer/export/document.js')
+  const { compressed, unknownEnd } = await import('../../transfer/export/document.js')
   const end = options.isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
   if (end !== undefined) await settings.warn(`${end} is no format that is known here, so it becomes ndjson; --format NAME says which`)
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
-  let bytes = 0
-  const fill = async (put: Put) => {
+  async function* encode(): AsyncGenerator<Uint8Array> {
     for await (const block of blocks) {
       io.signal.throwIfAborted()
-      await put(Buffer.from(block.text))
+      yield Buffer.from(block.text)
       plants += block.plants
     }
   }
-  await writeOut(path, io, async (put) => {
-    const count: Put = (chunk) => {
-      bytes += chunk.length
-      return put(chunk)
-    }
-    await (options.compression === undefined ? fill(count) : compress(options.compression, count, fill))
-  })
+  const bytes = await writeOut(path, io, compressed(encode(), options.compression))
   const sentence = `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${quoteIfNeeded(path)}`
   await writeResult(io, settings, { file: path, plants, bytes }, sentence)
 }

@@ -10,16 +10,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import type { Address } from '../../stores/address.js'
-import {
-  credentialOf,
-  initialiseDatabase,
-  isDefaultStore,
-  kindNoun,
-  kindOfText,
-  loginAddress,
-  takesPassword,
-  takesToken,
-} from '../../stores/registry.js'
+import { credentialOf, isDefaultStore, kindNoun, kindOfText, loginAddress, takesPassword, takesToken } from '../../stores/registry.js'
 import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
@@ -80,7 +71,8 @@ const init = defineCommand({
       const why = role.toLowerCase() === 'none' ? 'is no role' : 'would be everybody'
       throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Name the role that plants serve logs in as' })
     }
-    await initialiseDatabase(store, settings.storeOptions, role)
+    const { initialise } = await import('../../stores/postgres/schema.js')
+    await initialise(store, settings.storeOptions, role)
     const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may create and read plants there`
     await writeResult(io, settings, { address: store.name, role }, `${quoteIfNeeded(store.name)} holds a store${granted}`)
   },

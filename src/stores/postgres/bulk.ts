@@ -17,7 +17,7 @@ import {
   insertStatement,
   keepStatement,
   newAttempt,
-  toFields,
+  toPlant,
 } from './sql.js'
 
 /** Creates the rows of a batch that are pending, some thousands in a transaction. */
@@ -249,9 +249,9 @@ interface Found {
   plant: Plant | undefined
 }
 
-function foundIn([, ...columns]: Rows[number], attempts: bigint[]): Found {
-  const attempt = columns.at(-1)
-  const plant = columns[0] == null ? undefined : toFields(columns)
+function foundIn(row: Rows[number], attempts: bigint[]): Found {
+  const attempt = row.at(-1)
+  const plant = row[1] == null ? undefined : toPlant(row)
   return { isOurs: attempts.some((each) => String(each) === attempt), plant }
 }
 

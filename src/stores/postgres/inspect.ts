@@ -1,7 +1,7 @@
 import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
-import type { CreateOptions, CreatePreview, DatabaseReport, OpenOptions } from '../store.js'
+import type { CreateOptions, CreatePreview, OpenOptions } from '../store.js'
 import { type Creation, verdictsOn } from './batch.js'
 import type { Connection } from './connection.js'
 import { identify, inspectSchema } from './schema.js'
@@ -10,7 +10,7 @@ import { usingOnce } from './session.js'
 import { findStatement, plants, schemaName } from './sql.js'
 
 /** Looks at a database, and changes nothing. Throws `unavailable` when it cannot be reached, `unauthorized` when it lets nobody in. */
-export function inspectPostgres(address: PostgresAddress, options: OpenOptions): Promise<DatabaseReport> {
+export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
   return usingOnce(address, { ...options, allowAsyncCommit: true }, async (connection) => {
     const { version, isDurable } = await checkServer(connection, address, { allowAsyncCommit: true })
     const [[isPublicOpen] = []] = await connection.query(publicRights)
@@ -21,8 +21,22 @@ export function inspectPostgres(address: PostgresAddress, options: OpenOptions):
   })
 }
 
+type PasswordVerdict = { state: 'accepted' } | { state: 'refused' | 'unknown'; error: PlantsError }
+
+/** Logs in to find out whether a database accepts a password; nothing else is done there. Throws the reason of the clock's signal. */
+export async function checkPassword(address: PostgresAddress, options: OpenOptions): Promise<PasswordVerdict> {
+  try {
+    await inspectPostgres(address, options)
+    return { state: 'accepted' }
+  } catch (error) {
+    options.clock.signal.throwIfAborted()
+    if (!(error instanceof PlantsError)) throw error
+    return { state: error.kind === 'unauthorized' ? 'refused' : 'unknown', error }
+  }
+}
+
 /** Whether there is a store, and whether plants could be created in it. */
-export async function rightsOver(connection: Connection): Promise<Pick<DatabaseReport, 'exists' | 'isWritable'>> {
+export async function rightsOver(connection: Connection): Promise<{ exists: boolean; isWritable: boolean }> {
   const [[exists, mayMake, mayCreate] = []] = await connection.query(rights)
   return { exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
 }

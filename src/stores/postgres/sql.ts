@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { type NewPlant, type Plant, plantColumns, textFields } from '../../plant/fields.js'
+import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
+import { plantFrom } from '../../plant/plant.js'
 import type { Checkpoint, ListQuery } from '../store.js'
 import type { Rows } from './connection.js'
 
@@ -152,15 +153,5 @@ function element(text: string | undefined): string {
 
 /** The plant of a row whose columns begin with those of a plant. */
 export function toPlant([id, ...texts]: Rows[number]): NewPlant {
-  return { id: BigInt(id ?? 0), ...toFields(texts) }
-}
-
-/** The fields besides the id, of as many columns. */
-export function toFields(texts: Rows[number]): Plant {
-  const plant: Plant = { name: '' }
-  for (const [index, { name }] of textFields.entries()) {
-    const text = texts[index]
-    if (text != null) plant[name] = text
-  }
-  return plant
+  return plantFrom(BigInt(id ?? 0), (_, index) => texts[index])
 }

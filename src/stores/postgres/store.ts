@@ -1,5 +1,6 @@
 import type { NewPlant, Plant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
+import { pagesOf } from '../pages.js'
 import type {
   Batch,
   Block,
@@ -68,17 +69,8 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
     return new Map((await this.#query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
   }
 
-  async *list({ after, limit = Infinity, tag }: ListQuery = {}): AsyncIterable<NewPlant[]> {
-    let last = after
-    let left = limit
-    while (left > 0) {
-      const rows = await this.#query(pageStatement({ after: last, tag }, Math.min(left, pageRows), pageBytes))
-      const page = rows.map(toPlant)
-      if (page.length === 0) return
-      yield page
-      last = page.at(-1)?.id
-      left -= page.length
-    }
+  list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
+    return pagesOf(query, async (after, rows) => (await this.#query(pageStatement({ ...query, after }, rows, pageBytes))).map(toPlant))
   }
 
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
@@ -159,6 +151,5 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
   }
 }
 
-/** A page ends at whichever comes first, so that a list needs the same memory for any plants. */
-const pageRows = 1000
+/** of a page, about */
 const pageBytes = 1_000_000

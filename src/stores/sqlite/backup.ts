@@ -5,15 +5,20 @@ import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
-import type { BackupOptions, Copy, OpenOptions } from '../store.js'
+import type { OpenOptions } from '../store.js'
 import { type Connection, openToRead } from './connection.js'
 import { DamagedStoreError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
+export interface BackupOptions extends OpenOptions {
+  /** the file that a link leads to, which may not be there yet; throws for a link that is not to be followed */
+  targetOf(path: string): string
+}
+
 /** What `backUpStore` of `stores/registry.ts` does. */
-export async function backUp(address: FileAddress, file: string, options: BackupOptions): Promise<Copy | undefined> {
+export async function backUp(address: FileAddress, file: string, options: BackupOptions) {
   const path = realPathOf(address.path)
   const target = targetOf(file, path, options)
   if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
@@ -109,7 +114,7 @@ export async function withSnapshot<T>(
  * @throws {PlantsError} `unwritable` when there is no place for it, `unavailable` when the store could not be read or is damaged, or
  * the reason of the signal. What was at `target` is as it was then.
  */
-export async function copyStore(snapshot: Connection, target: string, signal: AbortSignal, beside = target): Promise<Copy> {
+export async function copyStore(snapshot: Connection, target: string, signal: AbortSignal, beside = target) {
   try {
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
       makeFile({ path: copy, isDefault: false })

@@ -1,11 +1,11 @@
-import { plantColumns, plantFields, textFields } from '../../plant/fields.js'
-import { equalPlants } from '../../plant/plant.js'
+import { plantColumns, plantParameters, textFields } from '../../plant/fields.js'
+import { equalPlants, valuesOf } from '../../plant/plant.js'
 import { noText, type PlantRows } from '../../plant/rows.js'
 import type { Clock } from '../../platform/clock.js'
 import { Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Connection } from './connection.js'
-import { toPlant, valuesOf } from './schema.js'
+import { toPlant } from './schema.js'
 
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 
@@ -51,7 +51,7 @@ export class BulkInsert {
   /** Creates a range of rows one by one. True when a rejected one ends it. */
   #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtReject }: Policy): boolean {
     const find = this.#connection.prepare(`SELECT ${ifExists === 'same' ? plantColumns : '1'} FROM plants WHERE id = ?`)
-    const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantFields.map(() => '?').join()})`)
+    const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters})`)
     for (let rank = from; rank < to; rank += 1) {
       const row = rowAt(order, rank)
       if (outcomes[row] !== Outcome.pending) continue

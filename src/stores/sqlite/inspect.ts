@@ -5,14 +5,14 @@ import type { NewPlant } from '../../plant/plant.js'
 import type { Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
 import { refuseUnlessRepeated } from '../conflict.js'
-import type { CreateOptions, CreatePreview, FileReport, OpenOptions } from '../store.js'
+import type { CreateOptions, CreatePreview, OpenOptions } from '../store.js'
 import { type Connection, look } from './connection.js'
 import { allows, explained, forbidden, isWritable } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
 import { identify, toPlant } from './schema.js'
 
 /** Looks at a store and at its folder, and changes nothing. Throws what opening it to read throws. */
-export function inspect(address: FileAddress, options: OpenOptions): Promise<FileReport> {
+export function inspect(address: FileAddress, options: OpenOptions) {
   const path = realPathOf(address.path)
   return explained(path, async () => {
     if (!address.isDefault) statSync(dirname(path)) // only the folder of the program's own place is made when it is not there

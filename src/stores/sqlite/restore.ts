@@ -2,15 +2,22 @@ import { existsSync, rmSync, statSync } from 'node:fs'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
-import type { OpenOptions, Restored, RestoreOptions } from '../store.js'
+import type { OpenOptions } from '../store.js'
 import { asMalformed, checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
 import { type Connection, look, openToWrite } from './connection.js'
 import { commitOutcomeUnknown, DamagedStoreError, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { checkBackup, countPlants, tables } from './schema.js'
 
+export interface RestoreOptions extends OpenOptions {
+  /** replaces what is there, which is kept beside it */
+  force: boolean
+  /** now, after which the copy of what was there is named */
+  at: Date
+}
+
 /** What `restoreStore` of `stores/registry.ts` does. */
-export async function restore(address: FileAddress, file: string, options: RestoreOptions): Promise<Restored> {
+export async function restore(address: FileAddress, file: string, options: RestoreOptions) {
   const path = realPathOf(address.path)
   const backup = realPathOf(file)
   if (isPartOf(path, backup)) throw new PlantsError('malformed', `${backup} is the store itself, or belongs to it`, { hint: another })
@@ -52,7 +59,7 @@ async function checkWhole(backup: string, options: OpenOptions): Promise<Connect
 const another = 'Choose a file that plants backup has made'
 
 /** Replaces the rows of a store in one transaction, so that whoever has it open goes on with those of the backup. */
-async function replaceRows(connection: Connection, backup: Connection, options: RestoreOptions): Promise<Restored> {
+async function replaceRows(connection: Connection, backup: Connection, options: RestoreOptions) {
   const { db, path } = connection
   db.prepare('ATTACH ? AS backup').run(backup.uri)
   await connection.run(() => db.exec('BEGIN IMMEDIATE'))

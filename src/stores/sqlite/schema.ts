@@ -1,4 +1,5 @@
-import { type NewPlant, plantColumns, plantFields, textFields } from '../../plant/fields.js'
+import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
+import { plantFrom } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
 import { BadRowError, notOurs } from './errors.js'
 import { syncFolders } from './file.js'
@@ -141,22 +142,14 @@ export const largestId = 2n ** 63n - 1n
 /** Reads a row of `plants`. Throws `BadRowError` for one that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {
   const values = row as { id: bigint } & Record<string, unknown> // a row id, and what is in the columns
-  const { id } = values
-  const plant: NewPlant = { id, name: '' }
-  for (const { name, isRequired } of textFields) {
+  return plantFrom(values.id, ({ name, isRequired }) => {
     const value = values[name]
-    if (typeof value === 'string') plant[name] = value
-    else if (isRequired || value !== null) throw new BadRowError(`the plant ${id} has a value that is no text`)
-  }
-  return plant
+    if (typeof value === 'string' || (value === null && !isRequired)) return value
+    throw new BadRowError(`the plant ${values.id} has a value that is no text`)
+  })
 }
 
 export function countPlants(db: Database): bigint {
   const { count } = db.prepare('SELECT count(*) AS count FROM main.plants').get() as { count: bigint } // a count gives one row
   return count
-}
-
-/** The values of `plantColumns`. */
-export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
-  return plantFields.map(({ name }) => plant[name] ?? null)
 }

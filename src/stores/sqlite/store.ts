@@ -1,7 +1,8 @@
-import { plantColumns, plantFields } from '../../plant/fields.js'
-import { equalPlants, type NewPlant, type Plant, plantOf, textLength } from '../../plant/plant.js'
+import { plantColumns, plantParameters } from '../../plant/fields.js'
+import { equalPlants, type NewPlant, type Plant, plantOf, textLength, valuesOf } from '../../plant/plant.js'
 import type { FileAddress } from '../address.js'
 import { Outcome, refuseUnlessRepeated } from '../conflict.js'
+import { pagesOf } from '../pages.js'
 import type {
   Batch,
   Block,
@@ -18,7 +19,7 @@ import type {
 import { type Connection, openToRead, openToWrite } from './connection.js'
 import { BadRowError, explained } from './errors.js'
 import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
-import { toPlant, valuesOf } from './schema.js'
+import { toPlant } from './schema.js'
 import { sqliteTokens } from './tokens.js'
 import { Writer } from './writer.js'
 
@@ -59,7 +60,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
 
   create(plant: NewPlant, { idempotencyKey: key, signal }: CreateOptions = {}): Promise<Plant> {
     const work = () => {
-      const sql = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${placeholders}, ?) ON CONFLICT DO NOTHING`
+      const sql = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?) ON CONFLICT DO NOTHING`
       const { changes } = this.#connection.prepare(sql).run(...valuesOf(plant), key ?? null)
       if (Number(changes) === 0) refuseUnlessRepeated(plant, key === undefined ? undefined : this.#find('idempotency_key', key))
       return plantOf(plant)
@@ -71,16 +72,8 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     return this.#connection.run(() => this.#find('id', id))
   }
 
-  async *list({ after, limit = Infinity, tag }: ListQuery = {}): AsyncIterable<NewPlant[]> {
-    let last = after
-    let left = limit
-    while (left > 0) {
-      const page = await this.#connection.run(() => this.#readPage(last, left, tag))
-      if (page.length === 0) return
-      yield page
-      last = page.at(-1)?.id
-      left -= page.length
-    }
+  list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
+    return pagesOf(query, (after, rows) => this.#connection.run(() => this.#readPage(after, rows, query.tag)))
   }
 
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
@@ -137,7 +130,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
           if (existing) onConflict(plant, existing)
         }
       }
-      const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${placeholders}) ON CONFLICT DO NOTHING`)
+      const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
       for (const page of pages()) for (const plant of page) insert.run(...valuesOf(plant))
     })
   }
@@ -179,13 +172,13 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     return row === undefined ? undefined : toPlant(row)
   }
 
-  #readPage(after: bigint | undefined, limit: number, tag: string | undefined): NewPlant[] {
+  #readPage(after: bigint | undefined, rows: number, tag: string | undefined): NewPlant[] {
     const where = [after === undefined ? [] : 'id > ?', tag === undefined ? [] : 'tag = ?'].flat().join(' AND ')
     const select = this.#connection.prepare(`SELECT ${plantColumns} FROM plants ${where && `WHERE ${where}`} ORDER BY id LIMIT ?`)
     const page: NewPlant[] = []
     let characters = 0
     let previous = after
-    for (const row of select.iterate(...[after ?? [], tag ?? []].flat(), Math.min(limit, pageRows))) {
+    for (const row of select.iterate(...[after ?? [], tag ?? []].flat(), rows)) {
       const plant = toPlant(row)
       if (previous !== undefined && plant.id <= previous) throw new BadRowError(`the plant ${plant.id} comes after ${previous}`)
       previous = plant.id
@@ -197,8 +190,5 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   }
 }
 
-const placeholders = plantFields.map(() => '?').join()
-
-/** A page ends at whichever comes first, so that a list needs the same memory for any plants. */
-const pageRows = 1000
+/** of a page, about */
 const pageCharacters = 1_000_000

@@ -36,11 +36,7 @@ export async function* toDocument(blocks: AsyncIterable<Block>, { head, between,
 /** Makes what compresses a stream of bytes. */
 export type Compression = () => Transform
 
-/**
- * How a file is compressed, by its name.
- *
- * @throws {PlantsError} `malformed` for a compression that this runtime does not have
- */
+/** How a file is compressed, by its name. Throws `malformed` for what this runtime does not have. */
 export function compressionOf(path: string): Compression | undefined {
   if (/\.gz$/i.test(path)) return () => zlib.createGzip()
   if (!/\.zst$/i.test(path)) return undefined
@@ -51,34 +47,15 @@ export function compressionOf(path: string): Compression | undefined {
   })
 }
 
-/** Takes bytes in turn, and resolves when it is ready for more. */
-export type Put = (bytes: Uint8Array) => Promise<void>
-
-/**
- * Compresses what `fill` writes. Throws what `fill` or `put` throws.
- *
- * @param put takes the compressed bytes
- */
-export async function compress(compression: Compression, put: Put, fill: (put: Put) => Promise<void>): Promise<void> {
+/** Compresses bytes, or leaves them as they are without a compression. */
+export async function* compressed(bytes: AsyncIterable<Uint8Array>, compression: Compression | undefined): AsyncGenerator<Uint8Array> {
+  if (compression === undefined) return yield* bytes
   const stream = compression()
-  const done = pipeline(stream, async (source: AsyncIterable<Uint8Array>) => {
-    for await (const bytes of source) await put(bytes)
-  })
-  done.catch(() => undefined) // each write reports it
+  const done = pipeline(bytes, stream).catch(() => undefined) // its error comes out of the stream
   try {
-    await fill((bytes) => Promise.race([written(stream, bytes), done]))
-    stream.end()
-    await done
+    yield* stream
   } finally {
     stream.destroy()
+    await done
   }
-}
-
-/** Resolves when the stream is ready for more; never when it has failed. */
-function written(stream: Transform, bytes: Uint8Array): Promise<void> {
-  return new Promise((resolve) => {
-    stream.write(bytes, (error) => {
-      if (!error) resolve()
-    })
-  })
 }

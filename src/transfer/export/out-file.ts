@@ -1,40 +1,43 @@
 import { accessSync, closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { AtomicFile, unwritableReasons } from '../../platform/atomic-file.js'
+import { AtomicFile } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import type { Put } from './document.js'
+import { unwritable } from '../unwritable.js'
 
 /**
  * Writes a file, which takes the place of an old one as a whole: until all is on the disk, and after whatever goes wrong, the old one is
  * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are.
  *
- * @param fill writes what is to be in the file
- * @throws {PlantsError} `unwritable`; `malformed` for a link of another user; the reason of the signal; what `fill` throws; or the EPIPE of a reader that has left
+ * @returns how many bytes were written
+ * @throws {PlantsError} `unwritable`, or `malformed` for a link of another user
+ * @throws the reason of the signal, what the bytes throw, or the EPIPE of a reader that has left
  */
-export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, fill: (put: Put) => Promise<void>): Promise<void> {
+export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, bytes: AsyncIterable<Uint8Array>): Promise<number> {
+  let isInPlace = false
   try {
     const target = targetOf(path, io)
     const old = statSync(path, { throwIfNoEntry: false })
-    if (old && isWrittenInPlace(path, old)) await writeInPlace(path, old, io.signal, fill)
-    else await replace({ path, target, old }, io.signal, fill)
+    // What is open already may only be called by the name of a descriptor.
+    isInPlace = old !== undefined && ((!old.isFile() && !old.isDirectory()) || /^\/(dev|proc\/[^/]+\/fd)\//.test(path))
+    return await (isInPlace && old ? writeInPlace(path, old, io.signal, bytes) : replace(target, old, io.signal, bytes))
   } catch (error) {
-    throw explain(error, path)
+    if (!isInPlace && error === io.signal.reason && error instanceof PlantsError)
+      throw new PlantsError(error.kind, `${error.message}, ${path} stays as it was`, { cause: error })
+    const code = systemCode(error)
+    if (code === 'EPIPE') throw error
+    const isFull = code === 'ENOSPC' || code === 'EDQUOT'
+    throw unwritable(path, error, `${isFull ? 'Free some space, or choose' : 'Choose'} another place with --out FILE`)
   }
 }
 
-/** What is no file, and what is open already and is only called by the name of a descriptor. */
-function isWrittenInPlace(path: string, old: Stats): boolean {
-  return (!old.isFile() && !old.isDirectory()) || /^\/(dev|proc\/[^/]+\/fd)\//.test(path)
-}
-
-async function writeInPlace(path: string, old: Stats, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
+async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   const fd = await openInPlace(path, signal)
   try {
     const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by somebody who would have us write at the end of that
     if (isReplaced) throw new PlantsError('malformed', `${path} was replaced by a file`, { hint: 'Run it again' })
-    await fill((bytes) => putAll(fd, bytes, signal))
+    return await writeAll(fd, bytes, signal)
   } finally {
     closeSync(fd)
   }
@@ -52,62 +55,42 @@ async function openInPlace(path: string, signal: AbortSignal): Promise<number> {
   }
 }
 
-interface Replacing {
-  path: string
-  /** the file that the path leads to */
-  target: string
-  old: Stats | undefined
-}
-
-async function replace({ path, target, old }: Replacing, signal: AbortSignal, fill: (put: Put) => Promise<void>): Promise<void> {
+async function replace(target: string, old: Stats | undefined, signal: AbortSignal, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   if (old) accessSync(target, constants.W_OK) // to replace a file takes no right to write to it
   if (old?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   const file = new AtomicFile(target)
   try {
-    await fill((bytes) => putAll(file.fd, bytes, signal))
+    const length = await writeAll(file.fd, bytes, signal)
     await file.flush()
     signal.throwIfAborted()
     file.commit(old)
-  } catch (error) {
-    throw signal.aborted && error === signal.reason ? unchanged(error, path) : error
+    return length
   } finally {
     file.discard()
   }
 }
 
-/** Writes without a thread, which a file does not need and a pipe that is open here does not either, and then gives signals their turn. */
-async function putAll(fd: number, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
-  for (let at = 0; at < bytes.length; ) {
-    try {
-      at += writeSync(fd, bytes, at)
-    } catch (error) {
-      if (systemCode(error) !== 'EAGAIN') throw error
-      await pause(signal)
+/** Writes without a thread, which a file does not need and a pipe that is open here does not either, and gives signals their turn. */
+async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {
+  let length = 0
+  for await (const bytes of pieces) {
+    for (let at = 0; at < bytes.length; ) {
+      try {
+        at += writeSync(fd, bytes, at)
+      } catch (error) {
+        if (systemCode(error) !== 'EAGAIN') throw error
+        await pause(signal)
+      }
     }
+    length += bytes.length
+    await setImmediate()
+    signal.throwIfAborted()
   }
-  await setImmediate()
-  signal.throwIfAborted()
+  return length
 }
 
 /** Waits for the other end of a pipe. Throws the reason of the signal. */
 async function pause(signal: AbortSignal): Promise<void> {
   await setTimeout(1)
   signal.throwIfAborted()
-}
-
-function unchanged(reason: unknown, path: string): unknown {
-  return reason instanceof PlantsError
-    ? new PlantsError(reason.kind, `${reason.message}, ${path} stays as it was`, { cause: reason })
-    : reason
-}
-
-function explain(error: unknown, path: string): unknown {
-  const code = systemCode(error)
-  if (error instanceof PlantsError || code === undefined || code === 'EPIPE') return error
-  return new PlantsError('unwritable', `${path} could not be written: ${unwritableReasons[code] ?? `the system says ${code}`}`, {
-    hint: ['ENOSPC', 'EDQUOT'].includes(code)
-      ? 'Free some space, or choose another place with --out FILE'
-      : 'Choose another place with --out FILE',
-    cause: error,
-  })
 }

@@ -1,6 +1,6 @@
 import type { NewPlant } from '../../plant/plant.js'
-import { PlantRows } from '../../plant/rows.js'
-import { errorValue, type Kind } from '../../platform/errors.js'
+import { enlarge, PlantRows } from '../../plant/rows.js'
+import type { Kind } from '../../platform/errors.js'
 import { bodyLimit } from '../../platform/text-files.js'
 import type { Batch } from '../../stores/store.js'
 
@@ -31,7 +31,7 @@ export class Chunk implements Batch {
     this.recordLine = new Float64Array(capacity)
   }
 
-  /** Whether to stop reading: an invalid record takes a thousand times the byte that it may have, so the rest is left for the next chunk. */
+  /** Whether to stop reading, and leave the rest to the next chunk: an invalid record takes a thousand times the byte that it may have. */
   get isFull(): boolean {
     return this.invalid.length >= maxInvalid || this.syntaxError !== undefined
   }
@@ -59,11 +59,6 @@ export class Chunk implements Batch {
     this.invalid.push({ start, end, line, row: this.rows.length, error })
   }
 
-  /** Ends the input before a record. */
-  addSyntaxError(error: RecordError, at: number, line: number): void {
-    this.syntaxError = { start: at, end: at, line, row: this.rows.length, error }
-  }
-
   /** Counts a field that no NewPlant has, of up to a thousand names. */
   countField(name: string): void {
     const count = this.otherFields.get(name)
@@ -72,13 +67,9 @@ export class Chunk implements Batch {
 
   #grow(): void {
     const capacity = 2 * this.recordStart.length
-    const [start, end, line] = [new Uint32Array(capacity), new Uint32Array(capacity), new Float64Array(capacity)]
-    start.set(this.recordStart)
-    end.set(this.recordEnd)
-    line.set(this.recordLine)
-    this.recordStart = start
-    this.recordEnd = end
-    this.recordLine = line
+    this.recordStart = enlarge(this.recordStart, new Uint32Array(capacity))
+    this.recordEnd = enlarge(this.recordEnd, new Uint32Array(capacity))
+    this.recordLine = enlarge(this.recordLine, new Float64Array(capacity))
   }
 }
 
@@ -97,34 +88,19 @@ export interface InvalidRecord extends RecordRange {
 }
 
 /** Why a record is no NewPlant. It is not an Error: an input can have millions of them, and a stack takes a kilobyte. */
-export class RecordError {
-  readonly kind: Kind
-  readonly message: string
-
-  constructor(kind: Kind, message: string) {
-    this.kind = kind
-    this.message = message
-  }
-
-  /** the specification's `error` */
-  get error(): number {
-    return errorValue(this.kind)
-  }
+export interface RecordError {
+  kind: Kind
+  message: string
 }
 
 /** bytes of a record at most: as many as of the body of a request */
 export const maxRecordBytes = bodyLimit
 
-export function recordTooLarge(): RecordError {
-  return new RecordError('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)
-}
-
-export function notUtf8(): RecordError {
-  return new RecordError('malformed', 'Not UTF-8')
-}
+export const recordTooLarge: RecordError = { kind: 'tooLarge', message: `The record is larger than 1 MiB (${maxRecordBytes} bytes)` }
+export const notUtf8: RecordError = { kind: 'malformed', message: 'Not UTF-8' }
 
 export function notJson(reason: string): RecordError {
-  return new RecordError('malformed', `Not JSON: ${reason}`)
+  return { kind: 'malformed', message: `Not JSON: ${reason}` }
 }
 
 const maxInvalid = 1000

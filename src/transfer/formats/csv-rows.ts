@@ -1,4 +1,4 @@
-import { maxRecordBytes, RecordError, recordTooLarge } from './chunk.js'
+import { maxRecordBytes, type RecordError, recordTooLarge } from './chunk.js'
 
 /**
  * Finds the rows of CSV (RFC 4180) in a range of bytes. A quote counts only where a cell begins. An invalid row ends with its first line,
@@ -6,27 +6,23 @@ import { maxRecordBytes, RecordError, recordTooLarge } from './chunk.js'
  */
 export class CsvRows {
   readonly #bytes: Buffer
-  readonly #end: number
   readonly #isLast: boolean
   readonly #delimiter: number
   /** the next line break, and the next quote; Infinity when there is none */
   #nextBreak = -1
   #nextQuote = -1
-  /** what was found: a row, or a row that is invalid, or the rest of one that was too long to be kept */
-  kind: 'row' | 'invalid' | 'rest' = 'row'
-  /** where it ends, and where it ends without its line break */
+  /** where what was found ends, and where it ends without its line break */
   end = 0
   textEnd = 0
   /** why it is invalid */
   error: RecordError | undefined
-  /** whether it holds quotes */
-  isQuoted = false
+  /** whether it is one valid line without quotes */
+  isPlain = false
   /** whether it continues after `end`, because it is too long to be kept */
   isCut = false
 
-  constructor(bytes: Buffer, end: number, { isLast, delimiter }: { isLast: boolean; delimiter: string }) {
+  constructor(bytes: Buffer, isLast: boolean, delimiter: string) {
     this.#bytes = bytes
-    this.#end = end
     this.#isLast = isLast
     this.#delimiter = delimiter.charCodeAt(0)
   }
@@ -34,32 +30,31 @@ export class CsvRows {
   /** Finds the row that begins at a place. False when its end is not there yet. */
   find(start: number): boolean {
     this.#look(start)
-    const until = Math.min(this.#end, start + maxRecordBytes + 2)
+    const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
     const isTooLong = until - start > maxRecordBytes + 1
     const lineEnd = this.#nextBreak + 1
     const isQuoted = this.#nextQuote < Math.min(this.#nextBreak, until)
     const { end, fault } = isQuoted ? this.#scanQuoted(start, until) : { end: lineEnd <= until ? lineEnd : undefined, fault: undefined }
     if (end !== undefined) return this.#row(start, end, isQuoted)
-    const isEnd = this.#isLast && until === this.#end
-    // An open quote may still be closed.
-    const isFault = fault === 'stray' || (fault === 'open' && (isTooLong || isEnd))
-    if (isFault && lineEnd <= until) return this.#invalid(lineEnd, quoteError(fault))
-    if (isTooLong) return this.#invalid(until, recordTooLarge(), true)
+    const isEnd = this.#isLast && until === this.#bytes.length
+    const error = fault === openQuote && !isTooLong && !isEnd ? undefined : fault // an open quote may still be closed
+    if (error && lineEnd <= until) return this.#invalid(lineEnd, error)
+    if (isTooLong) return this.#invalid(until, recordTooLarge, true)
     if (!isEnd) return false
-    return isFault ? this.#invalid(until, quoteError(fault)) : this.#row(start, until, isQuoted)
+    return error ? this.#invalid(until, error) : this.#row(start, until, isQuoted)
   }
 
   /** Finds the end of the line at a place, for a row that is too long to be kept. */
   skip(start: number): void {
     this.#look(start)
-    this.#invalid(Math.min(this.#nextBreak + 1, this.#end), undefined, this.#nextBreak >= this.#end)
-    this.kind = 'rest'
+    const { length } = this.#bytes
+    this.#invalid(Math.min(this.#nextBreak + 1, length), undefined, this.#nextBreak >= length)
   }
 
   #look(start: number): void {
     const next = (byte: number) => {
       const found = this.#bytes.indexOf(byte, start)
-      return found === -1 || found >= this.#end ? Infinity : found
+      return found === -1 ? Infinity : found
     }
     if (this.#nextBreak < start) this.#nextBreak = next(lineFeed)
     if (this.#nextQuote < start) this.#nextQuote = next(quote)
@@ -69,34 +64,30 @@ export class CsvRows {
     const feed = this.#bytes[end - 1] === lineFeed ? end - 1 : end
     this.textEnd = feed > start && this.#bytes[feed - 1] === carriageReturn ? feed - 1 : feed
     this.end = end
-    this.isQuoted = isQuoted
+    this.error = this.textEnd - start > maxRecordBytes ? recordTooLarge : undefined
+    this.isPlain = !isQuoted && this.error === undefined
     this.isCut = false
-    const isTooLarge = this.textEnd - start > maxRecordBytes
-    this.kind = isTooLarge ? 'invalid' : 'row'
-    this.error = isTooLarge ? recordTooLarge() : undefined
     return true
   }
 
   #invalid(end: number, error: RecordError | undefined, isCut = false): true {
     this.end = end
     this.textEnd = end
-    this.kind = 'invalid'
     this.error = error
+    this.isPlain = false
     this.isCut = isCut
     return true
   }
 
   /** Gives the end of a row with quotes, or what is wrong with it so far; neither for one that continues. */
-  #scanQuoted(start: number, until: number): { end?: number; fault?: QuoteFault } {
+  #scanQuoted(start: number, until: number): { end?: number; fault?: RecordError } {
     const bytes = this.#bytes
     for (let at = start; at < until; at += 1) {
-      const isQuoted = bytes[at] === quote
-      at = isQuoted ? closingQuote(bytes, at, until) : this.#endOfText(at, until)
-      if (isQuoted && at >= until) return { fault: 'open' }
-      if (isQuoted) at = lineEndAt(bytes, at + 1, until)
+      at = bytes[at] === quote ? endOfQuoted(bytes, at, until) : this.#endOfText(at, until)
+      if (at === notClosed) return { fault: openQuote }
       if (at >= until) return {}
       if (bytes[at] === lineFeed) return { end: at + 1 }
-      if (bytes[at] !== this.#delimiter) return { fault: 'stray' }
+      if (bytes[at] !== this.#delimiter) return { fault: strayQuote }
     }
     return {}
   }
@@ -108,14 +99,13 @@ export class CsvRows {
   }
 }
 
-/** A quote inside a cell, or one that is not closed. */
-type QuoteFault = 'stray' | 'open'
+const openQuote: RecordError = { kind: 'malformed', message: 'Not CSV: a quote is not closed' }
+const strayQuote: RecordError = {
+  kind: 'malformed',
+  message: 'Not CSV: a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it',
+}
 
-/**
- * The cells of a row that has no error; an empty one without quotes is undefined.
- *
- * @param text the row without its line break
- */
+/** The cells of a valid row without its line break; an empty one without quotes is undefined. */
 export function parseCells(text: string, delimiter: string): (string | undefined)[] {
   const cells: (string | undefined)[] = []
   for (let at = 0; ; at += 1) {
@@ -135,26 +125,21 @@ export function parseCells(text: string, delimiter: string): (string | undefined
   }
 }
 
-/** Where the quote stands that closes a cell; `until` or more when it is not there. A quote at the end may still be doubled, but only in a longer range. */
-function closingQuote(bytes: Buffer, start: number, until: number): number {
+/**
+ * Where a cell in quotes ends, past the first half of a CRLF; `notClosed` where its last quote is not there. A quote at the end may
+ * still be doubled, but only in a longer range.
+ */
+function endOfQuoted(bytes: Buffer, start: number, until: number): number {
   for (let at = start + 1; ; at += 2) {
     at = bytes.indexOf(quote, at)
-    if (at === -1 || at >= until) return until
-    if (at + 1 >= until || bytes[at + 1] !== quote) return at
+    if (at === -1 || at >= until) return notClosed
+    if (at + 1 < until && bytes[at + 1] === quote) continue
+    const isLineEnd = bytes[at + 1] === carriageReturn && (at + 2 >= until || bytes[at + 2] === lineFeed)
+    return isLineEnd ? at + 2 : at + 1
   }
 }
 
-/** The place of the line feed of a CRLF at a place, or the place itself; `until` where only the first half is there. */
-function lineEndAt(bytes: Buffer, at: number, until: number): number {
-  if (bytes[at] !== carriageReturn || at >= until) return at
-  return at + 1 >= until || bytes[at + 1] === lineFeed ? at + 1 : at
-}
-
-function quoteError(fault: QuoteFault): RecordError {
-  const stray = 'a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it'
-  return new RecordError('malformed', `Not CSV: ${fault === 'stray' ? stray : 'a quote is not closed'}`)
-}
-
+const notClosed = -1
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 const quote = 0x22

@@ -1,11 +1,10 @@
 import { isUtf8 } from 'node:buffer'
 import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
-import type { FieldName } from '../../plant/plant.js'
 import { noText } from '../../plant/rows.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { type Chunk, notUtf8, RecordError, type RecordRange } from './chunk.js'
+import { type Chunk, notUtf8, type RecordRange } from './chunk.js'
 import { CsvRows, parseCells } from './csv-rows.js'
 import type { Format, FormatReader, Head, ReaderState } from './format.js'
 import { digitsEnd, readId } from './plant-object.js'
@@ -54,17 +53,20 @@ class CsvReader implements FormatReader {
     this.#delimiter = delimiter
   }
 
-  read(chunk: Chunk, { start, end }: { start: number; end: number }, isLast: boolean): number {
+  read(chunk: Chunk, isLast: boolean): number {
     const { bytes } = chunk
-    const rows = new CsvRows(bytes, end, { isLast, delimiter: this.#delimiter })
-    const textEnd = isLast ? end : bytes.subarray(0, end).lastIndexOf(lineFeed) + 1
-    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(start, Math.max(start, textEnd)))
-    let at = start
-    while (at < end && !chunk.isFull) {
-      if (this.#isSkipping) rows.skip(at)
+    const rows = new CsvRows(bytes, isLast, this.#delimiter)
+    const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
+    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
+    let at = 0
+    while (at < bytes.length && !chunk.isFull) {
+      const isRest = this.#isSkipping
+      if (isRest) rows.skip(at)
       else if (!rows.find(at)) break
       this.#isSkipping = rows.isCut
-      if (rows.textEnd > at) this.#take(rows, chunk, { start: at, end: rows.end, line: this.#line }, isFast)
+      const range = { start: at, end: rows.end, line: this.#line }
+      if (isRest) chunk.addInvalid(undefined, range)
+      else if (rows.textEnd > at) this.#take(rows, chunk, range, isFast)
       this.#line += countLines(bytes, at, rows)
       at = rows.end
     }
@@ -77,7 +79,7 @@ class CsvReader implements FormatReader {
 
   restore({ line, isSkipping, header }: ReaderState): void {
     const bytes = Buffer.from(String(header))
-    const rows = new CsvRows(bytes, bytes.length, { isLast: true, delimiter: this.#delimiter })
+    const rows = new CsvRows(bytes, true, this.#delimiter)
     if (bytes.length > 0 && rows.find(0)) this.#takeHeader(bytes, rows, 0)
     this.#line = Number(line)
     this.#isSkipping = isSkipping === true
@@ -87,17 +89,17 @@ class CsvReader implements FormatReader {
     const { bytes } = chunk
     const text = bytes.subarray(range.start, rows.textEnd)
     if (this.#columns === undefined) this.#takeHeader(bytes, rows, range.start)
-    else if (rows.kind !== 'row') chunk.addInvalid(rows.error, range)
-    else if (!isFast || rows.isQuoted || !readPlainRow(chunk, range, rows.textEnd, this.#columns, this.#delimiter.charCodeAt(0)))
+    else if (rows.error) chunk.addInvalid(rows.error, range)
+    else if (!isFast || !rows.isPlain || !readPlainRow(chunk, range, rows.textEnd, this.#columns, this.#delimiter.charCodeAt(0)))
       if (isUtf8(text)) this.#takeCells(parseCells(text.toString(), this.#delimiter), chunk, range, this.#columns)
-      else chunk.addInvalid(notUtf8(), range)
+      else chunk.addInvalid(notUtf8, range)
   }
 
   /** @throws {PlantsError} `malformed` when the header cannot be used */
   #takeHeader(bytes: Buffer, rows: CsvRows, start: number): void {
     const text = bytes.subarray(start, rows.textEnd)
     if (rows.error !== undefined && text.includes('\r')) throw carriageReturns()
-    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8())
+    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
     if (error) {
       const hint = 'The first line must name the columns, for example: id,name,tag'
       throw new PlantsError('malformed', `The header cannot be read: ${error.message}`, { hint })
@@ -108,13 +110,11 @@ class CsvReader implements FormatReader {
   }
 
   #takeCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
-    const { names } = columns
-    if (cells.length !== names.length) {
-      const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${names.length}`
-      chunk.addInvalid(new RecordError('malformed', message), range)
-      return
-    }
-    this.#mapper.add(recordOf(cells, columns), range, chunk)
+    const { length } = columns.names
+    if (cells.length !== length) {
+      const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
+      chunk.addInvalid({ kind: 'malformed', message }, range)
+    } else this.#mapper.add(recordOf(cells, columns), range, chunk)
   }
 }
 
@@ -132,8 +132,8 @@ function recordOf(cells: (string | undefined)[], { names, id, texts, others }: C
 }
 
 /** How many lines a row ends. */
-function countLines(bytes: Buffer, start: number, { kind, end, isQuoted }: CsvRows): number {
-  if (kind === 'row' && !isQuoted) return bytes[end - 1] === lineFeed ? 1 : 0
+function countLines(bytes: Buffer, start: number, { end, isPlain }: CsvRows): number {
+  if (isPlain) return bytes[end - 1] === lineFeed ? 1 : 0
   let count = 0
   for (let at = bytes.indexOf(lineFeed, start); at !== -1 && at < end; at = bytes.indexOf(lineFeed, at + 1)) count += 1
   return count
@@ -193,19 +193,8 @@ interface Columns {
   starts: Uint32Array
 }
 
-/**
- * Finds the fields of a NewPlant in the names of columns, which are taken exactly as they are.
- *
- * @throws {PlantsError} `malformed` when a name is there twice, or the column of a field is not
- */
+/** Finds the fields in the names of columns, exactly as they are. Throws `malformed` for a field that is missing, or there twice. */
 function readHeader(names: readonly string[], rules: FieldRules): Columns {
-  checkNames(names)
-  const [id = -1, ...texts] = plantFields.map((field) => columnOf(field, names, rules))
-  const others = names.map((_, index) => index).filter((index) => index !== id && !texts.includes(index))
-  return { names, id, texts, others, starts: new Uint32Array(names.length + 1) }
-}
-
-function checkNames(names: readonly string[]): void {
   const known = new Set<string>()
   const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)
   if (repeated !== undefined) {
@@ -213,6 +202,9 @@ function checkNames(names: readonly string[]): void {
     throw new PlantsError('malformed', `The header has the column ${JSON.stringify(shorten(repeated))} twice`, { hint })
   }
   if (names.some((name) => name.includes('\r'))) throw carriageReturns()
+  const [id = -1, ...texts] = plantFields.map((field) => columnOf(field, names, rules))
+  const others = names.map((_, index) => index).filter((index) => index !== id && !texts.includes(index))
+  return { names, id, texts, others, starts: new Uint32Array(names.length + 1) }
 }
 
 /** Lines end with LF or CRLF. A carriage return alone ended them before 2001; today it is a character like others, so it is not guessed at. */
@@ -227,16 +219,11 @@ function columnOf({ name: field, isRequired }: KnownField, names: readonly strin
   const isOptional = wanted === undefined && (!isRequired || (field === 'id' && idFrom !== undefined))
   if (index !== -1 || isOptional) return index
   const what = wanted === undefined ? field : `${JSON.stringify(shorten(wanted))} for ${field}`
-  throw new PlantsError('malformed', `The header has no column ${what}, only ${list(names)}`, { hint: hintFor(field, names) })
-}
-
-function hintFor(field: FieldName, names: readonly string[]): string {
+  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
+  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
   const alike = names.find((name) => name.trim().toLowerCase() === field)
   const hint = `Say which column holds it: --map ${alike === undefined ? `${field}=COLUMN` : shellWord(`${field}=${alike}`)}`
-  return field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint
-}
-
-function list(names: readonly string[]): string {
-  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
-  return `${shown.join(', ')}${names.length > shown.length ? ` and ${names.length - shown.length} more` : ''}`
+  throw new PlantsError('malformed', `The header has no column ${what}, only ${shown.join(', ')}${more}`, {
+    hint: field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint,
+  })
 }

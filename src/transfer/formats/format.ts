@@ -26,16 +26,16 @@ export interface Head {
 /** Reads the records of an input. It keeps its place between chunks. */
 export interface FormatReader {
   /**
-   * Reads the complete records in a range of a chunk's bytes: adds the plants to it, and the records that are invalid.
+   * Reads the complete records of a chunk's bytes: adds the plants to it, and the records that are invalid.
    *
-   * @param isLast whether the input ends where the range does
-   * @returns where the first record begins that was not read: the end of the range when all were, and always where `isLast`;
+   * @param isLast whether the input ends where the bytes do
+   * @returns where the first record begins that was not read: the end when all were, and always where `isLast`;
    * or an earlier place when the chunk is full: what is left is then for the next chunk
    * @throws {PlantsError} `malformed` for a header that cannot be used
    */
-  read(chunk: Chunk, range: { start: number; end: number }, isLast: boolean): number
+  read(chunk: Chunk, isLast: boolean): number
   /** the names of the columns as they came, once they were read */
-  readonly header?: Uint8Array | undefined
+  readonly header?: Buffer | undefined
   /** What a new reader needs to continue here. */
   save(): ReaderState
   restore(state: ReaderState): void

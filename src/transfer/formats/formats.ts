@@ -33,22 +33,15 @@ export function detectFormat(bytes: Buffer, isLast: boolean, source: string): Fo
 /** UTF-16 begins with its own mark, or with a letter and a zero; a binary file has zeros soon. */
 function checkEncoding(head: Buffer, source: string): void {
   const mark = head.toString('latin1', 0, 2)
-  if (mark === 'PK') {
-    const hint = 'A spreadsheet is saved as CSV first'
-    throw new PlantsError('malformed', `${source} is a ZIP archive, or a spreadsheet`, { hint })
-  }
-  const encoding = encodingOf(head, mark)
-  if (encoding !== undefined) throw notText(`${source} is UTF-16, not UTF-8`, encoding)
-  if (head.subarray(0, endOfLine(head, 0)).includes(0))
-    throw notText(`${source} is no text in UTF-8: its first line holds U+0000`, 'ENCODING')
+  if (mark === 'PK')
+    throw new PlantsError('malformed', `${source} is a ZIP archive, or a spreadsheet`, { hint: 'A spreadsheet is saved as CSV first' })
+  const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
+  const encoding = mark === '\xff\xfe' || mark === '\xfe\xff' ? 'UTF-16' : utf16[zeros]
+  if (encoding === undefined && !head.subarray(0, endOfLine(head, 0)).includes(0)) return
+  const what = encoding === undefined ? 'no text in UTF-8: its first line holds U+0000' : 'UTF-16, not UTF-8'
+  const hint = `If it is a text, convert it first: iconv -f ${encoding ?? 'ENCODING'} -t UTF-8`
+  throw new PlantsError('malformed', `${source} is ${what}`, { hint })
 }
 
-function encodingOf(head: Buffer, mark: string): string | undefined {
-  if (mark === '\xff\xfe' || mark === '\xfe\xff') return 'UTF-16'
-  if (head[0] === 0 && head[1] !== 0 && head[2] === 0) return 'UTF-16BE'
-  return head[0] !== 0 && head[1] === 0 && head[2] !== 0 ? 'UTF-16LE' : undefined
-}
-
-function notText(message: string, encoding: string): PlantsError {
-  return new PlantsError('malformed', message, { hint: `If it is a text, convert it first: iconv -f ${encoding} -t UTF-8` })
-}
+/** by which of the first three bytes are zero */
+const utf16: Readonly<Record<string, string>> = { 'true,false,true': 'UTF-16BE', 'false,true,false': 'UTF-16LE' }

@@ -1,15 +1,12 @@
 import { isUtf8 } from 'node:buffer'
-import { NotJson, tryJson } from '../../plant/json.js'
-import { type Chunk, maxRecordBytes, notJson, notUtf8, recordTooLarge } from './chunk.js'
+import { isNotJson, tryJson } from '../../plant/json.js'
+import { type Chunk, maxRecordBytes, notJson, notUtf8, type RecordRange, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, isSpace, type ReaderState } from './format.js'
 import { JsonScan } from './json-scan.js'
 import { readPlantObject, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/**
- * A JSON array of plants, or a stream of plants, with or without white space between them. An input that is not JSON is read up to the
- * value that breaks it.
- */
+/** A JSON array of plants, or a stream of plants with or without white space between them. It is read up to the value that breaks it. */
 export const json: Format = {
   detect: (head) => head.bytes[head.start] === bracket || (head.bytes[head.start] === brace && spansLines(head)),
   read: (mapper) => new JsonReader(mapper),
@@ -29,18 +26,18 @@ class JsonReader implements FormatReader {
     this.#mapper = mapper
   }
 
-  read(chunk: Chunk, { start, end }: { start: number; end: number }, isLast: boolean): number {
+  read(chunk: Chunk, isLast: boolean): number {
     const { bytes } = chunk
-    const objectsEnd = bytes.subarray(0, end).lastIndexOf(closingBrace) + 1
-    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(start, Math.max(start, objectsEnd)))
-    const range = { chunk, end, isLast, isFast }
-    this.#lines.begin(bytes, start)
-    let at = start
-    for (let next = -1; at < end && next !== at && !chunk.isFull; ) {
+    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, bytes.lastIndexOf(closingBrace) + 1))
+    const reading = { chunk, isLast, isFast }
+    this.#lines.begin(bytes)
+    let at = 0
+    for (let next = -1; at < bytes.length && next !== at && !chunk.isFull; ) {
       next = at
-      at = this.#step(range, at)
+      at = this.#step(reading, at)
     }
-    if (isLast && at === end && !chunk.isFull) this.#finish(range)
+    const isWhole = !this.#isSkipping && (this.#state === 'start' || this.#state === 'values' || this.#state === 'after')
+    if (isLast && !isWhole && at === bytes.length && !chunk.isFull) this.#break(reading, at)
     this.#lines.pause(at)
     return at
   }
@@ -60,38 +57,39 @@ class JsonReader implements FormatReader {
     this.#scan = scan === undefined ? undefined : JsonScan.restore(scan)
   }
 
-  /** Reads the next token of the array, or the next value; gives where it ends, or where it begins when it is not complete. */
-  #step(range: Range, from: number): number {
-    const { chunk, end } = range
-    if (this.#scan && this.#isSkipping) return this.#skip(this.#scan, range, from)
+  /** Reads the next token of the array, or the next value; gives its end, or its start when it is not complete. */
+  #step(reading: Reading, from: number): number {
+    const { bytes } = reading.chunk
+    if (this.#scan && this.#isSkipping) return this.#skip(this.#scan, reading, from)
     let at = from
-    while (at < end && isSpace(chunk.bytes[at])) at += 1
-    if (at === end) return at
-    const byte = chunk.bytes[at]
+    while (isSpace(bytes[at])) at += 1
+    if (at === bytes.length) return at
+    const byte = bytes[at]
     if (this.#state === 'start' && byte !== bracket) this.#state = 'values'
     const next = transitions[this.#state]?.[String.fromCharCode(byte ?? 0)]
-    if (next === undefined) return this.#state === 'between' || this.#state === 'after' ? this.#break(range, at) : this.#value(range, at)
+    if (next === undefined)
+      return this.#state === 'between' || this.#state === 'after' ? this.#break(reading, at) : this.#value(reading, at)
     this.#state = next
     return at + 1
   }
 
-  #value(range: Range, at: number): number {
-    const { chunk, end, isLast, isFast } = range
+  #value(reading: Reading, at: number): number {
+    const { chunk, isLast, isFast } = reading
+    const { bytes } = chunk
     const fastEnd = isFast ? readPlantObject(chunk, at) : unread
-    if (fastEnd !== unread && fastEnd <= end) {
+    if (fastEnd !== unread) {
       chunk.setRange(at, fastEnd, this.#lines.at(at))
       return this.#leave(fastEnd)
     }
-    if (fastEnd !== unread) chunk.rows.length -= 1
-    const until = Math.min(end, at + maxRecordBytes + 1)
-    const isEnd = isLast && until === end
+    const until = Math.min(bytes.length, at + maxRecordBytes + 1)
+    const isEnd = isLast && until === bytes.length
     this.#scan ??= new JsonScan()
-    const result = this.#scan.scan(chunk.bytes, at, until)
+    const result = this.#scan.scan(bytes, at, until)
     const { length } = this.#scan
     const record = { start: at, end: at + length, line: this.#lines.at(at) }
-    if (length > maxRecordBytes && result !== 'broken') chunk.addInvalid(recordTooLarge(), record)
-    if (result === 'complete' || (isEnd && this.#scan.isCompleteAtEnd)) return this.#take(range, record)
-    if (result === 'broken' || (isEnd && length <= maxRecordBytes)) return this.#break(range, at, length)
+    if (length > maxRecordBytes && result !== 'broken') chunk.addInvalid(recordTooLarge, record)
+    if (result === 'complete' || (isEnd && this.#scan.isCompleteAtEnd)) return this.#take(reading, record)
+    if (result === 'broken' || (isEnd && length <= maxRecordBytes)) return this.#break(reading, at, length)
     if (length <= maxRecordBytes) return at
     this.#scan.discard()
     this.#isSkipping = true
@@ -99,31 +97,34 @@ class JsonReader implements FormatReader {
   }
 
   /** Takes a value whose end is known. */
-  #take(range: Range, record: { start: number; end: number; line: number }): number {
-    const { chunk } = range
+  #take(reading: Reading, record: RecordRange): number {
+    const { chunk } = reading
     const { start, end } = record
     if (end - start > maxRecordBytes) return this.#leave(end)
     const text = chunk.bytes.toString('utf8', start, end)
     // What is not UTF-8 was replaced by this character, which a text can hold as well.
     const isText = !text.includes('\ufffd') || isUtf8(chunk.bytes.subarray(start, end))
-    const value = isText ? tryJson(text, { idKey: this.#mapper.idKey }) : notUtf8()
-    if (value instanceof NotJson) return this.#break(range, start, end - start)
-    if (isText) this.#mapper.add(value, record, chunk)
-    else chunk.addInvalid(notUtf8(), record)
+    if (!isText) {
+      chunk.addInvalid(notUtf8, record)
+      return this.#leave(end)
+    }
+    const parsed = tryJson(text, { idKey: this.#mapper.idKey })
+    if (isNotJson(parsed)) return this.#break(reading, start, end - start)
+    this.#mapper.add(parsed.value, record, chunk)
     return this.#leave(end)
   }
 
   /** Skips more of a value that is too long to be kept. */
-  #skip(scan: JsonScan, { chunk, end, isLast }: Range, at: number): number {
+  #skip(scan: JsonScan, { chunk, isLast }: Reading, at: number): number {
     const { bytes } = chunk
-    const result = scan.scan(bytes, at, end)
+    const result = scan.scan(bytes, at, bytes.length)
     const next = at + scan.length
     if (next > at) chunk.addInvalid(undefined, { start: at, end: next, line: this.#lines.at(at) })
     if (result === 'complete' || (isLast && scan.isCompleteAtEnd)) return this.#leave(next)
     const { isTooDeep } = scan
     scan.discard()
-    if (!isLast && (result === 'cut' || next + maxCharacterBytes > end)) return next
-    const character = bytes.toString('utf8', next, Math.min(end, next + maxCharacterBytes))
+    if (!isLast && (result === 'cut' || next + maxCharacterBytes > bytes.length)) return next
+    const character = bytes.toString('utf8', next, next + maxCharacterBytes)
     const context = character.startsWith('\n') ? '"' : /^[,\]}:]/.test(character) ? '[0,' : '[0 '
     const reason = isTooDeep ? 'the value is nested deeper than 1000 levels' : reasonOf(context + character).reason
     this.#addSyntaxError(chunk, reason, next, { line: this.#lines.at(next), column: this.#lines.columnAt(next) + 1 })
@@ -137,22 +138,13 @@ class JsonReader implements FormatReader {
     return end
   }
 
-  #finish(range: Range): void {
-    const isWhole = this.#state === 'start' || this.#state === 'values' || this.#state === 'after'
-    if (!isWhole || this.#isSkipping) this.#break(range, range.end)
-  }
-
-  /**
-   * Ends the input before a value or a token that is not JSON, once all bytes of the character are there that breaks it.
-   *
-   * @param length how many bytes from `at` on are before the break
-   */
-  #break({ chunk, end, isLast }: Range, at: number, length = 0): number {
+  /** Ends the input before what is not JSON, `length` bytes after `at`, once all bytes of the character are there that breaks it. */
+  #break({ chunk, isLast }: Reading, at: number, length = 0): number {
     const { bytes } = chunk
     const breakAt = at + length
-    if (!isLast && breakAt + maxCharacterBytes > end) return at
+    if (!isLast && breakAt + maxCharacterBytes > bytes.length) return at
     this.#scan = undefined
-    const [character = ''] = bytes.toString('utf8', breakAt, Math.min(end, breakAt + maxCharacterBytes))
+    const [character = ''] = bytes.toString('utf8', breakAt, breakAt + maxCharacterBytes)
     const context = contexts[this.#state]
     // A quote is closed, or the parser would complain of the end of the string.
     const text = context + bytes.toString('utf8', at, breakAt) + (character === '"' ? '""' : character)
@@ -164,19 +156,22 @@ class JsonReader implements FormatReader {
   }
 
   #addSyntaxError(chunk: Chunk, reason: string, at: number, { line, column }: { line: number; column: number }): void {
-    chunk.addSyntaxError(notJson(`${reason} at line ${line}, column ${column}`), at, this.#lines.at(at))
+    const error = notJson(`${reason} at line ${line}, column ${column}`)
+    chunk.syntaxError = { start: at, end: at, line: this.#lines.at(at), row: chunk.rows.length, error }
   }
 }
 
-interface Range {
+interface Reading {
   chunk: Chunk
-  end: number
   isLast: boolean
   /** whether `readPlantObject` may read it */
   isFast: boolean
 }
 
-/** Where a reader is: before everything; in an array, before its first element, after an element or after a comma; after the array; among the values of a stream. */
+/**
+ * Where a reader is: before everything; in an array, before its first element, after an element or after a comma; after the array; among
+ * the values of a stream.
+ */
 type State = 'start' | 'first' | 'between' | 'next' | 'after' | 'values'
 
 /** The tokens of an array, and where they lead. */
@@ -190,9 +185,9 @@ const transitions: Readonly<Partial<Record<State, Readonly<Record<string, State>
 const contexts: Readonly<Record<State, string>> = { start: '', first: '[', between: '[0 ', next: '[0,', after: '[]', values: '' }
 
 function reasonOf(text: string): { reason: string; line: number; column: number } {
-  const value = tryJson(text)
+  const parsed = tryJson(text)
   // The scan is stricter nowhere, so this is for a text that the parser takes after all.
-  return value instanceof NotJson ? value : { reason: 'unexpected text', line: 1, column: 1 }
+  return isNotJson(parsed) ? parsed : { reason: 'unexpected text', line: 1, column: 1 }
 }
 
 /** Counts the lines and columns of places in an input, which are asked for in their order. */
@@ -204,13 +199,13 @@ class LineCounter {
   #bytes: Buffer = Buffer.alloc(0)
   /** where that line begins in the bytes, or the bytes in it */
   #lineStart = 0
-  #nextBreak = Infinity
+  #nextBreak = 0
 
   /** Continues in other bytes, at the place where it paused. */
-  begin(bytes: Buffer, start: number): void {
+  begin(bytes: Buffer): void {
     this.#bytes = bytes
-    this.#lineStart = start
-    this.#nextBreak = this.#breakFrom(start)
+    this.#lineStart = 0
+    this.#nextBreak = endOfLine(bytes, 0)
   }
 
   at(place: number): number {
@@ -218,7 +213,7 @@ class LineCounter {
       this.line += 1
       this.before = 0
       this.#lineStart = this.#nextBreak + 1
-      this.#nextBreak = this.#breakFrom(this.#lineStart)
+      this.#nextBreak = endOfLine(this.#bytes, this.#lineStart)
     }
     return this.line
   }
@@ -238,35 +233,21 @@ class LineCounter {
     this.before = this.columnAt(place)
     this.#lineStart = place
   }
-
-  #breakFrom(place: number): number {
-    const found = this.#bytes.indexOf(lineFeed, place)
-    return found === -1 ? Infinity : found
-  }
 }
 
-/**
- * Whether the values of an input that begins with "{" span lines, or share one. An input whose first line is broken, in that line or where
- * the next record begins, is NDJSON.
- */
+/** Whether the values of an input that begins with "{" span lines, or share one. An input whose first line is broken is NDJSON. */
 function spansLines({ bytes, start, isLast }: Head): boolean {
   const end = endOfLine(bytes, start)
   const line = new JsonScan()
   const result = line.scan(bytes, start, end)
-  if (result === 'complete') return sharesLine(bytes, start + line.length, end) || spansLinesLater(bytes, end)
+  // Anything but another value only breaks the line.
+  if (result === 'complete') return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', start + line.length, end)) || spansLinesLater(bytes, end)
   if (result === 'broken' || end === bytes.length) return false
   const value = new JsonScan()
   const found = value.scan(bytes, start, bytes.length)
   if (found === 'complete' || (found === 'cut' && !isLast)) return true
   const nextRecord = bytes.indexOf('\n{', start)
   return value.length > end - start && (nextRecord === -1 || nextRecord >= start + value.length)
-}
-
-/** Whether another value follows in a line; anything else only breaks the line. */
-function sharesLine(bytes: Buffer, from: number, end: number): boolean {
-  let at = from
-  while (at < end && isSpace(bytes[at])) at += 1
-  return bytes[at] === brace || bytes[at] === bracket
 }
 
 /** Whether a value begins in one line and continues in the next, after lines that hold one each. */
@@ -283,4 +264,4 @@ function spansLinesLater(bytes: Buffer, from: number): boolean {
 /** bytes of a character in UTF-8 at most */
 const maxCharacterBytes = 4
 
-const [lineFeed, bracket, brace, closingBrace] = [0x0a, 0x5b, 0x7b, 0x7d]
+const [bracket, brace, closingBrace] = [0x5b, 0x7b, 0x7d]

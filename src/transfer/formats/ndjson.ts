@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
-import { NotJson, tryJson } from '../../plant/json.js'
+import { isNotJson, tryJson } from '../../plant/json.js'
 import { type Chunk, maxRecordBytes, notJson, notUtf8, type RecordError, recordTooLarge } from './chunk.js'
-import type { Format, FormatReader, Head, ReaderState } from './format.js'
+import { endOfLine, type Format, type FormatReader, type Head, type ReaderState } from './format.js'
 import { readPlantObject, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
@@ -30,17 +30,16 @@ class NdjsonReader implements FormatReader {
     this.#mapper = mapper
   }
 
-  read(chunk: Chunk, { start, end }: { start: number; end: number }, isLast: boolean): number {
+  read(chunk: Chunk, isLast: boolean): number {
     const { bytes } = chunk
-    const limit = isLast ? end : bytes.subarray(0, end).lastIndexOf(lineFeed) + 1
-    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(start, Math.max(start, limit)))
-    let at = this.#isSkipping ? this.#skip(chunk, start, end) : start
+    const limit = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
+    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, limit))
+    let at = this.#isSkipping ? this.#skip(chunk, 0) : 0
     while (at < limit && !chunk.isFull) {
-      const blankEnd = endOfBlank(bytes, at, limit)
-      at = blankEnd > at ? blankEnd : this.#readLine(chunk, at, end, isFast)
+      at = this.#readLine(chunk, at, isFast)
       this.#line += 1
     }
-    return at >= limit && end - at > maxRecordBytes + 1 ? this.#skip(chunk, at, end, recordTooLarge()) : at
+    return at >= limit && bytes.length - at > maxRecordBytes + 1 ? this.#skip(chunk, at, recordTooLarge) : at
   }
 
   save(): ReaderState {
@@ -53,34 +52,33 @@ class NdjsonReader implements FormatReader {
   }
 
   /** Reads a complete line, and gives where the next one begins. */
-  #readLine(chunk: Chunk, start: number, limit: number, isFast: boolean): number {
+  #readLine(chunk: Chunk, start: number, isFast: boolean): number {
     const fastEnd = isFast ? readFast(chunk, start, this.#line) : unread
     if (fastEnd !== unread) return fastEnd
     const { bytes } = chunk
-    const found = bytes.subarray(0, limit).indexOf(lineFeed, start)
-    const next = found < 0 ? limit : found + 1
+    const lineEnd = endOfLine(bytes, start)
+    const next = Math.min(lineEnd + 1, bytes.length)
     const range = { start, end: next, line: this.#line }
-    const lineEnd = found < 0 ? limit : found
     const content = bytes.subarray(start, bytes[lineEnd - 1] === carriageReturn && lineEnd > start ? lineEnd - 1 : lineEnd)
-    if (content.length > maxRecordBytes) chunk.addInvalid(recordTooLarge(), range)
-    else if (!isUtf8(content)) chunk.addInvalid(notUtf8(), range)
+    if (content.length > maxRecordBytes) chunk.addInvalid(recordTooLarge, range)
+    else if (!isUtf8(content)) chunk.addInvalid(notUtf8, range)
     else {
       const text = content.toString()
-      if (/^[ \t\r]*$/.test(text)) return next // the last line, or a long one
-      const value = tryJson(text, { idKey: this.#mapper.idKey, isSuspect: chunk.isSuspect })
-      if (value instanceof NotJson) chunk.addInvalid(notJson(`${value.reason} at column ${value.column}`), range)
-      else this.#mapper.add(value, range, chunk)
+      if (/^[ \t\r]*$/.test(text)) return next
+      const parsed = tryJson(text, { idKey: this.#mapper.idKey, isSuspect: chunk.isSuspect })
+      if (isNotJson(parsed)) chunk.addInvalid(notJson(`${parsed.reason} at column ${parsed.column}`), range)
+      else this.#mapper.add(parsed.value, range, chunk)
     }
     return next
   }
 
   /** Skips a line, or the rest of one, up to its end if that is there. */
-  #skip(chunk: Chunk, start: number, end: number, error?: RecordError): number {
-    const found = chunk.bytes.subarray(0, end).indexOf(lineFeed, start)
-    const next = found < 0 ? end : found + 1
+  #skip(chunk: Chunk, start: number, error?: RecordError): number {
+    const lineEnd = endOfLine(chunk.bytes, start)
+    this.#isSkipping = lineEnd === chunk.bytes.length
+    const next = this.#isSkipping ? lineEnd : lineEnd + 1
     if (next > start) chunk.addInvalid(error, { start, end: next, line: this.#line })
-    this.#isSkipping = found < 0
-    if (found >= 0) this.#line += 1
+    if (!this.#isSkipping) this.#line += 1
     return next
   }
 }
@@ -99,12 +97,4 @@ function readFast(chunk: Chunk, start: number, line: number): number {
   return unread
 }
 
-/** Where the next line begins after a short blank one; the same place where another line is. */
-function endOfBlank(bytes: Buffer, start: number, limit: number): number {
-  const most = Math.min(limit, start + 1000)
-  let at = start
-  while (at < most && (bytes[at] === space || bytes[at] === tab || bytes[at] === carriageReturn)) at += 1
-  return at < most && bytes[at] === lineFeed ? at + 1 : start
-}
-
-const [lineFeed, carriageReturn, tab, space, brace] = [0x0a, 0x0d, 0x09, 0x20, 0x7b]
+const [lineFeed, carriageReturn, brace] = [0x0a, 0x0d, 0x7b]

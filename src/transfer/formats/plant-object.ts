@@ -24,11 +24,7 @@ export function readPlantObject(chunk: Chunk, start: number): number {
 /** what `readPlantObject` gives for what only the parser can read */
 export const unread = -1
 
-/**
- * Reads an id, which is digits perhaps after a minus, into the columns of a row.
- *
- * @returns false for what is written in an unusual way or does not fit 64 bits, which is left to `parseInt64`
- */
+/** Reads an int64 into the columns of a row. False for one that is written in an unusual way or does not fit: `parseInt64` judges that. */
 export function readId(rows: PlantRows, row: number, start: number, end: number): boolean {
   const { bytes } = rows
   const isNegative = bytes[start] === minus
@@ -69,7 +65,7 @@ function readText(rows: PlantRows, row: number, field: number, at: number): numb
   }
   const end = textEnd(bytes, start)
   if (end === unread) return unread
-  const text = end < 0 ? rows.keepString(bytes.subarray(start, quoteAt(end))) : undefined
+  const text = end < 0 ? rows.keepString(start, quoteAt(end)) : undefined
   if (end < 0 && text === undefined) return unread
   column.start[row] = text?.start ?? start
   column.end[row] = text?.end ?? end
@@ -89,12 +85,8 @@ function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
 /** Where the digits of an integer end. */
 export function digitsEnd(bytes: Uint8Array, start: number): number {
   let at = bytes[start] === minus ? start + 1 : start
-  while (isDigit(bytes[at] ?? 0)) at += 1
+  for (let byte = bytes[at] ?? 0; byte >= zero && byte <= nine; byte = bytes[at] ?? 0) at += 1
   return at
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39
 }
 
 /** Where a string ends that has no control characters: at its quote, or, where it has escapes, at `quoteAt` of a negative number. */
@@ -115,6 +107,6 @@ function quoteAt(end: number): number {
   return end < 0 ? -2 - end : end
 }
 
-const [zero, minus, space, quote, backslash, closingBrace] = [0x30, 0x2d, 0x20, 0x22, 0x5c, 0x7d]
+const [zero, nine, minus, space, quote, backslash, closingBrace] = [0x30, 0x39, 0x2d, 0x20, 0x22, 0x5c, 0x7d]
 const idKey = Buffer.from('{"id": ')
 const textKeys = textFields.map(({ name, isRequired }) => ({ key: Buffer.from(`, "${name}": "`), isRequired }))

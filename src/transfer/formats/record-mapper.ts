@@ -1,5 +1,5 @@
 import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
-import { type Chunk, RecordError, type RecordRange } from './chunk.js'
+import type { Chunk, RecordRange } from './chunk.js'
 
 /** How the fields of a record become those of a NewPlant. */
 export interface FieldRules {
@@ -39,7 +39,7 @@ export class RecordMapper {
     const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
     for (const field of otherFields) chunk.countField(field)
     if (accepted) chunk.addPlant(accepted.plant, range)
-    else chunk.addInvalid(new RecordError('invalid', `Not a NewPlant: ${problemsOf(mapped).join('; ')}`), range)
+    else chunk.addInvalid({ kind: 'invalid', message: `Not a NewPlant: ${problemsOf(mapped).join('; ')}` }, range)
   }
 
   #map(record: unknown): unknown {

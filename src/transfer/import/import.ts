@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { orderById } from '../../plant/sort.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -8,9 +9,8 @@ import type { FormatName } from '../formats/format.js'
 import { detectFormat, formats } from '../formats/formats.js'
 import { type FieldRules, RecordMapper } from '../formats/record-mapper.js'
 import type { Journal } from './journal.js'
-import { Checkpoints, type Position, packBatch, unpackBatch } from './position.js'
-import { type Counters, countDone, countFields, countRejected, newCounters, type ProgressSnapshot, settledIn } from './progress.js'
-import { ChunkSize, Reader, RunningHash } from './reader.js'
+import { Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
+import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
 import { openSource } from './source.js'
 
@@ -58,9 +58,8 @@ export interface ImportContext {
   /** what the keys for a service begin with */
   key: string
   rejects: Rejects | undefined
+  /** its signal ends the import: nothing new is begun */
   io: Io
-  /** ends it: nothing new is begun */
-  stop: AbortSignal
   /** called with the rejected records, in the order of the input */
   onRejected(rejected: RejectedRecord[], input: Input): Promise<void>
   onProgress(): void
@@ -72,9 +71,7 @@ export class Import {
   readonly #context: ImportContext
   readonly #start: Position | undefined
   readonly #checkpoints: Checkpoints
-  readonly #hash = new RunningHash()
   readonly #mapper: RecordMapper
-  readonly #size: ChunkSize
   readonly counters: Counters
   /** rejected in this run */
   rejected = 0
@@ -90,6 +87,11 @@ export class Import {
   #input = 0
   /** whether anything was sent to a service */
   #hasSent = false
+  readonly #mayBeLast: boolean
+  /** of the next chunk, about */
+  #chunkBytes: number
+  /** when the chunk in progress began */
+  #begunAt: number
   /** the chunk in progress, until it is reported */
   #chunk: Chunk | undefined
 
@@ -100,24 +102,25 @@ export class Import {
     this.#start = start
     this.#checkpoints = new Checkpoints(context.checkpoints, context.journal, context.io)
     this.#mapper = new RecordMapper(plan.rules)
-    const mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
-    this.#size = new ChunkSize({ mayBeLast, isSorted: this.#checkpoints.areInStore, clock: context.io })
-    this.counters = start?.counters ?? newCounters()
+    // Whether a chunk is the last one is known only when it is done.
+    this.#mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
+    const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
+    this.#chunkBytes = this.#mayBeLast ? chunkBytes.smallest : first
+    this.#begunAt = context.io.now()
+    this.counters = start?.counters ?? { created: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
   }
 
-  /**
-   * Imports until the end, or until it is stopped.
-   *
-   * @throws {PlantsError} for an input that cannot be read, or was changed since the earlier run; and what the store throws
-   */
+  /** Imports until the end, or until it is stopped. Throws for an input that has changed since, and what the store throws. */
   async run(): Promise<void> {
+    let hash = createHash('sha256')
     for (const [index, { path, name }] of this.#plan.inputs.entries()) {
       this.#input = index
-      const source = await openSource(path, name, this.#context)
+      const source = await openSource(path, name, this.#context.io)
       try {
         if (this.#plan.inputs.length === 1) this.#total = source.size
-        const reader = new Reader(source, this.#hash)
+        const reader = new Reader(source, hash)
         if (!(await this.#readInput(reader))) return
+        hash = reader.hash
         this.#bytes = { before: this.#bytes.before + reader.offset, here: 0 }
       } finally {
         source.close()
@@ -126,8 +129,8 @@ export class Import {
     this.isDone = true
   }
 
-  /** How far it is, with what is settled of the chunk in progress. */
-  get snapshot(): ProgressSnapshot {
+  /** How far it is, with what is settled of the chunk in progress; as a part from 0 to 1, where that is known. */
+  get snapshot() {
     const { rows, bytes } = this.#chunk ?? { rows: { length: 0 }, bytes: { length: 0 } }
     const here = this.#bytes.here + (rows.length > 0 ? (this.#settled / rows.length) * bytes.length : 0)
     const part = this.#total === undefined ? undefined : Math.min(1, (this.#bytes.before + here) / this.#total)
@@ -157,9 +160,9 @@ export class Import {
     this.format = resumed?.format ?? this.#plan.format ?? detectFormat(bytes, isLast, reader.source.name)
     reader.use(formats[this.format], this.#mapper)
     if (resumed && !(await this.#resume(reader, resumed))) return false
-    while (!this.#context.stop.aborted) {
-      const chunk = await reader.next(this.#size.bytes, readTimeout)
-      if (!chunk) return !this.#context.stop.aborted
+    while (!this.#context.io.signal.aborted) {
+      const chunk = await reader.next(this.#chunkBytes, readTimeout)
+      if (!chunk) return !this.#context.io.signal.aborted
       this.#checkpoints.begin(0)
       if (!(await this.#take(chunk, reader))) return false
     }
@@ -171,7 +174,7 @@ export class Import {
     const isThere = await reader.skipTo(start.offset)
     if (start.reading) reader.restore(start.reading)
     const chunk = isThere && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
-    if (this.#hash.digest() !== start.hash) throw changed(reader.source.name)
+    if (reader.hash.digest('base64url') !== start.hash) throw changed(reader.source.name)
     if (!chunk) return true
     this.#checkpoints.begin(start.sent)
     return this.#take(chunk, reader, start)
@@ -182,7 +185,10 @@ export class Import {
     const { stopsAtReject, maxErrors, inputs } = this.#plan
     const invalid = (stopsAtReject ? read.invalid[0] : undefined) ?? read.syntaxError
     const chunk = invalid ? reader.again(invalid.start) : read
-    this.#prepare(chunk, resumed)
+    this.#chunk = chunk
+    if (this.#checkpoints.areInStore && !stopsAtReject) chunk.order = orderById(chunk.rows)
+    chunk.outcomes = new Uint8Array(chunk.rows.length)
+    if (resumed && !unpackBatch(chunk, resumed)) throw changed(reader.source.name)
     await this.#create(chunk, reader)
     const row = stopsAtReject ? chunk.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
     if (row >= 0) {
@@ -194,12 +200,19 @@ export class Import {
     if (chunk.outcomes.includes(Outcome.pending)) return this.#leave(chunk, reader)
     if (invalid) return this.#stopBefore([rejectInvalid(invalid)], chunk, read.bytes, reader)
     await this.#report(chunk, reader)
-    // Where most ids exist already, sorting many at once takes memory and gains nothing.
-    const isWorthSorting = this.counters.created * 2 >= settledIn(this.counters)
-    this.#size.adapt(chunk.order !== undefined && isWorthSorting)
+    if (!this.#mayBeLast) this.#adaptChunkBytes(chunk.order !== undefined)
     if (this.rejected < maxErrors) return true
     await this.#keepPassed(reader)
     return reader.isDone && this.#input === inputs.length - 1
+  }
+
+  /** The more plants are put in order at once, the better, but where most ids exist already that takes memory and gains nothing. */
+  #adaptChunkBytes(wasUnsorted: boolean): void {
+    const [begunAt, now] = [this.#begunAt, this.#context.io.now()]
+    this.#begunAt = now
+    const isWorthSorting = wasUnsorted && this.counters.created * 2 >= settledIn(this.counters)
+    if (this.#checkpoints.areInStore) this.#chunkBytes = isWorthSorting ? chunkBytes.unsorted : chunkBytes.sorted
+    else this.#chunkBytes = nextChunkBytes(this.#chunkBytes, now - begunAt)
   }
 
   /** Ends before a rejected record, so that it can be fixed and the import resumes with it. */
@@ -218,20 +231,13 @@ export class Import {
     return false
   }
 
-  #prepare(chunk: Chunk, resumed: Position | undefined): void {
-    this.#chunk = chunk
-    if (this.#checkpoints.areInStore && !this.#plan.stopsAtReject) chunk.order = orderById(chunk.rows)
-    chunk.outcomes = new Uint8Array(chunk.rows.length)
-    if (resumed && !unpackBatch(chunk, resumed)) throw changed(this.#plan.inputs[this.#input]?.name ?? '')
-  }
-
   async #create(chunk: Chunk, reader: Reader): Promise<void> {
-    const { store, key, stop } = this.#context
+    const { store, key, io } = this.#context
     const checkpoints = this.#checkpoints.optionsFor(() => this.#position(chunk, reader))
     const created = store.createMany(chunk, {
       ifExists: this.#plan.ifExists,
       stopsAtReject: this.#plan.stopsAtReject,
-      stop,
+      stop: io.signal,
       ...checkpoints,
       keyOf: (row) => {
         this.#hasSent = true
@@ -256,7 +262,7 @@ export class Import {
       reading: reader.state,
       offset: reader.offset,
       chunk: reader.extent,
-      hash: this.#hash.digest(),
+      hash: reader.hash.digest('base64url'),
       counters: this.counters,
       rejects: this.#context.rejects?.lengths,
       ...packBatch(chunk),
@@ -270,13 +276,16 @@ export class Import {
       ...this.#position(new Chunk(Buffer.alloc(0)), reader),
       offset: reader.offset + reader.extent.length,
       chunk: { length: 0, isLast: false },
-      reading: reader.stateAfter,
+      reading: reader.save(),
     })
   }
 
   async #report(chunk: Chunk, reader: Reader): Promise<void> {
     this.#chunk = undefined
-    countDone(this.counters, chunk)
+    for (const outcome of chunk.outcomes) {
+      if (outcome === Outcome.created) this.counters.created += 1
+      else if (outcome === Outcome.skipped) this.counters.skipped += 1
+    }
     countFields(this.counters, chunk.otherFields)
     this.#bytes.here = reader.offset + reader.extent.length
     await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore), chunk.bytes, reader)
@@ -294,15 +303,20 @@ export class Import {
     let some: RejectedRecord[] = []
     for (const record of all) {
       some.push(record)
-      if (record.why) this.rejected += 1
-      if (record.why && record.isUnknown) this.counters.unknown += 1
-      else if (record.why) countRejected(this.counters, record.why.error)
+      if (record.why) this.#count(record.why.error, record.isUnknown)
       if (some.length < 1000) continue
       await flush(some)
       some = []
     }
     if (some.length > 0) await flush(some)
     rejects?.flush()
+  }
+
+  #count(error: number, isUnknown: boolean): void {
+    const { refused } = this.counters
+    this.rejected += 1
+    if (isUnknown) this.counters.unknown += 1
+    else refused[error] = (refused[error] ?? 0) + 1
   }
 }
 

@@ -1,10 +1,11 @@
+import { createHash } from 'node:crypto'
 import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { detectFormat, formats } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
 import type { ImportPlan, Input } from './import.js'
-import { Reader, RunningHash } from './reader.js'
+import { Reader } from './reader.js'
 import { openSource, unreadableInput } from './source.js'
 
 /**
@@ -26,7 +27,13 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
   if (plan.inputs.length < 2) return // the first thing that is done with it is the same
   const kinds: string[] = []
   for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
-  if (places['--rejects'] !== undefined) checkAlike(plan, kinds)
+  // A rejects file is an input again, so all its records must be of one kind.
+  const other = places['--rejects'] === undefined ? -1 : kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
+  if (other < 0) return
+  const names = `${plan.inputs[0]?.name} and of ${plan.inputs[other]?.name}`
+  throw new PlantsError('malformed', `What is refused of ${names} cannot be in one file: their records are not alike`, {
+    hint: 'Import them one by one',
+  })
 }
 
 function checkReadable(path: string, name: string): void {
@@ -49,33 +56,18 @@ function identityOf(path: string): string {
   }
 }
 
-/** A rejects file is an input again, so all its records must be of one kind. */
-function checkAlike({ inputs }: ImportPlan, kinds: string[]): void {
-  const other = kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
-  if (other < 0) return
-  throw new PlantsError(
-    'malformed',
-    `What is refused of ${inputs[0]?.name} and of ${inputs[other]?.name} cannot be in one file: their records are not alike`,
-    {
-      hint: 'Import them one by one',
-    },
-  )
-}
-
 /** "JSON", or the header of a table, which must have the columns that are needed; what can be read only once is not looked at. */
 async function kindOf({ path, name }: Input, plan: ImportPlan, io: Io): Promise<string> {
   if (path === '-' || !statSync(path).isFile()) return 'unknown'
-  const source = await openSource(path, name, { io, stop: io.signal })
+  const source = await openSource(path, name, io)
   try {
-    const reader = new Reader(source, new RunningHash())
+    const reader = new Reader(source, createHash('sha256'))
     const { bytes, isLast } = await reader.head()
     const format = plan.format ?? detectFormat(bytes, isLast, name)
     if (format !== 'csv' && format !== 'tsv') return 'JSON'
     reader.use(formats[format], new RecordMapper(plan.rules))
     await reader.next({ length: bytes.length, isLast })
-    return Buffer.from(reader.header ?? [])
-      .toString()
-      .trimEnd()
+    return `${reader.header ?? ''}`.trimEnd()
   } finally {
     source.close()
   }

@@ -1,29 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { AtomicFile, unwritableReasons } from '../../platform/atomic-file.js'
+import * as z from 'zod/mini'
+import { AtomicFile } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { holdLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-
-/** What an import must be like to be the same one. */
-export interface Binding {
-  /** the name of the store */
-  store: string
-  /** absolute paths, and "-" for stdin */
-  inputs: string[]
-  /** the flags that decide what becomes of a record */
-  flags: Record<string, string>
-}
-
-interface Saved extends Binding {
-  kind: typeof kind
-  version: number
-  id: string
-  /** the position, where the store keeps none */
-  position?: string
-}
+import { unwritable } from '../unwritable.js'
 
 /** The record of an import that has begun and is not done, in a file of its own. */
 export class Journal {
@@ -38,15 +22,11 @@ export class Journal {
     this.isOld = isOld
   }
 
-  /**
-   * Reads the journal of an import, if there is one.
-   *
-   * @throws {PlantsError} `malformed` for one that belongs to another import, or is none
-   */
+  /** Reads the journal of an import, if there is one. Throws `malformed` for one that belongs to another import, or is none. */
   static open(path: string, io: Pick<Io, 'trusts'>, binding: Binding): Journal {
     const saved = read(path, io)
     if (saved) checkBinding(path, saved, binding)
-    return new Journal(path, saved ?? { kind, version, ...binding, id: randomUUID() }, saved !== undefined)
+    return new Journal(path, saved ?? { kind, version: 2, ...binding, id: randomUUID() }, saved !== undefined)
   }
 
   /** Makes its file, before anything happens that it is about. */
@@ -54,11 +34,7 @@ export class Journal {
     if (!this.isOld) this.save(undefined)
   }
 
-  /**
-   * Removes the journal at a place, and gives what it was of.
-   *
-   * @param isUsual whether nobody but this program has a file there; any other is removed only if it is a journal
-   */
+  /** Removes a journal, and gives what it was of. In a place that is not `isUsual`, of this program alone, any other file stays. */
   static discard(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
     let saved: Saved | undefined
     try {
@@ -87,7 +63,7 @@ export class Journal {
       writeFileSync(file.fd, `${JSON.stringify(this.#saved)}\n`)
       file.commit()
     } catch (error) {
-      throw unwritable(this.path, error)
+      throw unwritable(`The journal ${this.path}`, error, hint)
     } finally {
       file?.discard()
     }
@@ -98,8 +74,28 @@ export class Journal {
   }
 }
 
+const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
+
 const kind = 'the journal of plants import'
-const version = 2
+
+const schema = z.object({
+  kind: z.literal(kind),
+  version: z.literal(2),
+  id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
+  /** the name of the store */
+  store: z.string(),
+  /** absolute paths, and "-" for stdin */
+  inputs: z.array(z.string()),
+  /** the flags that decide what becomes of a record */
+  flags: z.record(z.string(), z.string()),
+  /** where the import is, if the store keeps no positions */
+  position: z.optional(z.string()),
+})
+
+type Saved = z.infer<typeof schema>
+
+/** What an import must be like to be the same one. */
+export type Binding = Pick<Saved, 'store' | 'inputs' | 'flags'>
 
 /** The usual place for the journal of an import; one for each store and inputs. */
 export function journalPath(folder: string, { store, inputs }: Binding): string {
@@ -121,17 +117,13 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
     })
   } catch (error) {
     if (hasBegun) throw error
-    throw isHeld(error) ? inUse(error) : unwritable(path, error)
+    if (!(error instanceof PlantsError && error.retryable)) throw unwritable(`The journal ${path}`, error, hint)
+    throw new PlantsError('unavailable', 'Another plants is importing this into this store', {
+      hint: 'Wait for it. To import the same once more meanwhile, give another --journal',
+      retryable: true,
+      cause: error,
+    })
   }
-}
-
-function isHeld(error: unknown): boolean {
-  return error instanceof PlantsError && error.retryable
-}
-
-function inUse(cause: unknown): PlantsError {
-  const hint = 'Wait for it. To import the same once more meanwhile, give another --journal'
-  return new PlantsError('unavailable', 'Another plants is importing this into this store', { hint, retryable: true, cause })
 }
 
 function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
@@ -146,32 +138,26 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
     throw systemCode(error) === undefined ? error : noJournal(path, `could not be read: ${systemCode(error)}`, error)
   }
   try {
-    const saved: unknown = JSON.parse(text)
-    if (isJournal(saved)) return saved
+    const { data } = schema.safeParse(JSON.parse(text), { jitless: true })
+    if (data) return data
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
   throw noJournal(path, 'is not the journal of an import, or one of another version')
 }
 
-function isJournal(value: unknown): value is Saved {
-  if (typeof value !== 'object' || value === null) return false
-  const { kind: itsKind, version: itsVersion, id, store, inputs, flags } = value as Partial<Record<keyof Saved, unknown>>
-  const isNamed = typeof id === 'string' && /^[\da-f-]{36}$/.test(id) && typeof store === 'string'
-  return itsKind === kind && itsVersion === version && isNamed && Array.isArray(inputs) && typeof flags === 'object' && flags !== null
-}
-
-function checkBinding(path: string, saved: Saved, binding: Binding): void {
-  const all = ({ store, inputs, flags }: Binding) => Object.entries({ store, inputs: inputs.join(' '), ...flags })
-  const other = all(binding).find(([name, value]) => new Map(all(saved)).get(name) !== value)
-  const missing = all(saved).find(([name]) => !new Map(all(binding)).has(name))
-  const [name] = other ?? missing ?? []
+function checkBinding(path: string, saved: Binding, binding: Binding): void {
+  const all = ({ store, inputs, flags }: Binding): Record<string, string> => ({ store, inputs: inputs.join(' '), ...flags })
+  const [was, is] = [all(saved), all(binding)]
+  const name = [...Object.keys(is), ...Object.keys(was)].find((one) => was[one] !== is[one])
   if (name === undefined) return
-  const was = new Map(all(saved)).get(name)
-  const hint = 'Give the same flags as then, or begin again with --restart'
-  throw new PlantsError('malformed', `This import was begun with ${was === undefined ? `no ${name}` : `${name} ${was}`} (${path})`, {
-    hint,
-  })
+  throw new PlantsError(
+    'malformed',
+    `This import was begun with ${was[name] === undefined ? `no ${name}` : `${name} ${was[name]}`} (${path})`,
+    {
+      hint: 'Give the same flags as then, or begin again with --restart',
+    },
+  )
 }
 
 function noJournal(path: string, why: string, cause?: unknown): PlantsError {
@@ -179,15 +165,4 @@ function noJournal(path: string, why: string, cause?: unknown): PlantsError {
     hint: 'Choose another file with --journal, or begin again with --restart',
     cause,
   })
-}
-
-function unwritable(path: string, cause: unknown): unknown {
-  const code = systemCode(cause)
-  if (cause instanceof PlantsError || code === undefined) return cause
-  const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
-  return new PlantsError(
-    'unwritable',
-    `The journal ${path} could not be written: ${unwritableReasons[code] ?? `the system says ${code}`}`,
-    { hint, cause },
-  )
 }

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini'
 import type { Clock } from '../../platform/clock.js'
+import { shorten } from '../../platform/escape.js'
 import type { Batch, CheckpointStore, CreateManyOptions } from '../../stores/store.js'
 import { formatNames } from '../formats/format.js'
 import type { Journal } from './journal.js'
-import { settledIn } from './progress.js'
 
 const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
@@ -24,7 +24,10 @@ const schema = z.object({
   chunk: z.object({ length: count.check(z.lte(64 * 1_048_576)), isLast: z.boolean() }),
   /** of all that was read, with the chunk */
   hash: z.string(),
-  /** what was reported before the chunk */
+  /**
+   * What was reported before the chunk: `refused` by the `error` that says why, `unknown` were sent and have no known outcome, and
+   * `otherFields` has the first thousand names, shortened, of fields that no NewPlant has.
+   */
   counters: z.object({ created: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
   /** bytes of the rejects file and of the reasons */
   rejects: z.optional(z.object({ records: count, reasons: count })),
@@ -39,6 +42,28 @@ const schema = z.object({
 /** Where an import is: before a chunk of an input, of which some rows may be settled. It is kept as JSON. */
 export type Position = z.infer<typeof schema>
 
+/** The results of an import so far. */
+export type Counters = Position['counters']
+
+/** Adds the fields of a chunk that no NewPlant has. */
+export function countFields(counters: Counters, counts: ReadonlyMap<string, number>): void {
+  const known = new Map(Object.entries(counters.otherFields))
+  for (const [name, count] of counts) {
+    const short = shorten(name)
+    if (known.has(short) || known.size < 1000) known.set(short, (known.get(short) ?? 0) + count)
+  }
+  counters.otherFields = Object.fromEntries(known)
+}
+
+export function rejectedIn({ refused }: Counters): number {
+  return Object.values(refused).reduce((sum, count) => sum + count, 0)
+}
+
+/** All records with an outcome. */
+export function settledIn(counters: Counters): number {
+  return counters.created + counters.skipped + counters.unknown + rejectedIn(counters)
+}
+
 /** Reads a position that was kept for an import of so many inputs; undefined when it is none. */
 export function readPosition(text: string, inputs: number): Position | undefined {
   try {
@@ -50,23 +75,25 @@ export function readPosition(text: string, inputs: number): Position | undefined
   }
 }
 
-function packOutcomes({ rows, order, outcomes }: Batch): string {
+/** The outcomes of a batch, as a position keeps them. */
+export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Position, 'outcomes' | 'refusals'> {
+  const outcomeAt = (rank: number) => (rank < rows.length ? outcomes[order?.[rank] ?? rank] : undefined)
   const runs: string[] = []
-  let length = 0
-  for (let rank = 0; rank < rows.length; rank += 1) {
-    const outcome = outcomes[order?.[rank] ?? rank]
-    const next = rank + 1 < rows.length ? outcomes[order?.[rank + 1] ?? rank + 1] : undefined
-    length += 1
-    if (outcome === next) continue
-    runs.push(`${length}:${outcome}`)
-    length = 0
+  let [outcome, start] = [outcomeAt(0), 0]
+  for (let end = 1; end <= rows.length; end += 1) {
+    const next = outcomeAt(end)
+    if (next === outcome) continue
+    runs.push(`${end - start}:${outcome}`)
+    ;[outcome, start] = [next, end]
   }
-  return runs.join(' ')
+  return { outcomes: runs.join(' '), refusals: [...rejections].map(([row, { error, message }]) => [row, error, message]) }
 }
 
-function unpackOutcomes({ rows, order, outcomes }: Batch, text: string): boolean {
+/** Restores the outcomes of a batch; false when it has fewer rows. */
+export function unpackBatch({ rows, order, outcomes, rejections }: Batch, position: Position): boolean {
+  for (const [row, error, message] of position.refusals) rejections.set(row, { error, message })
   let rank = 0
-  for (const [, length = '', outcome = ''] of text.matchAll(/(\d+):(\d)/g)) {
+  for (const [, length = '', outcome = ''] of position.outcomes.matchAll(/(\d+):(\d)/g)) {
     const end = rank + parseInt(length, 10)
     if (end > rows.length) return false
     for (; rank < end; rank += 1) outcomes[order?.[rank] ?? rank] = parseInt(outcome, 10)
@@ -74,25 +101,17 @@ function unpackOutcomes({ rows, order, outcomes }: Batch, text: string): boolean
   return true
 }
 
-/** The outcomes of a batch, as a position keeps them. */
-export function packBatch(batch: Batch): Pick<Position, 'outcomes' | 'refusals'> {
-  return { outcomes: packOutcomes(batch), refusals: [...batch.rejections].map(([row, { error, message }]) => [row, error, message]) }
-}
-
-/** Restores the outcomes of a batch; false when it has fewer rows. */
-export function unpackBatch(batch: Batch, { outcomes, refusals }: Position): boolean {
-  for (const [row, error, message] of refusals) batch.rejections.set(row, { error, message })
-  return unpackOutcomes(batch, outcomes)
-}
-
 /** How many records have an outcome. */
 export function settledAt({ counters, outcomes }: Position): number {
-  const runs = outcomes.matchAll(/(\d+):([1-9])/g)
-  return settledIn(counters) + Array.from(runs, ([, length = '']) => parseInt(length, 10)).reduce((sum, length) => sum + length, 0)
+  let settled = settledIn(counters)
+  for (const [, length = ''] of outcomes.matchAll(/(\d+):[1-9]/g)) settled += parseInt(length, 10)
+  return settled
 }
 
 /** Keeps the position of an import: with its plants in a store that can do that, else in the journal. */
 export class Checkpoints {
+  /** whether the store keeps positions, with the plants of a commit */
+  readonly areInStore: boolean
   readonly #store: CheckpointStore | undefined
   readonly #journal: Journal | undefined
   readonly #clock: Pick<Clock, 'now'>
@@ -104,14 +123,10 @@ export class Checkpoints {
 
   /** @param store the store, if it keeps positions */
   constructor(store: CheckpointStore | undefined, journal: Journal | undefined, clock: Pick<Clock, 'now'>) {
+    this.areInStore = store !== undefined
     this.#store = store
     this.#journal = journal
     this.#clock = clock
-  }
-
-  /** whether the store keeps positions, with the plants of a commit */
-  get areInStore(): boolean {
-    return this.#store !== undefined
   }
 
   /** Begins a chunk. */

@@ -1,52 +1,27 @@
-import { createHash, type Hash } from 'node:crypto'
-import type { Clock } from '../../platform/clock.js'
+import type { Hash } from 'node:crypto'
 import { PlantsError } from '../../platform/errors.js'
 import { Chunk } from '../formats/chunk.js'
-import type { Format, FormatReader, ReaderState } from '../formats/format.js'
+import type { Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
+import type { Position } from './position.js'
 import type { Source } from './source.js'
 
-/** How much of an input a chunk is: bytes, and whether the input ended after them. */
-export interface Extent {
-  length: number
-  isLast: boolean
-}
-
-/** What it takes to continue reading. */
-export interface ReadingState {
-  format: ReaderState
-  nextId?: string | undefined
-}
-
-/** The SHA-256 of all that was read, as a text at any moment. */
-export class RunningHash {
-  #hash: Hash = createHash('sha256')
-  #before: Hash = this.#hash
-
-  add(bytes: Uint8Array): void {
-    this.#before = this.#hash.copy()
-    this.#hash.update(bytes)
-  }
-
-  /** Takes back what was added last. */
-  undo(): void {
-    this.#hash = this.#before.copy()
-  }
-
-  digest(): string {
-    return this.#hash.copy().digest('base64url')
-  }
-}
+/** How much of an input a chunk is, and what it takes to continue reading, as a position keeps them. */
+type Extent = Position['chunk']
+type ReadingState = NonNullable<Position['reading']>
 
 /** Reads one input chunk by chunk. Only the last chunk is valid: its bytes are overwritten by the next. */
 export class Reader {
   readonly source: Source
-  readonly #hash: RunningHash
+  /** SHA-256 of all that was read before the chunk read last, and together with it */
+  #hashBefore: Hash
+  #hash: Hash
   #format: Format | undefined
   #mapper: RecordMapper | undefined
   #records: FormatReader | undefined
   #buffer = Buffer.alloc(0)
+  /** bytes of the buffer that were read */
   #filled = 0
   #isAtEnd = false
   /** a little less than what a plant has taken so far */
@@ -60,12 +35,19 @@ export class Reader {
   /** before the chunk read last */
   state: ReadingState | undefined
 
-  constructor(source: Source, hash: RunningHash) {
+  /** @param hash of the inputs before this one */
+  constructor(source: Source, hash: Hash) {
     this.source = source
+    this.#hashBefore = hash
     this.#hash = hash
   }
 
-  /** Gives the first bytes, up to 64 KiB and at least one line that is not blank, without a byte order mark; they are part of the first chunk. */
+  /** SHA-256 of all that was read, of the inputs before this one as well. */
+  get hash(): Hash {
+    return this.#hash.copy()
+  }
+
+  /** The first bytes, up to 64 KiB and at least a line that is not blank, without a byte order mark; the first chunk begins with them. */
   async head(patience?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
       before = this.#filled
@@ -90,18 +72,13 @@ export class Reader {
   }
 
   /** the names of the columns as they came */
-  get header(): Uint8Array | undefined {
+  get header(): Buffer | undefined {
     return this.#records?.header
   }
 
   /** Whether nothing is left after the chunk read last. */
   get isDone(): boolean {
     return this.#isEnded && this.#filled === this.extent.length
-  }
-
-  /** What it takes to continue after the chunk read last. */
-  get stateAfter(): ReadingState | undefined {
-    return this.#save()
   }
 
   /** Skips to a place, past earlier chunks. False when the input is shorter. */
@@ -116,7 +93,7 @@ export class Reader {
   }
 
   /**
-   * Reads the next chunk, and hashes it.
+   * Reads the next chunk.
    *
    * @param size bytes that it is to have, about; or exactly how much it was when it was read before
    * @param patience milliseconds to wait for more when there is something
@@ -129,17 +106,15 @@ export class Reader {
       await this.#fill(wanted, patience)
       const length = known?.length ?? Math.min(this.#filled, wanted)
       if (this.#filled < length || (this.#filled === 0 && (this.#isEnded || !this.#isAtEnd))) return undefined
-      this.state = this.#save()
+      this.state = this.save()
       const chunk = this.#read({ length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) })
       this.#isEnded = this.#isAtEnd && this.extent.isLast
       if (this.extent.length > 0 || chunk.invalid.length > 0 || chunk.syntaxError) return chunk
-      this.#hash.undo()
     }
   }
 
   /** Reads the chunk again, only up to a record in it. */
   again(length: number): Chunk {
-    this.#hash.undo()
     if (this.state) this.restore(this.state)
     return this.#read({ length, isLast: false })
   }
@@ -154,33 +129,32 @@ export class Reader {
 
   /** Continues after the chunk read last. */
   finish(): void {
+    this.#hashBefore = this.#hash
     this.#drop(this.extent.length)
   }
 
   #read({ length: end, isLast }: Extent): Chunk {
     const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
-    const length = this.#readRecords(chunk, end, isLast)
-    this.extent = { length, isLast: isLast && length === end }
-    this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
-    this.#hash.add(chunk.bytes.subarray(0, length))
-    return chunk
-  }
-
-  #readRecords(chunk: Chunk, end: number, isLast: boolean): number {
+    let length = 0
     try {
-      return this.#records?.read(chunk, { start: 0, end }, isLast) ?? 0
+      length = this.#records?.read(chunk, isLast) ?? 0
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       throw new PlantsError(error.kind, `${this.source.name}: ${error.message}`, { hint: error.hint, cause: error })
     }
+    this.extent = { length, isLast: isLast && length === end }
+    this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
+    this.#hash = this.#hashBefore.copy().update(chunk.bytes.subarray(0, length))
+    return chunk
   }
 
-  #save(): ReadingState | undefined {
+  /** What it takes to continue after the chunk read last. */
+  save(): ReadingState | undefined {
     return this.#records && { format: this.#records.save(), nextId: this.#mapper?.nextId?.toString() }
   }
 
   #pass(length: number): void {
-    this.#hash.add(this.#buffer.subarray(0, length))
+    this.#hash = this.#hashBefore.update(this.#buffer.subarray(0, length))
     this.#drop(length)
   }
 
@@ -209,53 +183,11 @@ export class Reader {
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const readSize = 1_048_576
 
-interface ChunkSizeOptions {
-  /** whether the import may stop because of what is refused, which is known when a chunk is done */
-  mayBeLast: boolean
-  /** whether chunks are sorted by id, which makes a file or a database faster; else they are sent to a service */
-  isSorted: boolean
-  clock: Pick<Clock, 'now'>
+/** bytes of a chunk, about: the first, for a service too, and the next ones of plants that came in the order of their ids, or did not */
+export const chunkBytes = { smallest: 8192, firstForService: 65_536, first: 262_144, sorted: 2_097_152, unsorted: 16_777_216 } as const
+
+/** Bytes of the next chunk for a service: what takes about a second, so that one is soon told how it goes. */
+export function nextChunkBytes(bytes: number, milliseconds: number): number {
+  if (milliseconds > 2000) return Math.max(chunkBytes.smallest, bytes / 2)
+  return milliseconds < 1000 ? Math.min(1_048_576, bytes * 2) : bytes
 }
-
-/** How many bytes of an input the next chunk has, about. */
-export class ChunkSize {
-  bytes: number
-  readonly #options: ChunkSizeOptions
-  /** when the chunk before began */
-  #begunAt: number
-
-  constructor(options: ChunkSizeOptions) {
-    const { mayBeLast, isSorted, clock } = options
-    this.#options = options
-    this.bytes = mayBeLast ? smallest : isSorted ? first : small
-    this.#begunAt = clock.now()
-  }
-
-  /**
-   * Adapts to the chunk that was imported, and begins the next.
-   *
-   * @param wasUnsorted whether its plants had to be put in order: the more are sorted at once, the better
-   */
-  adapt(wasUnsorted: boolean): void {
-    const { mayBeLast, isSorted } = this.#options
-    if (mayBeLast) return
-    if (isSorted) this.bytes = wasUnsorted ? unsorted : sorted
-    else this.#adaptToTime()
-  }
-
-  /** For a service, a chunk is what takes about a second, so that one is soon told how it goes. */
-  #adaptToTime(): void {
-    const now = this.#options.clock.now()
-    const took = now - this.#begunAt
-    this.#begunAt = now
-    if (took > 2000) this.bytes = Math.max(smallest, this.bytes / 2)
-    else if (took < 1000) this.bytes = Math.min(largestByTime, this.bytes * 2)
-  }
-}
-
-const smallest = 8192
-const small = 65_536
-const first = 262_144
-const sorted = 2_097_152
-const unsorted = 16_777_216
-const largestByTime = 1_048_576

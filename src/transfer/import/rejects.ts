@@ -12,36 +12,30 @@ import {
   writeSync,
 } from 'node:fs'
 import { toJson } from '../../plant/json.js'
-import { PlantsError, systemCode } from '../../platform/errors.js'
+import { errorValue, PlantsError } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { idExistsText, Outcome } from '../../stores/conflict.js'
 import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
+import { unwritable } from '../unwritable.js'
 
 /** bytes of a rejects file, and of its reasons */
-export interface Lengths {
-  records: number
-  reasons: number
-}
+type Lengths = Record<'records' | 'reasons', number>
 
 /**
  * The rejected records, exactly as they came, and in a second file the reasons, a line of JSON for each. What was written counts
  * only up to the lengths in a position: a run that resumes cuts off the rest.
  */
 export class Rejects {
-  readonly path: string
   readonly #records: Appended
   readonly #reasons: Appended
 
   /**
-   * Opens both files, and makes them where they are not there.
+   * Opens both files, and makes them where they are not there. Throws `malformed` when they hold something else.
    *
-   * @param path absolute
    * @param lengths of a run that resumes
-   * @throws {PlantsError} `malformed` when they hold something else, or cannot be written
    */
   constructor(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
-    this.path = path
     this.#records = new Appended(path, lengths?.records, io)
     try {
       this.#reasons = new Appended(`${path}.reasons`, lengths?.reasons, io)
@@ -55,27 +49,15 @@ export class Rejects {
     return { records: this.#records.length, reasons: this.#reasons.length }
   }
 
-  /**
-   * Writes records and the reasons.
-   *
-   * @param from the bytes of the chunk, the name of the input, and the header of its table
-   * @throws {PlantsError} `unwritable`
-   */
+  /** Writes records of a chunk and the reasons. `name` is of the input, and `header` of its table. Throws `unwritable`. */
   add(rejected: RejectedRecord[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
     if (header && this.#records.length === 0) this.#records.add(header)
-    let run = { start: 0, end: 0 } // of records that follow one another, a line each
     let reasons = ''
     for (const { start, end, line, why } of rejected) {
-      if (why) reasons += `${toJson({ file: name, line, error: why.error, message: why.message })}\n`
-      if (start === run.end && bytes[start - 1] === lineFeed) {
-        run.end = end
-        continue
-      }
-      this.#records.add(bytes.subarray(run.start, run.end))
       if (why) this.#records.breakLine()
-      run = { start, end }
+      this.#records.add(bytes.subarray(start, end))
+      if (why) reasons += `${toJson({ file: name, line, error: why.error, message: why.message })}\n`
     }
-    this.#records.add(bytes.subarray(run.start, run.end))
     this.#reasons.add(Buffer.from(reasons))
     this.#records.write()
     this.#reasons.write()
@@ -110,14 +92,16 @@ class Appended {
 
   constructor(path: string, length: number | undefined, io: Pick<Io, 'trusts'>) {
     this.#path = path
-    this.#target = find(path, io)
     this.#isOurs = length !== undefined || !existsSync(path)
     this.length = length ?? 0
-    this.#fd = open(path, this.#target)
+    ;[this.#target, this.#fd] = this.#try(() => openTarget(path, io))
     const { size } = fstatSync(this.#fd)
-    if (length === undefined ? size > 0 : size < length) {
+    const isNew = length === undefined
+    if (isNew ? size > 0 : size < length) {
       closeSync(this.#fd)
-      throw length === undefined ? inUse(path) : changed(path)
+      const what = isNew ? 'is there already, and would be lost' : 'is shorter than it was when the import stopped'
+      const hint = isNew ? 'Choose another file with --rejects, or remove it' : 'Begin again with --restart, or put the file back'
+      throw new PlantsError('malformed', `${path} ${what}`, { hint })
     }
     this.#try(() => ftruncateSync(this.#fd, this.length))
     this.#isInLine = this.length > 0 && !endsLine(this.#fd, this.length)
@@ -151,11 +135,11 @@ class Appended {
     this.#isOnDisk = true
   }
 
-  #try(action: () => void): void {
+  #try<T>(action: () => T): T {
     try {
-      action()
+      return action()
     } catch (error) {
-      throw unwritable(this.#path, error)
+      throw unwritable(`The rejects file ${this.#path}`, error, 'Choose another file with --rejects, or make room')
     }
   }
 
@@ -165,25 +149,14 @@ class Appended {
   }
 }
 
-function find(path: string, io: Pick<Io, 'trusts'>): string {
-  try {
-    return targetOf(path, io)
-  } catch (error) {
-    throw unwritable(path, error)
-  }
-}
-
 /** Only files can be cut back: what is a device, or a pipe, is not opened, which may wait for somebody to read it. */
-function open(path: string, target: string): number {
+function openTarget(path: string, io: Pick<Io, 'trusts'>): [target: string, fd: number] {
+  const target = targetOf(path, io)
   const stats = statSync(target, { throwIfNoEntry: false })
   if (stats && !stats.isFile() && !stats.isDirectory())
     throw new PlantsError('malformed', `${path} is no file`, { hint: 'Name a file with --rejects' })
-  try {
-    const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT
-    return openSync(target, flags | (constants.O_NOFOLLOW ?? 0), 0o600) // a link that is there by now is somebody else's
-  } catch (error) {
-    throw unwritable(path, error)
-  }
+  const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT
+  return [target, openSync(target, flags | (constants.O_NOFOLLOW ?? 0), 0o600)] // a link that is there by now is somebody else's
 }
 
 function endsLine(fd: number, length: number): boolean {
@@ -194,34 +167,6 @@ function endsLine(fd: number, length: number): boolean {
 
 const lineFeed = 0x0a
 
-function unwritable(path: string, cause: unknown): unknown {
-  const code = systemCode(cause)
-  if (code === undefined) return cause
-  const why =
-    {
-      ENOSPC: 'no space left',
-      ENOENT: 'there is no such folder',
-      EACCES: 'permission denied',
-      EISDIR: 'it is a folder',
-      ELOOP: 'it is a link',
-    }[code] ?? code
-  return new PlantsError('unwritable', `The refused plants could not be written to ${path}: ${why}`, {
-    hint: 'Choose another file with --rejects, or make room',
-    cause,
-  })
-}
-
-function inUse(path: string): PlantsError {
-  return new PlantsError('malformed', `${path} is there already, and would be lost`, {
-    hint: 'Choose another file with --rejects, or remove it',
-  })
-}
-
-function changed(path: string): PlantsError {
-  const hint = 'Begin again with --restart, or put the file back'
-  return new PlantsError('malformed', `${path} is shorter than it was when the import stopped`, { hint })
-}
-
 /** A record that was not created, or whose outcome is unknown. */
 export interface RejectedRecord extends RecordRange {
   /** why: the specification's `error` and `message`; nothing for the rest of the one before, which was too long to be kept */
@@ -229,11 +174,7 @@ export interface RejectedRecord extends RecordRange {
   isUnknown: boolean
 }
 
-/**
- * The rejected records of a chunk, in the order of the input.
- *
- * @param sent rows that an earlier run may have sent to a service without idempotency keys
- */
+/** The rejected records of a chunk, in their order. An earlier run may have sent the first `sent` rows without idempotency keys. */
 export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
   const { invalid, outcomes, rows } = chunk
   let next = 0
@@ -248,14 +189,13 @@ export function* rejectedRecords(chunk: Chunk, sent: number): Generator<Rejected
 }
 
 export function rejectInvalid({ start, end, line, error }: InvalidRecord): RejectedRecord {
-  return { start, end, line, why: error, isUnknown: false }
+  return { start, end, line, why: error && { error: errorValue(error.kind), message: error.message }, isUnknown: false }
 }
 
 function rejectRow(chunk: Chunk, row: number, outcome: number, sent: number): RejectedRecord {
   const [start, end, line] = [chunk.recordStart[row] ?? 0, chunk.recordEnd[row] ?? 0, chunk.recordLine[row] ?? 0]
-  const error = chunk.rejections.get(row)
-  const why = error ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
-  if (outcome !== Outcome.taken || row >= sent) return { start, end, line, why, isUnknown: outcome === Outcome.unknown }
-  const message = `${why.message}, perhaps this very one: it was on its way when the import stopped`
-  return { start, end, line, why: { error: why.error, message }, isUnknown: true }
+  const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
+  const wasSent = outcome === Outcome.taken && row < sent
+  const why = wasSent ? `${message}, perhaps this very one: it was on its way when the import stopped` : message
+  return { start, end, line, why: { error, message: why }, isUnknown: wasSent || outcome === Outcome.unknown }
 }

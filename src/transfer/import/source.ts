@@ -1,6 +1,7 @@
 import { closeSync, constants, createReadStream, fstatSync, openSync, readSync } from 'node:fs'
-import { Readable } from 'node:stream'
+import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
+import { maxTimer, wait } from '../../platform/clock.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
@@ -22,17 +23,15 @@ export interface Source {
 }
 
 /**
- * Opens an input, and decompresses it where it is compressed.
+ * Opens an input, and decompresses it where it is compressed. Throws `malformed` for what cannot be read.
  *
  * @param path absolute, or "-" for stdin
  * @param name what people call it
- * @param stop ends the wait for what does not come
- * @throws {PlantsError} `malformed` for what cannot be read
  */
-export async function openSource(path: string, name: string, { io, stop }: { io: Io; stop: AbortSignal }): Promise<Source> {
-  if (path === '-') return new StreamSource(name, decompressed(io.stdin.chunks(), name), { stop, end: () => io.stdin.stream() })
+export async function openSource(path: string, name: string, io: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
+  if (path === '-') return new StreamSource(name, io.stdin.chunks(), io.signal, () => io.stdin.stream())
   try {
-    return await openFile(path, name, stop)
+    return await openFile(path, name, io.signal)
   } catch (error) {
     throw explained(error, name)
   }
@@ -43,10 +42,19 @@ async function openFile(path: string, name: string, stop: AbortSignal): Promise<
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
   const stats = fstatSync(fd)
   const head = Buffer.alloc(4)
-  if (stats.isFIFO()) return streamOf(await readPipe(fd), name, stop)
-  if (stats.isCharacterDevice() || isCompressed(head.subarray(0, readSync(fd, head, 0, 4, 0))))
-    return streamOf(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 }), name, stop)
-  return new FileSource(name, stats.size, fd)
+  const streamOf = (stream: Readable) => new StreamSource(name, stream, stop, () => stream)
+  if (stats.isFIFO()) return streamOf(await readPipe(fd))
+  if (stats.isCharacterDevice() || detectCompression(head.subarray(0, readSync(fd, head, 0, 4, 0))))
+    return streamOf(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: 262_144 }))
+  return { name, size: stats.size, read: async (into, from) => readInto(fd, name, into.subarray(from)), close: () => closeSync(fd) }
+}
+
+function readInto(fd: number, name: string, into: Buffer): number {
+  try {
+    return readSync(fd, into)
+  } catch (error) {
+    throw explained(error, name)
+  }
 }
 
 /** Reads a pipe as it comes, without a thread that would outlive Ctrl-C. */
@@ -56,10 +64,6 @@ async function readPipe(fd: number): Promise<Readable> {
   if (Bun) return Readable.fromWeb(Bun.file(fd).stream() as ReadableStream)
   const { Socket } = await import('node:net')
   return new Socket({ fd, readable: true, writable: false })
-}
-
-function streamOf(stream: Readable, name: string, stop: AbortSignal): Source {
-  return new StreamSource(name, decompressed(stream, name), { stop, end: () => stream })
 }
 
 function explained(error: unknown, name: string): unknown {
@@ -72,50 +76,22 @@ export function unreadableInput(name: string, cause: unknown): PlantsError {
   return unreadable(name, cause, 'Give files that hold plants, or "-" for stdin')
 }
 
-/** A file with a size, read with plain system calls. */
-class FileSource implements Source {
-  readonly name: string
-  readonly size: number
-  readonly #fd: number
-
-  constructor(name: string, size: number, fd: number) {
-    this.name = name
-    this.size = size
-    this.#fd = fd
-  }
-
-  async read(into: Buffer, from: number): Promise<number> {
-    try {
-      return readSync(this.#fd, into, from, into.length - from, null)
-    } catch (error) {
-      throw explained(error, this.name)
-    }
-  }
-
-  close(): void {
-    closeSync(this.#fd)
-  }
-}
-
-interface Ending {
-  stop: AbortSignal
-  /** the stream that the pieces come from, which would keep the process */
-  end(): NodeJS.ReadableStream
-}
-
 /** Something that comes in pieces. */
 class StreamSource implements Source {
   readonly name: string
   readonly size = undefined
   readonly #pieces: AsyncIterator<Uint8Array>
-  readonly #ending: Ending
+  readonly #stop: AbortSignal
+  readonly #stream: () => NodeJS.ReadableStream
   #rest: Uint8Array = new Uint8Array()
   #next: Promise<IteratorResult<Uint8Array>> | undefined
 
-  constructor(name: string, pieces: AsyncIterable<Uint8Array>, ending: Ending) {
+  /** @param stream what the pieces come from, which would keep the process */
+  constructor(name: string, pieces: AsyncIterable<Uint8Array>, stop: AbortSignal, stream: () => NodeJS.ReadableStream) {
     this.name = name
-    this.#pieces = pieces[Symbol.asyncIterator]()
-    this.#ending = ending
+    this.#pieces = decompressed(pieces, name)
+    this.#stop = stop
+    this.#stream = stream
   }
 
   async read(into: Buffer, from: number, patience?: number): Promise<number | undefined> {
@@ -132,48 +108,30 @@ class StreamSource implements Source {
   }
 
   close(): void {
-    if (this.#next !== undefined) this.#ending.end().on('error', () => undefined)
-    if (this.#next !== undefined) Readable.prototype.destroy.call(this.#ending.end())
+    if (this.#next !== undefined) Readable.prototype.destroy.call(this.#stream().on('error', () => undefined))
   }
 
   /** The next piece, if it comes in time; otherwise it is there for the next call. */
   async #piece(patience: number | undefined): Promise<IteratorResult<Uint8Array> | undefined> {
     this.#next ??= this.#pieces.next()
     this.#next.catch(() => undefined) // who waits for it is told
-    const result = await inTime(this.#next, this.#ending.stop, patience).catch((error: unknown) => {
+    const settled = new AbortController()
+    const late = wait(patience ?? maxTimer, [this.#stop, settled.signal]).catch(() => undefined)
+    try {
+      const result = await Promise.race([this.#next, late])
+      if (!result) return undefined
+      this.#next = undefined
+      return result
+    } catch (error) {
       throw explained(error, this.name)
-    })
-    if (result !== undefined) this.#next = undefined
-    return result
+    } finally {
+      settled.abort()
+    }
   }
 }
 
-function inTime<T>(promise: Promise<T>, stop: AbortSignal, milliseconds: number | undefined): Promise<T | undefined> {
-  let leave = () => {}
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    leave = () => resolve(undefined)
-    if (milliseconds !== undefined) timer = setTimeout(leave, milliseconds)
-    stop.addEventListener('abort', leave)
-    if (stop.aborted) leave()
-  })
-  return Promise.race([promise, late]).finally(() => {
-    clearTimeout(timer)
-    stop.removeEventListener('abort', leave)
-  })
-}
-
-/** Whether bytes begin like gzip (RFC 1952) or zstd (RFC 8878). */
-function isCompressed(head: Uint8Array): boolean {
-  return compressions.some((compression) => compression.matches(head))
-}
-
-/**
- * Gives the pieces of an input as they are, or decompressed.
- *
- * @throws {PlantsError} `malformed` for what is damaged, or what this runtime cannot decompress
- */
-async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): AsyncIterable<Uint8Array> {
+/** Gives the pieces of an input as they are, or decompressed. */
+async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)
   while (head.length < 4) {
@@ -181,22 +139,25 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): A
     if (done) break
     head = Buffer.concat([head, value])
   }
-  const all = resumed(head, iterator)
-  const compression = compressions.find(({ matches }) => matches(head))
-  yield* compression ? decompress(all, compression, name) : all
-}
-
-async function* resumed(head: Uint8Array, rest: AsyncIterator<Uint8Array>): AsyncIterable<Uint8Array> {
-  if (head.length > 0) yield head
-  yield* { [Symbol.asyncIterator]: () => rest }
+  async function* all(): AsyncGenerator<Uint8Array> {
+    if (head.length > 0) yield head
+    yield* { [Symbol.asyncIterator]: () => iterator }
+  }
+  const compression = detectCompression(head)
+  yield* compression ? decompress(all(), compression, name) : all()
 }
 
 interface Compression {
   name: string
   matches(head: Uint8Array): boolean
-  createDecompress(zlib: typeof import('node:zlib')): NodeJS.ReadWriteStream | undefined
+  createDecompress(zlib: typeof import('node:zlib') & Zstd): NodeJS.ReadWriteStream | undefined
   /** what decompresses it where this runtime cannot */
   program: string
+}
+
+/** How bytes are compressed that begin like this: gzip (RFC 1952) or zstd (RFC 8878). */
+function detectCompression(head: Uint8Array): Compression | undefined {
+  return compressions.find(({ matches }) => matches(head))
 }
 
 const chunkSize = 262_144
@@ -212,26 +173,21 @@ const compressions: Compression[] = [
     name: 'zstd',
     program: 'zstd -dc',
     matches: (head) => Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)),
-    createDecompress: (zlib) => ('createZstdDecompress' in zlib ? (zlib as Zstd).createZstdDecompress({ chunkSize }) : undefined),
+    createDecompress: ({ createZstdDecompress }: Zstd) => createZstdDecompress?.({ chunkSize }),
   },
 ]
 
 /** Node has it from 22.15 on. */
-interface Zstd {
-  createZstdDecompress(options: object): NodeJS.ReadWriteStream
-}
+type Zstd = { createZstdDecompress?(options: object): NodeJS.ReadWriteStream }
 
 async function* decompress(pieces: AsyncIterable<Uint8Array>, compression: Compression, name: string): AsyncIterable<Uint8Array> {
   const stream = compression.createDecompress(await import('node:zlib'))
   if (!stream) {
     const file = name === 'stdin' ? '' : ` ${shellWord(name.startsWith('-') ? `./${name}` : name)}`
-    const hint = `Use Node 22.15 or newer, or: ${compression.program}${file} | plants import`
-    throw new PlantsError('malformed', `${name} is compressed with ${compression.name}, which this version of Node cannot decompress`, {
-      hint,
-    })
+    const what = `${name} is compressed with ${compression.name}, which this version of Node cannot decompress`
+    throw new PlantsError('malformed', what, { hint: `Use Node 22.15 or newer, or: ${compression.program}${file} | plants import` })
   }
-  const input = Readable.from(pieces)
-  input.on('error', (error) => Readable.prototype.destroy.call(stream, error)).pipe(stream)
+  pipeline(pieces, stream, () => undefined) // whose errors come out of the stream
   try {
     yield* stream as AsyncIterable<Buffer> // of which a stream of bytes consists
   } catch (error) {
@@ -241,7 +197,5 @@ async function* decompress(pieces: AsyncIterable<Uint8Array>, compression: Compr
       hint: 'Compress it again from its source',
       cause: error,
     })
-  } finally {
-    input.destroy()
   }
 }

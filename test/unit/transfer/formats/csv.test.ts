@@ -108,7 +108,7 @@ test('problems without end are left to other chunks', () => {
   const make = () => csv.read(new RecordMapper(plain))
   const input = Buffer.from(`id,name\n${'1\n'.repeat(90_000)}2,b\n`)
   const chunk = new Chunk(input)
-  expect(make().read(chunk, { start: 0, end: input.length }, true)).toBeLessThan(input.length)
+  expect(make().read(chunk, true)).toBeLessThan(input.length)
   expect(chunk.invalid.length).toBeLessThan(50_000)
   for (const isRestored of [false, true]) {
     const { records } = readRecords(input, { make, isRestored })
@@ -214,7 +214,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
 test.each(['id,name\r\n', '\n\n"i""d",name,id\n', 'id,name'])('keeps the header %j as it came', (header) => {
   const format = csv.read(new RecordMapper(plain))
   const bytes = Buffer.from(header)
-  format.read(new Chunk(bytes), { start: 0, end: bytes.length }, true)
+  format.read(new Chunk(bytes), true)
   const restored = csv.read(new RecordMapper(plain))
   restored.restore(format.save())
   expect([format, restored].map((one) => one.header?.toString())).toEqual([header.trimStart(), header.trimStart()])

@@ -50,7 +50,7 @@ test('the scanner of the usual line says what the parser and the schema say', ()
       const bytes = Buffer.from(`${lines.join('\n')}\n`)
       const chunk = new Chunk(bytes)
       const format = ndjson.read(new RecordMapper({ map: isMapped ? { tag: 'tag' } : {}, idFrom: undefined }))
-      expect(format.read(chunk, { start: 0, end: bytes.length }, true)).toBe(bytes.length)
+      expect(format.read(chunk, true)).toBe(bytes.length)
       const plants = Array.from({ length: chunk.rows.length }, (_, row) => chunk.rows.at(row))
       expect(plants).toEqual(bytes.toString().split('\n').flatMap(expected))
     }),

@@ -1,0 +1,60 @@
+/** What a token of JSON (RFC 8259) begins with; a scalar is a number or a word. */
+export const Kind = {
+  other: 0,
+  space: 1,
+  brace: 2,
+  braceEnd: 3,
+  bracket: 4,
+  bracketEnd: 5,
+  comma: 6,
+  colon: 7,
+  quote: 8,
+  scalar: 9,
+} as const
+
+const digits = '0123456789'
+const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
+
+/** The kind of each character up to U+00FF. */
+export const kinds = new Uint8Array(256)
+for (const [kind, characters] of ['', '\t\n\r ', '{', '}', '[', ']', ',', ':', '"', `+-.${digits}${letters}`].entries())
+  for (const character of characters) kinds[character.charCodeAt(0)] = kind
+
+/** What is expected next. */
+export const State = { value: 0, firstItem: 1, firstKey: 2, key: 3, colon: 4, memberEnd: 5, itemEnd: 6, done: 7 } as const
+
+/** Knows which token of a JSON value may follow which. Its stack is its own, so that depth costs memory and nothing else. */
+export class JsonGrammar {
+  state: number = State.value
+  /** the state after a value in each open bracket */
+  open: number[] = []
+
+  get expectsKey(): boolean {
+    return this.state === State.key || this.state === State.firstKey
+  }
+
+  /** Takes the next token. False, and changes nothing, for one that may not come here. */
+  accept(kind: number): boolean {
+    const next = grammar[this.state]?.[kind] ?? none
+    if (next === none) return false
+    if (kind === Kind.brace) this.open.push(State.memberEnd)
+    else if (kind === Kind.bracket) this.open.push(State.itemEnd)
+    else if (kind === Kind.braceEnd || kind === Kind.bracketEnd) this.open.pop()
+    this.state = next === State.done ? (this.open.at(-1) ?? State.done) : next
+    return true
+  }
+}
+
+const none = 255
+const anyValue = { [Kind.brace]: State.firstKey, [Kind.bracket]: State.firstItem, [Kind.quote]: State.done, [Kind.scalar]: State.done }
+
+/** For each state but the last, the state after each kind that may come; `done` is the state after a value. */
+const grammar: readonly Uint8Array[] = [
+  anyValue,
+  { ...anyValue, [Kind.bracketEnd]: State.done },
+  { [Kind.quote]: State.colon, [Kind.braceEnd]: State.done },
+  { [Kind.quote]: State.colon },
+  { [Kind.colon]: State.value },
+  { [Kind.comma]: State.key, [Kind.braceEnd]: State.done },
+  { [Kind.comma]: State.value, [Kind.bracketEnd]: State.done },
+].map((row: Readonly<Record<number, number>>) => Uint8Array.from({ length: 10 }, (_, kind) => row[kind] ?? none))

@@ -1,0 +1,20 @@
+import type { NewPlant } from '../plant/plant.js'
+import type { ListQuery } from './store.js'
+
+/** rows of a page at most, so that a list needs the same memory for any plants */
+const pageRows = 1000
+
+/** The pages of a list, in the order of ids. `readPage` gives at most `rows` plants after an id, and none at the end. */
+export async function* pagesOf(
+  { after, limit = Infinity }: ListQuery,
+  readPage: (after: bigint | undefined, rows: number) => Promise<NewPlant[]>,
+): AsyncIterable<NewPlant[]> {
+  let last = after
+  for (let left = limit; left > 0; ) {
+    const page = await readPage(last, Math.min(left, pageRows))
+    if (page.length === 0) return
+    yield page
+    last = page.at(-1)?.id
+    left -= page.length
+  }
+}
