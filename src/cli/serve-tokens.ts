@@ -4,8 +4,7 @@ import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import { parseText } from '../platform/values.js'
-import { changingTokens, type FindToken, fixedTokens, isUsable, tokensOfStore } from '../server/guard.js'
-import { digestOf, newToken } from '../server/tokens.js'
+import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../server/authenticator.js'
 import type { TokenStore } from '../stores/store.js'
 import type { Settings } from './settings.js'
 
@@ -24,7 +23,7 @@ interface TokenSourceOptions {
  *
  * @throws {PlantsError} `unauthorized` when nobody could come in, `malformed` for tokens that are none
  */
-export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOptions): Promise<FindToken> {
+export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOptions): Promise<TokenSource> {
   const { tokenFile, io, complain } = options
   const given = io.env['PLANTS_SERVE_TOKEN'] ? io.env['PLANTS_SERVE_TOKEN'].trim() : undefined
   const fixed = given !== undefined ? fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']])) : undefined
@@ -39,7 +38,7 @@ export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOpt
 /** characters below which a token is warned of */
 const shortToken = 16
 
-async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenSourceOptions): Promise<FindToken> {
+async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenSourceOptions): Promise<TokenSource> {
   let [isEmpty, isAnyUsable] = [true, false]
   for await (const page of tokens.list()) {
     isEmpty = false

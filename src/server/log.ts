@@ -2,51 +2,51 @@ import { type Logger, pino } from 'pino'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
-/** What an exchange was about; never a token, never a body. */
-export interface Exchange {
+/** A line of the access log: never a token, never a body. */
+export interface AccessLogEntry {
   requestId?: string
   status?: number
-  /** "created", "described", "aborted", or the `error` value of a refusal */
+  /** "created", "described", "aborted", or an `error` value */
   outcome: string
   milliseconds?: number | undefined
   /** the name of the token */
   token?: string | undefined
   method?: string | undefined
+  /** of the service's own, since another one may hold a token */
   path?: string | undefined
-  /** the address of the caller */
+  /** the address of the client */
   from?: string | undefined
-  /** what the parser of node:http says of a request that it refused */
+  /** of the error of node:http or its parser */
   code?: string
+}
+
+export interface AccessLog {
+  record(entry: AccessLogEntry): void
+  /** Logs an error that is not the client's. */
+  error(error: unknown, requestId?: string): void
 }
 
 export type Log = Logger
 
-/** The log of a service: lines of JSON for programs, short ones for people. */
+/** Opens the log of a service: JSON lines for programs, shorter ones on a terminal. A log that cannot be written changes nothing. */
 export function openLog(output: Output, level: string): Log {
-  const isForPeople = output.isTerminal
-  const write = async (line: string) => output.log(isForPeople ? forPeople(line) : line)
-  return pino({ level }, { write: (line) => void write(line).catch(() => undefined) }) // of a log that fails, nobody can be told
+  const { isTerminal } = output
+  const write = async (line: string) => output.log(isTerminal ? formatForTerminal(line) : line)
+  return pino({ level }, { write: (line) => void write(line).catch(() => undefined) })
 }
 
-function forPeople(line: string): string {
+function formatForTerminal(line: string): string {
   const { time, level, msg, pid: _, hostname: __, err, ...fields } = JSON.parse(line) as Record<string, unknown>
   const clock = new Date(Number(time)).toTimeString().slice(0, 8)
-  const words = [clock, labels[String(level)] ?? [], msg ?? [], 'outcome' in fields ? wordsOf(fields) : detailsOf(fields)].flat()
+  const words = [clock, labels[String(level)], msg, ...('outcome' in fields ? wordsOf(fields) : detailsOf(fields))]
   const stack = typeof err === 'object' && err !== null && 'stack' in err ? String(err.stack).split('\n') : []
-  return [words.join(' '), ...stack.map((part) => `  ${part}`)].map((part) => `${escapeControlChars(part)}\n`).join('')
+  const lines = [words.filter((word) => word !== undefined).join(' '), ...stack.map((part) => `  ${part}`)]
+  return lines.map((text) => `${escapeControlChars(text)}\n`).join('')
 }
 
 function wordsOf({ status, outcome, milliseconds, token, method, path, code }: Record<string, unknown>): unknown[] {
-  const time = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : []
-  return [
-    status === undefined ? [] : status,
-    outcome,
-    method ?? [],
-    path ?? [],
-    time,
-    token === undefined ? [] : `token ${token}`,
-    code ?? [],
-  ].flat()
+  const time = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : undefined
+  return [status, outcome, method, path, time, token && `token ${token}`, code]
 }
 
 function detailsOf(fields: Record<string, unknown>): string[] {

@@ -1,12 +1,13 @@
 import { createServer, IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
-import { refuseAndClose, type Witness } from './answers.js'
-import { headFailure } from './body.js'
-import { Connections } from './connections.js'
-import { answerParserError, answerRaw, lingerThenClose, type Refused, refused, refusedWith, whenAnswered } from './errors.js'
+import { systemCode } from '../platform/errors.js'
+import { type Connection, Connections } from './connections.js'
+import { HttpError, invalidHttp, parserErrors } from './errors.js'
+import type { AccessLog } from './log.js'
+import { validateHead } from './request.js'
 
-/** What a connection may cost. Times are in milliseconds, sizes in bytes. */
+/** What connections may cost. Times are in milliseconds, sizes in bytes. */
 export interface Limits {
   headerLimit: number
   headerTimeout: number
@@ -21,48 +22,63 @@ export interface Tls {
 }
 
 /**
- * Answers a request. Of one that waits for "100 Continue" it emits 'continue' when the body may come.
+ * Answers a request.
  *
- * @returns a promise when it goes on; one that rejects is answered as a mistake of the service
+ * @param sendContinue is there when the client waits for "100 Continue", and lets it send the body
+ * @returns a promise that is not settled before the answer; one that rejects is answered with 500
  */
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>
+export type Handler = (request: IncomingMessage, response: ServerResponse, sendContinue?: () => void) => void | Promise<void>
+
+export interface HttpServerOptions {
+  limits: Limits
+  tls: Tls | undefined
+  /** gets the requests that no handler saw */
+  log: AccessLog
+  /** milliseconds, never going back */
+  now(): number
+}
+
+/** milliseconds for which pipelined requests are handled before other connections get their turn */
+const turn = 5
+
+/** milliseconds in which an idle connection may still bring a request after the start of a drain */
+const idleGrace = 500
 
 /**
- * A server of node:http that gives each request an answer of ours, also those that its parser refuses, and that can stop
- * without leaving one unanswered.
+ * A server of node:http that answers every request with an Error at least, also those that its parser rejects, and that drains without
+ * leaving one unanswered.
  */
 export class HttpServer {
   readonly server: Server
+  readonly #handler: Handler
+  readonly #log: AccessLog
+  readonly #now: () => number
   readonly #connections = new Connections()
-  readonly #witness: Witness
-  /** responses to requests that the parser broke off, and has told of */
-  readonly #broken = new WeakSet<ServerResponse>()
-  /** requests that came before the one in front of them on their connection was answered, in the order in which they are handled */
-  readonly #waiting: (() => void)[] = []
+  /** requests that wait for the end of this turn of the event loop, when their bodies have arrived: the first on their connections */
+  #first: ServerResponse[] = []
+  /** and those that came before the previous one was answered */
+  readonly #pipelined: ServerResponse[] = []
 
-  /** @param witness told of each request that did not get as far as the handler */
-  constructor(handler: Handler, limits: Limits, tls: Tls | undefined, witness: Witness) {
-    this.#witness = witness
-    const listener = (request: IncomingMessage, response: ServerResponse) => this.#receive(handler, request, response)
-    const options = { ...optionsOf(limits), IncomingMessage: requestClass(this.#connections) }
-    this.server = tls
-      ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }, listener)
-      : createServer(options, listener)
+  constructor(handler: Handler, { limits, tls, log, now }: HttpServerOptions) {
+    this.#handler = handler
+    this.#log = log
+    this.#now = now
+    const options = {
+      maxHeaderSize: limits.headerLimit,
+      headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http accepts no other
+      requestTimeout: limits.requestTimeout,
+      keepAliveTimeout: limits.keepAlive,
+      connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
+      requireHostHeader: false, // its 400 has no body
+      IncomingMessage: requestClass(this.#connections),
+    }
+    this.server = tls ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }) : createServer(options)
     this.server.maxConnections = limits.connectionLimit
-    this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those behind the 2000th
-    Object.assign(this.server, { httpAllowHalfOpen: true }) // who has said all may still want to hear
-    this.server.on('connection', (socket: Socket) => {
-      socket.on('error', () => socket.destroy()) // node:http takes its listener away at a CONNECT
-      this.#connections.add(socket)
-    })
-    this.server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
-      socket.destroySoon = () => lingerThenClose(socket)
-      this.#connections.open(socket)
-    })
-    this.#answerOddities(listener)
-    const { connectionsCheckingInterval } = options
-    const check = () => this.#connections.endStalled(witness.now(), limits.requestTimeout)
-    const timer = setInterval(check, connectionsCheckingInterval).unref()
+    this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those after the 2000th
+    Object.assign(this.server, { httpAllowHalfOpen: true }) // who has sent everything may still want an answer
+    this.#listen(tls ? 'secureConnection' : 'connection')
+    const check = () => this.#connections.endStalled(now(), limits.requestTimeout)
+    const timer = setInterval(check, options.connectionsCheckingInterval).unref()
     this.server.once('close', () => clearInterval(timer))
   }
 
@@ -70,160 +86,194 @@ export class HttpServer {
     return this.#connections.isDraining
   }
 
-  /** Lets no one in any more, answers what was received, and closes; what is not done in time is cut off. */
+  /** Accepts no more connections, answers what was received, and closes; what takes longer is cut off. */
   async drain(milliseconds: number): Promise<void> {
     this.#connections.startDraining()
-    await this.#letIn(milliseconds)
+    await this.#acceptBacklog(milliseconds)
     const closed = new Promise<void>((resolve) => closeSparingIdle(this.server, resolve))
-    const grace = setTimeout(() => this.#closeIdle(), Math.min(idleGrace, milliseconds))
-    const end = setTimeout(() => this.#connections.cutOff(), milliseconds)
+    const closeIdle = () => {
+      this.server.closeIdleConnections()
+      this.#connections.endUnused()
+    }
+    const timers = [
+      setTimeout(closeIdle, Math.min(idleGrace, milliseconds)),
+      setTimeout(() => this.#connections.destroyAll(), milliseconds),
+    ]
     await closed
-    for (const timer of [grace, end]) clearTimeout(timer)
+    for (const timer of timers) clearTimeout(timer)
   }
 
   /** Stops at once. */
   abort(): void {
     this.server.close()
-    this.#connections.cutOff()
+    this.#connections.destroyAll()
   }
 
-  /** Lets those in who stand in the queue of the socket: a turn of the loop brings some of them, until one brings none. */
-  async #letIn(milliseconds: number): Promise<void> {
-    const end = this.#witness.now() + milliseconds
-    for (let known = -1; known !== this.#connections.count && this.#witness.now() < end; ) {
+  /** Accepts the connections that wait in the backlog of the socket: each turn of the event loop accepts some, until one accepts none. */
+  async #acceptBacklog(milliseconds: number): Promise<void> {
+    const end = this.#now() + milliseconds
+    for (let known = -1; known !== this.#connections.count && this.#now() < end; ) {
       known = this.#connections.count
       await new Promise(setImmediate)
       await new Promise(setImmediate)
     }
   }
 
-  #closeIdle(): void {
-    this.server.closeIdleConnections()
-    this.#connections.endFresh()
+  /** @param ready the event after which a connection can bring requests */
+  #listen(ready: 'connection' | 'secureConnection'): void {
+    const connections = this.#connections
+    this.server.on('connection', (socket: Socket) => {
+      socket.on('error', () => socket.destroy()) // node:http removes its own listener at a CONNECT
+      connections.add(socket)
+    })
+    this.server.on(ready, (socket: Socket) => {
+      const connection = connections.open(socket)
+      socket.destroySoon = () => connection.end()
+    })
+    this.server.on('request', (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response))
+    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+      // Without "100 Continue" the body may or may not follow, so that the answer has to close the connection.
+      const { shouldKeepAlive } = response
+      response.shouldKeepAlive = false
+      this.#receive(request, response, () => {
+        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && !connections.of(request.socket).isFull
+        response.writeContinue()
+      })
+    })
+    this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+      const connection = connections.of(request.socket)
+      if (connections.isClosing(connection)) return
+      this.#admit(connection, response)
+      this.#reject(response, new HttpError(400, 'This Expect is not supported, only 100-continue'), 'EXPECT')
+    })
+    this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
+      const connection = connections.of(socket)
+      if (connections.isClosing(connection)) {
+        connection.isFull = true
+        return
+      }
+      const error = new HttpError(404, 'This is not a proxy')
+      connection.rejectConnect(error)
+      this.#log.record({ outcome: String(error.error), code: 'CONNECT' })
+    })
+    this.server.on('clientError', (cause: Error, socket: Socket) => {
+      const code = systemCode(cause) ?? ''
+      const error = parserErrors[code] ?? invalidHttp
+      if (connections.of(socket).reject(error, code)) this.#log.record({ outcome: String(error.error), code })
+    })
   }
 
-  #receive(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
-    const onClose = () => {
-      if (!response.headersSent && !this.#broken.has(response)) this.#witness.record({ outcome: 'aborted' })
+  #receive(request: IncomingMessage, response: ServerResponse, sendContinue?: () => void): void {
+    const connection = this.#connections.of(request.socket)
+    if (this.#connections.isClosing(connection)) return
+    this.#admit(connection, response)
+    const error = validateHead(request)
+    const isFirst = connection.open.length === 1
+    if (error) this.#reject(response, error, 'HEAD')
+    // node:http would keep each chunk of a body until it is read.
+    else if (sendContinue || (isFirst && request.headers['transfer-encoding'] !== undefined)) this.#handle(response, sendContinue)
+    else {
+      if (this.#first.length + this.#pipelined.length === 0) setImmediate(() => this.#handleWaiting())
+      const waiting = isFirst ? this.#first : this.#pipelined
+      waiting.push(response)
     }
-    if (!this.#connections.admit(response, onClose)) return
-    const failure = headFailure(request)
-    const isFirst = this.#connections.on(request.socket).open.length === 1
-    if (failure) this.#refuse(response, failure, 'HEAD')
-    else if (isFirst || request.headers.expect !== undefined) this.#handle(handler, request, response)
-    else if (this.#waiting.push(() => this.#handle(handler, request, response)) === 1) setImmediate(() => this.#handleWaiting())
   }
 
-  /** Lets other connections in after every few milliseconds. */
+  #admit(connection: Connection, response: ServerResponse): void {
+    this.#connections.admit(connection, response)
+    response.on('close', () => {
+      this.#connections.release(connection, response)
+      const isLogged = response.headersSent || (connection.isBroken && !response.req.complete)
+      if (!isLogged) this.#log.record({ outcome: 'aborted' })
+    })
+  }
+
   #handleWaiting(): void {
-    const end = this.#witness.now() + turn
+    const first = this.#first
+    this.#first = []
+    for (const response of first) this.#handle(response)
+    if (this.#pipelined.length === 0) return
+    const end = this.#now() + turn
     let count = 0
-    for (const handle of this.#waiting) {
-      handle()
+    for (const response of this.#pipelined) {
+      this.#handle(response)
       count += 1
-      if (this.#witness.now() > end) break
+      if (this.#now() > end) break
     }
-    this.#waiting.splice(0, count)
-    if (this.#waiting.length > 0) setImmediate(() => this.#handleWaiting())
+    this.#pipelined.splice(0, count)
+    if (this.#pipelined.length > 0) setImmediate(() => this.#handleWaiting())
   }
 
-  /** A mistake in one request must not end the others. */
-  #handle(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
+  /** Calls the handler, whose failure ends no other request. */
+  #handle(response: ServerResponse, sendContinue?: () => void): void {
+    if (response.req.socket.destroyed) return
     const fail = (error: unknown) => {
-      this.#witness.complain('of no id', error)
+      this.#log.error(error)
       if (response.headersSent) response.destroy()
-      else this.#refuse(response, refusedWith(500, 'The service made a mistake'), 'DEFECT')
+      else this.#reject(response, new HttpError(500, 'Internal error'), 'DEFECT')
     }
-    if (request.socket.destroyed) return
     try {
-      handler(request, response)?.catch(fail)
+      this.#handler(response.req, response, sendContinue)?.catch(fail)
     } catch (error) {
       fail(error)
     }
   }
 
-  #refuse(response: ServerResponse, { refusal }: Refused, code: string): void {
-    refuseAndClose(response, refusal)
-    this.#witness.record({ outcome: String(refusal.error), code })
-  }
-
-  #answerOddities(listener: (request: IncomingMessage, response: ServerResponse) => void): void {
-    this.server.on('clientError', (error: Error, socket: Socket) => {
-      const exchanges = this.#connections.on(socket)
-      const answered = answerParserError(error, socket, exchanges)
-      for (const response of exchanges.open) if (!response.req.complete) this.#broken.add(response)
-      if (answered) this.#witness.record(answered)
-    })
-    // Whoever waits for "100 Continue" is told what is wrong before it sends the body, and then may not send it at all.
-    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
-      const { shouldKeepAlive } = response
-      response.shouldKeepAlive = false
-      request.once('continue', () => {
-        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && !this.#connections.on(request.socket).isFull
-        response.writeContinue()
-      })
-      listener(request, response)
-    })
-    this.server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) => {
-      if (!this.#connections.admit(response)) return
-      this.#refuse(response, refused(400, 'This Expect is not supported, only 100-continue'), 'EXPECT')
-    })
-    this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
-      if (this.#connections.isClosing(socket)) return this.#connections.cut(socket)
-      whenAnswered(this.#connections.on(socket).open.at(-1), () => answerRaw(socket, refusedWith(404, 'This is no proxy').refusal))
-      this.#witness.record({ outcome: '404', code: 'CONNECT' })
-    })
+  /** Answers a request that no handler answers, and closes its connection. */
+  #reject(response: ServerResponse, { error, status, body }: HttpError, code: string): void {
+    response.shouldKeepAlive = false
+    respond(response, status, body, [])
+    response.req.resume()
+    this.#log.record({ outcome: String(error), code })
   }
 }
 
 /**
- * Requests after an answer that closes their connection. node:http makes objects of all requests in a read before any is answered, and a
- * read of 64 KiB may hold thousands; at a CONNECT it stops. So the first of those that are not processed passes for one.
+ * Sends an answer.
+ *
+ * @param body JSON
+ * @param headers names and values in turn
  */
-function requestClass(connections: Connections) {
+export function respond(response: ServerResponse, status: number, body: string | Buffer, headers: readonly string[]): void {
+  const length = String(Buffer.byteLength(body))
+  response.writeHead(status, [
+    'Content-Type',
+    'application/json',
+    'Content-Length',
+    length,
+    'X-Content-Type-Options',
+    'nosniff',
+    ...headers,
+  ])
+  response.end(body)
+}
+
+/**
+ * The class of requests. node:http makes objects of all requests in a read before any is answered, and a read of 64 KiB may hold thousands;
+ * it stops at a CONNECT. So the first request after an answer that closes the connection passes for one.
+ */
+function requestClass(connections: Connections): typeof IncomingMessage {
+  const ignore = () => undefined
+  const asConnect = { method: { get: () => 'CONNECT', set: ignore }, upgrade: { get: () => true, set: ignore } }
   return class extends IncomingMessage {
     constructor(...given: ConstructorParameters<typeof IncomingMessage>) {
       super(...given) // Bun gives more than the socket
-      if (connections.isClosing(given[0])) Object.defineProperties(this, asConnect)
+      if (connections.isClosing(connections.of(given[0]))) Object.defineProperties(this, asConnect)
     }
   }
 }
 
-const ignored = () => undefined
-const asConnect = { method: { get: () => 'CONNECT', set: ignored }, upgrade: { get: () => true, set: ignored } }
-
-/** milliseconds for which requests that waited are handled at a time */
-const turn = 5
-
-/** milliseconds in which a connection that was kept alive may still bring a request */
-const idleGrace = 500
-
-/** The close of http.Server would cut off connections that a request may be on its way through. */
+/** Stops listening. The `close` of http.Server would also close connections that are idle, while a request may be on its way to them. */
 function closeSparingIdle(server: Server, onClose: () => void): void {
   const isOfNode: boolean = server instanceof SocketServer
   if (isOfNode) {
     SocketServer.prototype.close.call(server, onClose)
-  } else {
-    spareIdle(server)
-    server.close(onClose)
+    return
   }
-}
-
-/** Bun's http.Server is no net.Server: it listens by way of an object that it keeps, and asks that to cut them off. */
-function spareIdle(server: object): void {
+  // Bun's http.Server is no net.Server: it listens by an object that it keeps, and asks that to close them.
   for (const key of Object.getOwnPropertySymbols(server)) {
     const part = Reflect.get(server, key)
     if (typeof part?.closeIdleConnections === 'function') part.closeIdleConnections = () => 0
   }
-}
-
-function optionsOf(limits: Limits) {
-  return {
-    maxHeaderSize: limits.headerLimit,
-    headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http takes no other
-    requestTimeout: limits.requestTimeout,
-    keepAliveTimeout: limits.keepAlive,
-    connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
-    requireHostHeader: false,
-  }
+  server.close(onClose)
 }

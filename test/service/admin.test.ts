@@ -42,12 +42,9 @@ test('metrics that fail are answered with 500, reported, and end nothing', async
   const metrics = new Metrics(() => {
     throw new Error('This gauge is broken')
   })
-  const witness = {
-    now: () => performance.now(),
-    record: () => undefined,
-    complain: (_: string, error: unknown) => void errors.push(error),
-  }
-  const http = new HttpServer(adminHandler({ metrics, isReady: async () => true }), adminLimits, undefined, witness)
+  const log = { record: () => undefined, error: (error: unknown) => void errors.push(error) }
+  const handler = adminHandler({ metrics, isReady: async () => true })
+  const http = new HttpServer(handler, { limits: adminLimits, tls: undefined, log, now: () => performance.now() })
   onTestFinished(() => http.abort())
   await new Promise<void>((resolve) => http.server.listen(0, '127.0.0.1', resolve))
   const address = http.server.address()

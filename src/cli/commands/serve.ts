@@ -5,12 +5,17 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io, Output } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
-import { defaultPort, logLevels, loopback } from '../../server/defaults.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
 import type { Settings } from '../settings.js'
+
+/** The port without --port, which is no default of the option: it conflicts with --socket. */
+const defaultPort = 4010
+
+/** Where the service and its admin port listen by default. */
+const loopback = '127.0.0.1'
 
 const options = [
   { flags: '--host <host>', description: 'address to listen at; 0.0.0.0 for all of this machine', default: loopback, parse: parseText },
@@ -49,7 +54,7 @@ const options = [
   {
     flags: '--log-level <level>',
     description: 'trace, debug, info, warn, error, fatal or silent',
-    choices: logLevels,
+    choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
     default: 'info',
   },
 ] as const satisfies readonly OptionDefinition[]
@@ -96,7 +101,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const opening = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
     openStore: (watch) => openStoreWithTokens(settings.store, { ...opening, ...watch }),
-    findCallers: (tokens, complain) => {
+    openTokenSource: (tokens, complain) => {
       for (const flag of ['tlsKey', 'tokenFile'] as const) warnOfRights(flag, flags[flag], io, complain)
       return tokenSourceFor(tokens, {
         tokenFile: flags.tokenFile,
@@ -106,7 +111,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
         complain,
       })
     },
-    place: placeOf(flags, io),
+    listen: placeOf(flags, io),
     basePath: flags.basePath ?? '',
     tls: await tlsOf(flags, io),
     admin: adminOf(flags),
@@ -116,7 +121,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   }
 }
 
-function placeOf({ socket, host, port }: ServeFlags, io: Io): ServiceOptions['place'] {
+function placeOf({ socket, host, port }: ServeFlags, io: Io): ServiceOptions['listen'] {
   return socket === undefined ? { host, port: port ?? defaultPort } : { path: io.resolvePath(socket) }
 }
 

@@ -1,0 +1,198 @@
+import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
+import type { Authenticator } from './authenticator.js'
+import { HttpError, toHttpError } from './errors.js'
+import type { AccessLog } from './log.js'
+import { ArrivingBody, type BodyOptions, discardBody, takeBody, validateBodyHeaders } from './request.js'
+import { type Handler, respond } from './server.js'
+
+/** An operation of the service. */
+export interface Route {
+  method: string
+  /** `{name}` stands for one segment, which a call has in its `params` */
+  path: string
+  /** what a token must allow; undefined where no token is needed */
+  right: 'create' | undefined
+  /** Answers a call. An `HttpError` that it throws is an answer, too. */
+  handler(call: Call): Answer | Promise<Answer>
+}
+
+export interface Answer {
+  /** for the log */
+  outcome: string
+  status: number
+  /** JSON */
+  body: string | Buffer
+  /** names and values in turn */
+  headers?: readonly string[]
+}
+
+export interface RouterOptions extends BodyOptions {
+  log: AccessLog
+  authenticator: Authenticator
+  /** milliseconds, never going back */
+  now(): number
+  /** "" or "/v1" */
+  basePath: string
+  /** differs in each run of the service */
+  runId: string
+}
+
+/** milliseconds; when a body takes longer to arrive, its token is checked again */
+const promptly = 100
+
+/** A request in flight. */
+export class Call {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly requestId: string
+  params: Record<string, string> = {}
+  /** the path of its route */
+  path: string | undefined
+  /** the name of the token */
+  token: string | undefined
+  /** when the token was first checked; undefined where none is needed */
+  startedAt: number | undefined
+  /** what has arrived while the token was looked up, or is arriving */
+  body: ArrivingBody | undefined
+  readonly #sendContinue: (() => void) | undefined
+  readonly #options: RouterOptions
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    requestId: string,
+    sendContinue: (() => void) | undefined,
+    options: RouterOptions,
+  ) {
+    this.request = request
+    this.response = response
+    this.requestId = requestId
+    this.#sendContinue = sendContinue
+    this.#options = options
+  }
+
+  /** @throws {HttpError} 401 */
+  authenticate(): string | Promise<string> {
+    return this.#options.authenticator.authenticate(this.request.headers.authorization, this.request.socket)
+  }
+
+  /**
+   * Reads the body.
+   *
+   * @throws {HttpError} 401 when the token was revoked meanwhile; 413; 415; 503 when the bodies of all requests are too large together
+   */
+  readBody(): Buffer | Promise<Buffer> {
+    validateBodyHeaders(this.request.headers, this.#options.bodyLimit)
+    this.#sendContinue?.()
+    return this.request.complete && !this.body ? takeBody(this.request, this.#options) : this.#readArriving()
+  }
+
+  async #readArriving(): Promise<Buffer> {
+    const { now } = this.#options
+    this.body ??= new ArrivingBody(this.request, this.#options)
+    const bytes = await this.body.bytes
+    if (now() - (this.startedAt ?? now()) > promptly) await this.authenticate()
+    return bytes
+  }
+}
+
+/** how many times the body limit a request may still send after its answer */
+const maxDiscarded = 16
+
+/** Finds the route of a request, authenticates, calls the handler, sends its answer and logs it. */
+export class Router {
+  readonly #options: RouterOptions
+  readonly #paths: { path: string; pattern: RegExp; routes: Map<string, Route> }[] = []
+  #count = 0
+
+  constructor(routes: readonly Route[], options: RouterOptions) {
+    this.#options = options
+    for (const route of routes) {
+      const path = `${options.basePath}${route.path}`
+      const known = this.#paths.find((entry) => entry.path === path)
+      if (known) known.routes.set(route.method, route)
+      else this.#paths.push({ path, pattern: patternOf(path), routes: new Map([[route.method, route]]) })
+    }
+  }
+
+  /** Rejects only where no answer can be sent. */
+  readonly handle: Handler = async (request, response, sendContinue) => {
+    const requestId = `${this.#options.runId}-${(this.#count++).toString(36)}`
+    const call = new Call(request, response, requestId, sendContinue, this.#options)
+    try {
+      const route = this.#routeOf(call)
+      if (route.right !== undefined) {
+        call.startedAt = this.#options.now()
+        const token = call.authenticate()
+        // node:http would keep each chunk that arrives during a lookup.
+        if (typeof token !== 'string' && !request.complete) call.body = new ArrivingBody(request, this.#options)
+        call.token = typeof token === 'string' ? token : await token
+      }
+      this.#send(call, await route.handler(call))
+    } catch (error) {
+      this.#fail(call, error)
+    }
+  }
+
+  /** @throws {HttpError} 400, 404 or 405 */
+  #routeOf(call: Call): Route {
+    const { method = '', url = '' } = call.request
+    const target = pathOf(url)
+    for (const { path, pattern, routes } of this.#paths) {
+      const match = pattern.exec(target)
+      if (!match) continue
+      call.path = path
+      call.params = match.groups ?? {}
+      const route = routes.get(method === 'HEAD' ? 'GET' : method)
+      if (route) return route
+      const allowed = [...routes.keys()].map((name) => (name === 'GET' ? 'GET, HEAD' : name)).join(', ')
+      throw new HttpError(405, `${path} takes ${allowed}, but not ${method}`, ['Allow', allowed])
+    }
+    throw new HttpError(404, `There is nothing at this path. Create a plant with POST ${this.#options.basePath}/plants`)
+  }
+
+  #send(call: Call, { outcome, status, body, headers = [] }: Answer): void {
+    const { request, response, requestId, token, startedAt, path } = call
+    const { log, now, bodyLimit } = this.#options
+    respond(response, status, body, ['Request-Id', requestId, ...headers])
+    call.body?.discard()
+    if (!request.readableEnded) discardBody(request, maxDiscarded * bodyLimit)
+    const milliseconds = startedAt === undefined ? undefined : Math.round((now() - startedAt) * 1000) / 1000
+    if (outcome === 'created') log.record({ requestId, status, outcome, milliseconds, token })
+    else {
+      const method = METHODS.includes(request.method ?? '') ? request.method : undefined
+      log.record({ requestId, status, outcome, milliseconds, token, method, path, from: request.socket.remoteAddress })
+    }
+  }
+
+  #fail(call: Call, error: unknown): void {
+    const { requestId, response } = call
+    const answer = toHttpError(error, requestId)
+    if (response.headersSent || answer.status >= 500) this.#options.log.error(error, requestId)
+    if (response.headersSent) response.destroy()
+    else this.#send(call, { outcome: String(answer.error), status: answer.status, body: answer.body, headers: answer.headers })
+  }
+}
+
+/** RFC 9112, 3.2.2 */
+const absoluteForm = /^https?:\/\/[^/?#]*(?=\/)/i
+
+/**
+ * The path of a request target, decoded.
+ *
+ * @throws {HttpError} 400
+ */
+function pathOf(url: string): string {
+  const path = url.replace(absoluteForm, '').replace(/[?#].*/s, '')
+  try {
+    return path.includes('%') ? decodeURI(path) : path
+  } catch {
+    throw new HttpError(400, 'The path of the request is not valid')
+  }
+}
+
+/** Matches a path whose `{name}` segments become groups. */
+function patternOf(path: string): RegExp {
+  const literal = path.replace(/[.*+?^$()|[\]\\]/g, '\\$&')
+  return new RegExp(`^${literal.replace(/\{(\w+)\}/g, '(?<$1>[^/]+)')}$`)
+}
