@@ -17,9 +17,8 @@ export const adminLimits: Limits = {
  *
  * @param isReady whether a plant could be created now
  */
-export function adminHandler({ metrics, isReady }: { metrics: Metrics; isReady(): Promise<boolean> }): Handler {
-  return async (request, response) => {
-    const { url = '', method = '' } = request
+export function adminHandler(metrics: Metrics, isReady: () => Promise<boolean>): Handler {
+  return async ({ url = '', method = '' }, response) => {
     const path = url.replace(/\?.*/s, '')
     const send = ({ status, body, headers }: HttpError) => respond(response, status, body, headers)
     if (!['/live', '/ready', '/metrics'].includes(path)) send(new HttpError(404, 'Only /live, /ready and /metrics are here'))
@@ -27,10 +26,10 @@ export function adminHandler({ metrics, isReady }: { metrics: Metrics; isReady()
     else if (path === '/metrics') {
       const { type, body } = await metrics.text()
       response.writeHead(200, { 'Content-Type': type }).end(body)
+      response.req.resume()
     } else if (path === '/live') respond(response, 200, '{"live":true}', [])
     else if (await isReady()) respond(response, 200, '{"ready":true}', [])
     else send(new HttpError(503, 'The service is not ready', ['Retry-After', '1']))
-    request.resume() // nobody reads its body
   }
 }
 

@@ -11,8 +11,9 @@ const maxPipelinedInTotal = 10_000
 /** milliseconds in which a client may still send after our side of its connection is closed */
 const lingerTime = 1000
 
-/** A connection that can bring requests, and those that are in flight on it. */
+/** A connection that can bring requests. */
 export class Connection {
+  readonly socket: Socket
   /** responses that are not finished, in the order of their requests */
   readonly open: ServerResponse[] = []
   /** the response to the latest request */
@@ -21,67 +22,57 @@ export class Connection {
   isFull = false
   /** whether the parser has rejected what came */
   isBroken = false
-  readonly #socket: Socket
-  /** whether the last answer is on its way */
+  /** bytes that the system has taken, and when that was seen to change */
+  sent = -1
+  sentAt = 0
+  /** whether the last answer is decided, and whether it is sent */
   #isEnding = false
   #isLingering = false
-  /** bytes that the system has taken, and when that was seen to change */
-  #sent = -1
-  #sentAt = 0
 
   constructor(socket: Socket) {
-    this.#socket = socket
+    this.socket = socket
   }
 
   /**
    * Answers what the parser of node:http rejects, after the requests before it, and closes the connection.
    *
-   * @param error the answer
    * @param code of the parser's error
-   * @returns whether it is answered: not where nobody listens, or where the last answer is on its way already
+   * @returns whether it is answered: not where nobody listens, or where another answer is the last one already
    */
   reject(error: HttpError, code: string): boolean {
+    const { socket, open, last } = this
     this.isBroken = true
     if (this.#isEnding) return false
     this.#isEnding = true
+    const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
     // What comes after an answer that closes the connection, or the rest of a body whose request was answered early.
-    if (code === 'HPE_CLOSED_CONNECTION' || (this.last?.writableFinished && !this.last.req.complete)) {
-      afterAnswer(this.open.at(-1), () => this.end())
+    if (code === 'HPE_CLOSED_CONNECTION' || (last?.writableFinished && !last.req.complete)) {
+      afterAnswer(open.at(-1), () => this.end())
       return false
     }
-    if (!this.#socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
-      this.#socket.destroy()
+    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
+      socket.destroy()
       return false
     }
-    const broken = this.open.at(-1)?.req.complete === false ? this.open.at(-1) : undefined
-    afterAnswer(broken ? this.open.at(-2) : this.open.at(-1), () => (broken?.headersSent ? this.end() : this.#endWith(error)))
+    afterAnswer(broken ? open.at(-2) : open.at(-1), () => this.end(broken?.headersSent ? undefined : error))
     return true
   }
 
-  /** From a CONNECT on, node:http neither reads a connection nor times it: the answers in flight are its last. */
+  /** Answers a CONNECT, after which node:http neither reads the connection nor times it. */
   rejectConnect(error: HttpError): void {
-    afterAnswer(this.open.at(-1), () => this.#endWith(error))
+    afterAnswer(this.open.at(-1), () => this.end(error))
   }
 
-  /** Sends an answer where node:http has no response object. */
-  #endWith({ status, body }: HttpError): void {
-    const head = [
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
-      'Content-Type: application/json',
-      `Content-Length: ${Buffer.byteLength(body)}`,
-      'X-Content-Type-Options: nosniff',
-      'Connection: close',
-    ]
-    if (this.#socket.writable) this.#socket.write(`${head.join('\r\n')}\r\n\r\n${body}`)
-    this.end()
-  }
-
-  /** Closes our side, and all a little later: to close on what is still coming in would discard the answer on its way (RFC 9112, 9.6). */
-  end(): void {
+  /**
+   * Sends a last answer, if any, and closes our side; the rest is closed a little later: to close while the client still sends would
+   * discard the answer (RFC 9112, 9.6).
+   */
+  end(error?: HttpError): void {
     if (this.#isLingering) return
     this.#isLingering = true
     this.#isEnding = true
-    const socket = this.#socket
+    const { socket } = this
+    if (error && socket.writable) socket.write(responseOf(error))
     socket.end()
     socket.on('error', () => socket.destroy())
     socket.resume()
@@ -89,30 +80,23 @@ export class Connection {
     socket.once('end', () => socket.destroy())
     socket.once('close', () => clearTimeout(timer))
   }
-
-  /**
-   * Ends a connection whose reader has taken nothing of what was written for so many milliseconds, and one that is full and was not
-   * closed in that time after its last answer.
-   */
-  endIfStalled(now: number, timeout: number): void {
-    const sent = this.#socket.bytesWritten - this.#socket.writableLength
-    const isOver = this.isFull && this.open.length === 0
-    if ((this.#socket.writableLength === 0 && !isOver) || sent !== this.#sent) {
-      this.#sent = sent
-      this.#sentAt = now
-    } else if (now - this.#sentAt >= timeout) {
-      this.#socket.destroy()
-    }
-  }
-
-  destroy(): void {
-    this.#socket.destroy()
-  }
 }
 
 function afterAnswer(response: ServerResponse | undefined, next: () => void): void {
   if (response) response.once('close', next)
   else next()
+}
+
+/** The bytes of an answer where node:http has no response object. */
+function responseOf({ status, body }: HttpError): string {
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+  ]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
 }
 
 /** The connections of a server. */
@@ -143,17 +127,27 @@ export class Connections {
     return connection
   }
 
-  /** The connection of a socket; a new one where it ended before it could bring a request. */
+  /** The connection of a socket; a new one where TLS has failed. */
   of(socket: Socket): Connection {
     return this.#connections.get(socket) ?? new Connection(socket)
   }
 
-  /** Takes a request in, whose connection is not closing. Its response closes the connection when too many are unanswered, or in a drain. */
+  /** Whether an answer closes the connection: requests after it must not be processed (RFC 9112, 9.6). */
+  isClosing({ last, isFull }: Connection): boolean {
+    return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
+  }
+
+  /** Takes in a request on a connection that is not closing. Its response closes it in a drain, or when too many are unanswered. */
   admit(connection: Connection, response: ServerResponse): void {
     const { open } = connection
     connection.last = response
     open.push(response)
     if (open.length > 1) this.#pipelined += 1
+    response.on('close', () => {
+      if (open.length > 1) this.#pipelined -= 1
+      if (open[0] === response) open.shift()
+      else open.splice(open.indexOf(response), 1)
+    })
     if (this.isDraining) {
       const before = open.at(-2)
       response.shouldKeepAlive = false
@@ -165,21 +159,21 @@ export class Connections {
     }
   }
 
-  /** A response is finished, or cannot be any more. */
-  release({ open }: Connection, response: ServerResponse): void {
-    if (open.length > 1) this.#pipelined -= 1
-    if (open[0] === response) open.shift()
-    else open.splice(open.indexOf(response), 1)
-  }
-
-  /** Whether an answer closes the connection: requests after it must not be processed (RFC 9112, 9.6). */
-  isClosing({ last, isFull }: Connection): boolean {
-    return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
-  }
-
-  /** @param timeout milliseconds */
+  /**
+   * Ends the connections whose readers have taken nothing of what was written for so many milliseconds, and those that are full and were
+   * not closed in that time after their last answer.
+   */
   endStalled(now: number, timeout: number): void {
-    for (const connection of this.#connections.values()) connection.endIfStalled(now, timeout)
+    for (const [socket, connection] of this.#connections) {
+      const sent = socket.bytesWritten - socket.writableLength
+      const isOver = connection.isFull && connection.open.length === 0
+      if ((socket.writableLength === 0 && !isOver) || sent !== connection.sent) {
+        connection.sent = sent
+        connection.sentAt = now
+      } else if (now - connection.sentAt >= timeout) {
+        socket.destroy()
+      }
+    }
   }
 
   /** From now on the last response on each connection closes it. */
@@ -191,11 +185,11 @@ export class Connections {
   /** Ends those that have brought no request. */
   endUnused(): void {
     for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
-    for (const connection of this.#connections.values()) if (connection.last === undefined && !connection.isFull) connection.destroy()
+    for (const [socket, { last }] of this.#connections) if (last === undefined) socket.destroy()
   }
 
   /** Ends all, also those in the handshake of TLS. */
-  destroyAll(): void {
+  endAll(): void {
     for (const socket of this.#sockets) socket.destroy()
   }
 }

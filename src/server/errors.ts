@@ -56,6 +56,6 @@ export function toHttpError(error: unknown, requestId: string): HttpError {
   if (error instanceof PlantsError && kind === 'conflict') return new HttpError(409, error.message)
   const hint = `Ask the operator of the service about request ${requestId}`
   if (kind === 'unavailable') return unavailable(`The store is not available, and nothing was stored. ${hint}`, error)
-  const message = kind === 'unknownOutcome' ? 'It is unknown whether the plant is stored' : 'Internal error'
+  const message = kind === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'
   return new HttpError(500, `${message}. ${hint}`, [], error)
 }

@@ -44,7 +44,7 @@ async function prepareSocket(path: string): Promise<void> {
     throw new PlantsError('malformed', `${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, {
       hint: 'Give a shorter one with --socket',
     })
-  if (!existsSync(dirname(path)))
+  if (!existsSync(`${dirname(path)}/`))
     throw new PlantsError('malformed', `There is no folder ${dirname(path)} for the socket`, {
       hint: `Make it with: mkdir -p ${shellWord(dirname(path))}`,
     })
@@ -73,33 +73,18 @@ function explain(error: unknown, address: ListenAddress): unknown {
   const isSocket = 'path' in address
   const name = isSocket ? address.path : `Port ${address.port} of ${address.host}`
   const prefix = !isSocket && address.isAdmin ? '--admin-' : '--'
-  const malformed = (message: string, hint: string) => new PlantsError('malformed', message, { hint, cause: error })
-  switch (systemCode(error)) {
-    case 'EADDRINUSE':
-      return inUse(name, isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port, or 0 for any free port`)
-    case 'EACCES':
-    case 'EPERM':
-      return malformed(
-        `${name}: permission denied to listen`,
-        isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port; those below 1024 are often reserved for root`,
-      )
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-    case 'EAFNOSUPPORT':
-      return malformed(
-        `${isSocket ? address.path : address.host} is not an address of this machine`,
-        `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`,
-      )
-    case 'EMFILE':
-    case 'ENFILE':
-      return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
-    case 'ENOENT':
-    case 'ENOTDIR':
-    case 'EINVAL':
-    case 'ENAMETOOLONG':
-      return malformed(`Cannot create a socket at ${name}`, `Its folder must exist, and its path have at most ${maxSocketPathBytes} bytes`)
-    default:
-      return error
+  const another = isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port`
+  const code = systemCode(error) ?? ''
+  if (code === 'EADDRINUSE') return inUse(name, isSocket ? another : `${another}, or 0 for any free port`)
+  if (code === 'EACCES' || code === 'EPERM') {
+    const hint = isSocket ? another : `${another}; those below 1024 are often reserved for root`
+    return new PlantsError('malformed', `${name}: permission denied to listen`, { hint, cause: error })
   }
+  if (code === 'EMFILE' || code === 'ENFILE')
+    return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
+  if (!isSocket && ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code)) {
+    const hint = `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`
+    return new PlantsError('malformed', `${address.host} is not an address of this machine`, { hint, cause: error })
+  }
+  return error
 }

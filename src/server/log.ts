@@ -2,22 +2,15 @@ import { type Logger, pino } from 'pino'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
-/** A line of the access log: never a token, never a body. */
+/**
+ * A line of the access log: `requestId`, `status`, `token` (its name), `method`, `path` (one of the service's own, since another may hold a
+ * token), `from` (the address of the client), or the `code` of an error of the parser. Never a token, never a body.
+ */
 export interface AccessLogEntry {
-  requestId?: string
-  status?: number
   /** "created", "described", "aborted", or an `error` value */
   outcome: string
   milliseconds?: number | undefined
-  /** the name of the token */
-  token?: string | undefined
-  method?: string | undefined
-  /** of the service's own, since another one may hold a token */
-  path?: string | undefined
-  /** the address of the client */
-  from?: string | undefined
-  /** of the error of node:http or its parser */
-  code?: string
+  [field: string]: unknown
 }
 
 export interface AccessLog {

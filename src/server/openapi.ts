@@ -68,7 +68,7 @@ const description = {
               token: { value: { error: 401, message: 'This token is not accepted' } },
             }),
           },
-          408: { description: 'The request did not come in time', content: json('Error') },
+          408: { description: 'The request did not arrive in time', content: json('Error') },
           431: { description: 'The headers are too large', content: json('Error') },
           500: { description: 'A mistake of the service, or a commit whose outcome could not be found out', content: json('Error') },
           503: {

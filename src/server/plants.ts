@@ -22,8 +22,8 @@ export function plantRoutes({ store, basePath, queueLimit, inFlight }: PlantRout
       method: 'POST',
       path: '/plants',
       right: 'create',
-      async handler(call) {
-        const bytes = await call.readBody()
+      async handler(call, router) {
+        const bytes = await router.readBody(call)
         const idempotencyKey = parseIdempotencyKey(call.request.headers)
         const plant = parseNewPlant(bytes)
         if (inFlight.creates >= queueLimit) throw busy()

@@ -5,31 +5,30 @@ import { isIdempotencyKey, type NewPlant } from '../plant/plant.js'
 import { checkNewPlant } from '../plant/schema.js'
 import { busy, HttpError, invalidHttp } from './errors.js'
 
-/** Headers that a request may have once (RFC 9110, 5.3), each with a bit; as most clients write them, and in lower case. */
-const singleHeaders = new Map<string, number>()
-for (const [at, name] of [
-  'Host',
-  'Content-Type',
-  'Content-Encoding',
-  'Authorization',
-  'Transfer-Encoding',
-  'Content-Length', // which the parser of Node rejects, and that of Bun accepts where both are the same
-].entries())
-  singleHeaders.set(name, 1 << at).set(name.toLowerCase(), 1 << at)
-const hostBit = 1 << 0
-const lengthBit = 1 << 5
+/** Headers that a request may have once (RFC 9110, 5.3). Node's parser rejects a second Content-Length, Bun's accepts it where both are the same. */
+const singleHeaders = ['Host', 'Content-Length', 'Content-Type', 'Content-Encoding', 'Authorization', 'Transfer-Encoding']
+const [hostBit, lengthBit] = [1 << 0, 1 << 1]
+
+const bits = new Map(singleHeaders.flatMap((name, at): [string, number][] => [name, name.toLowerCase()].map((key) => [key, 1 << at])))
+
+/** The bit of a single header; 0 for any other. */
+function bitOf(name: string): number {
+  return bits.get(name) ?? bits.get(name.toLowerCase()) ?? 0 // the usual spelling saves the lower case
+}
 
 /**
- * Checks what node:http lets through: the version, no Host, headers that are repeated, and transfer codings.
+ * Checks what node:http lets through: the version, a missing Host, headers that are repeated, transfer codings, and what is expected.
  *
+ * @param expectsContinue whether it expects 100-continue
  * @returns the answer to a request that must not be processed
  */
-export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage): HttpError | undefined {
+export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage, expectsContinue: boolean): HttpError | undefined {
+  if (headers.expect !== undefined && !expectsContinue) return new HttpError(400, 'This Expect is not supported, only 100-continue')
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return new HttpError(400, `HTTP/${httpVersion} is not supported, only HTTP/1.1`)
   let seen = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] ?? ''
-    const bit = singleHeaders.get(name) ?? singleHeaders.get(name.toLowerCase()) ?? 0
+    const bit = bitOf(name)
     if ((seen & bit) > 0) return bit === lengthBit ? invalidHttp : new HttpError(400, `The header ${name} must be given once`)
     seen |= bit
   }
@@ -39,7 +38,7 @@ export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessa
   return (seen & hostBit) > 0 || httpVersion === '1.0' ? undefined : new HttpError(400, 'The header Host is missing')
 }
 
-/** @throws {HttpError} 415 for a body that is not said to be JSON, or is compressed; 413 for one that is said to be too large */
+/** @throws {HttpError} 415 for a body that is not declared as JSON, or is compressed; 413 for a declared length over the limit */
 export function validateBodyHeaders(headers: IncomingHttpHeaders, bodyLimit: number): void {
   const type = headers['content-type']
   if (type === undefined) throw new HttpError(415, 'Content-Type must be application/json, but is missing')
@@ -47,8 +46,7 @@ export function validateBodyHeaders(headers: IncomingHttpHeaders, bodyLimit: num
   const coding = headers['content-encoding']
   if (coding !== undefined && coding.toLowerCase() !== 'identity')
     throw new HttpError(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
-  const length = headers['content-length']
-  if (length !== undefined && parseFloat(length) > bodyLimit) throw tooLarge(bodyLimit)
+  if (parseFloat(headers['content-length'] ?? '0') > bodyLimit) throw tooLarge(bodyLimit)
 }
 
 function quote(text: string): string {
@@ -59,28 +57,30 @@ function tooLarge(bodyLimit: number): HttpError {
   return new HttpError(413, `The body is larger than ${bodyLimit} bytes`)
 }
 
-/** What the service holds at this moment. */
-export interface InFlight {
-  /** creates that wait for the store */
-  creates: number
-  /** bytes of bodies, from their arrival to their answer */
-  bytes: number
-}
-
-/** How many bodies of the largest size may be held at a time. */
-const maxLargestBodies = 64
-
 export interface BodyOptions {
   /** bytes */
   bodyLimit: number
   inFlight: InFlight
 }
 
+/** What the service holds at this moment. */
+export interface InFlight {
+  /** creates that wait for the store */
+  creates: number
+  /** bytes of bodies, from their arrival to the answer */
+  bytes: number
+}
+
+/** How many bodies of the largest size may be in flight. */
+const maxLargestBodies = 64
+
 /** @throws {HttpError} 413, or 503 when the bodies of all requests are too large together */
 function checkSize(length: number, total: number, bodyLimit: number): void {
   if (length > bodyLimit) throw tooLarge(bodyLimit)
   if (total > maxLargestBodies * bodyLimit) throw busy()
 }
+
+const nothing = Buffer.alloc(0)
 
 /**
  * Takes the body of a request that is `complete`.
@@ -93,78 +93,51 @@ export function takeBody(request: IncomingMessage, { bodyLimit, inFlight }: Body
   return bytes ?? nothing
 }
 
-/** A body that is still arriving. Small chunks are copied together: each would be an object of hundreds of bytes. */
-export class ArrivingBody {
-  /** Is pending for ever when the connection breaks, or the body is discarded; rejects with an `HttpError` like `takeBody`. */
-  readonly bytes: Promise<Buffer>
-  readonly #request: IncomingMessage
-  readonly #options: BodyOptions
-  #resolve: (bytes: Buffer) => void = () => undefined
-  #reject: (error: unknown) => void = () => undefined
-  #buffer: Buffer = nothing
-  #length = 0
-
-  constructor(request: IncomingMessage, options: BodyOptions) {
-    this.#request = request
-    this.#options = options
-    this.bytes = new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-    })
-    this.bytes.catch(() => undefined) // it may be rejected before anybody waits for it
-    request.on('data', this.#append).on('end', this.#end).on('close', this.discard)
-  }
-
-  readonly discard = (): void => {
-    this.#request.off('data', this.#append).off('end', this.#end).off('close', this.discard)
-    this.#options.inFlight.bytes -= this.#length
-    this.#length = 0
-    this.#buffer = nothing
-  }
-
-  readonly #append = (chunk: Buffer): void => {
-    const { bodyLimit, inFlight } = this.#options
-    const start = this.#length
-    this.#length += chunk.length
-    inFlight.bytes += chunk.length
-    try {
-      checkSize(this.#length, inFlight.bytes, bodyLimit)
-    } catch (error) {
-      this.discard()
-      this.#reject(error)
-      return
-    }
-    if (start > 0 && this.#length > this.#buffer.length) {
-      const grown = Buffer.allocUnsafe(2 * this.#length)
-      this.#buffer.copy(grown, 0, 0, start)
-      this.#buffer = grown
-    }
-    if (start === 0) this.#buffer = chunk
-    else chunk.copy(this.#buffer, start)
-  }
-
-  readonly #end = (): void => {
-    const bytes = this.#buffer.subarray(0, this.#length)
-    this.discard()
-    this.#resolve(bytes)
-  }
+/** A body that is still arriving. */
+export interface ArrivingBody {
+  /** Rejects like `takeBody`; is pending for ever when the connection breaks or the body is discarded. */
+  bytes: Promise<Buffer>
+  discard(): void
 }
 
-const nothing = Buffer.alloc(0)
-
-/**
- * Reads on after an early answer, since to close on a body that is still arriving would discard the answer on its way.
- *
- * @param limit bytes after which the connection is closed
- */
-export function discardBody(request: IncomingMessage, limit: number): void {
-  let left = limit
-  if (!request.complete)
-    request.on('data', (chunk: Buffer) => {
-      left -= chunk.length
-      if (left < 0) request.destroy()
-    })
-  request.resume()
+/** Reads a body that is still arriving. Small chunks are copied together: each would be an object of hundreds of bytes. */
+export function receiveBody(request: IncomingMessage, { bodyLimit, inFlight }: BodyOptions): ArrivingBody {
+  let buffer: Buffer = nothing
+  let length = 0
+  let discard = () => {}
+  const bytes = new Promise<Buffer>((resolve, reject) => {
+    const append = (chunk: Buffer) => {
+      const start = length
+      length += chunk.length
+      inFlight.bytes += chunk.length
+      try {
+        checkSize(length, inFlight.bytes, bodyLimit)
+      } catch (error) {
+        discard()
+        return reject(error)
+      }
+      if (start > 0 && length > buffer.length) {
+        const grown = Buffer.allocUnsafe(2 * length)
+        buffer.copy(grown, 0, 0, start)
+        buffer = grown
+      }
+      if (start === 0) buffer = chunk
+      else chunk.copy(buffer, start)
+    }
+    const end = () => {
+      resolve(buffer.subarray(0, length))
+      discard()
+    }
+    discard = () => {
+      request.off('data', append).off('end', end).off('close', discard)
+      inFlight.bytes -= length
+      length = 0
+      buffer = nothing
+    }
+    request.on('data', append).on('end', end).on('close', discard)
+  })
+  bytes.catch(() => undefined) // it may reject before anybody waits for it
+  return { bytes, discard }
 }
 
 /** @throws {HttpError} 400 or 422 for what is not the specification's NewPlant */

@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
 import type { Authenticator } from './authenticator.js'
 import { HttpError, toHttpError } from './errors.js'
 import type { AccessLog } from './log.js'
-import { ArrivingBody, type BodyOptions, discardBody, takeBody, validateBodyHeaders } from './request.js'
+import { type ArrivingBody, type BodyOptions, receiveBody, takeBody, validateBodyHeaders } from './request.js'
 import { type Handler, respond } from './server.js'
 
 /** An operation of the service. */
@@ -13,7 +14,24 @@ export interface Route {
   /** what a token must allow; undefined where no token is needed */
   right: 'create' | undefined
   /** Answers a call. An `HttpError` that it throws is an answer, too. */
-  handler(call: Call): Answer | Promise<Answer>
+  handler(call: Call, router: Router): Answer | Promise<Answer>
+}
+
+/** A request in flight. */
+export interface Call {
+  request: IncomingMessage
+  response: ServerResponse
+  requestId: string
+  /** is there when the client waits for "100 Continue" */
+  sendContinue: (() => void) | undefined
+  /** the path of its route, and the segments that the route names */
+  path?: string
+  params?: Record<string, string> | undefined
+  /** the name of the token, and when it was looked up, in milliseconds */
+  token?: string
+  startedAt?: number
+  /** what has arrived while the token was looked up, or is arriving */
+  body?: ArrivingBody
 }
 
 export interface Answer {
@@ -33,76 +51,16 @@ export interface RouterOptions extends BodyOptions {
   now(): number
   /** "" or "/v1" */
   basePath: string
-  /** differs in each run of the service */
-  runId: string
 }
 
 /** milliseconds; when a body takes longer to arrive, its token is checked again */
 const promptly = 100
 
-/** A request in flight. */
-export class Call {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly requestId: string
-  params: Record<string, string> = {}
-  /** the path of its route */
-  path: string | undefined
-  /** the name of the token */
-  token: string | undefined
-  /** when the token was first checked; undefined where none is needed */
-  startedAt: number | undefined
-  /** what has arrived while the token was looked up, or is arriving */
-  body: ArrivingBody | undefined
-  readonly #sendContinue: (() => void) | undefined
-  readonly #options: RouterOptions
-
-  constructor(
-    request: IncomingMessage,
-    response: ServerResponse,
-    requestId: string,
-    sendContinue: (() => void) | undefined,
-    options: RouterOptions,
-  ) {
-    this.request = request
-    this.response = response
-    this.requestId = requestId
-    this.#sendContinue = sendContinue
-    this.#options = options
-  }
-
-  /** @throws {HttpError} 401 */
-  authenticate(): string | Promise<string> {
-    return this.#options.authenticator.authenticate(this.request.headers.authorization, this.request.socket)
-  }
-
-  /**
-   * Reads the body.
-   *
-   * @throws {HttpError} 401 when the token was revoked meanwhile; 413; 415; 503 when the bodies of all requests are too large together
-   */
-  readBody(): Buffer | Promise<Buffer> {
-    validateBodyHeaders(this.request.headers, this.#options.bodyLimit)
-    this.#sendContinue?.()
-    return this.request.complete && !this.body ? takeBody(this.request, this.#options) : this.#readArriving()
-  }
-
-  async #readArriving(): Promise<Buffer> {
-    const { now } = this.#options
-    this.body ??= new ArrivingBody(this.request, this.#options)
-    const bytes = await this.body.bytes
-    if (now() - (this.startedAt ?? now()) > promptly) await this.authenticate()
-    return bytes
-  }
-}
-
-/** how many times the body limit a request may still send after its answer */
-const maxDiscarded = 16
-
 /** Finds the route of a request, authenticates, calls the handler, sends its answer and logs it. */
 export class Router {
   readonly #options: RouterOptions
   readonly #paths: { path: string; pattern: RegExp; routes: Map<string, Route> }[] = []
+  readonly #runId = randomBytes(4).toString('hex')
   #count = 0
 
   constructor(routes: readonly Route[], options: RouterOptions) {
@@ -117,21 +75,41 @@ export class Router {
 
   /** Rejects only where no answer can be sent. */
   readonly handle: Handler = async (request, response, sendContinue) => {
-    const requestId = `${this.#options.runId}-${(this.#count++).toString(36)}`
-    const call = new Call(request, response, requestId, sendContinue, this.#options)
+    const requestId = `${this.#runId}-${(this.#count++).toString(36)}`
+    const call: Call = { request, response, requestId, sendContinue }
     try {
       const route = this.#routeOf(call)
       if (route.right !== undefined) {
         call.startedAt = this.#options.now()
-        const token = call.authenticate()
+        const token = this.#authenticate(request)
         // node:http would keep each chunk that arrives during a lookup.
-        if (typeof token !== 'string' && !request.complete) call.body = new ArrivingBody(request, this.#options)
+        if (typeof token !== 'string' && !request.complete) call.body = receiveBody(request, this.#options)
         call.token = typeof token === 'string' ? token : await token
       }
-      this.#send(call, await route.handler(call))
+      this.#send(call, await route.handler(call, this))
     } catch (error) {
       this.#fail(call, error)
     }
+  }
+
+  /**
+   * The body of a request.
+   *
+   * @throws {HttpError} 415; 413; 503 when the bodies of all requests are too large together; 401 when the token was revoked meanwhile
+   */
+  async readBody(call: Call): Promise<Buffer> {
+    const { request, startedAt = 0 } = call
+    validateBodyHeaders(request.headers, this.#options.bodyLimit)
+    call.sendContinue?.()
+    if (request.complete && !call.body) return takeBody(request, this.#options)
+    call.body ??= receiveBody(request, this.#options)
+    const bytes = await call.body.bytes
+    if (this.#options.now() - startedAt > promptly) await this.#authenticate(request)
+    return bytes
+  }
+
+  #authenticate({ headers, socket }: IncomingMessage): string | Promise<string> {
+    return this.#options.authenticator.authenticate(headers.authorization, socket)
   }
 
   /** @throws {HttpError} 400, 404 or 405 */
@@ -142,7 +120,7 @@ export class Router {
       const match = pattern.exec(target)
       if (!match) continue
       call.path = path
-      call.params = match.groups ?? {}
+      call.params = match.groups
       const route = routes.get(method === 'HEAD' ? 'GET' : method)
       if (route) return route
       const allowed = [...routes.keys()].map((name) => (name === 'GET' ? 'GET, HEAD' : name)).join(', ')
@@ -153,10 +131,9 @@ export class Router {
 
   #send(call: Call, { outcome, status, body, headers = [] }: Answer): void {
     const { request, response, requestId, token, startedAt, path } = call
-    const { log, now, bodyLimit } = this.#options
+    const { log, now } = this.#options
     respond(response, status, body, ['Request-Id', requestId, ...headers])
     call.body?.discard()
-    if (!request.readableEnded) discardBody(request, maxDiscarded * bodyLimit)
     const milliseconds = startedAt === undefined ? undefined : Math.round((now() - startedAt) * 1000) / 1000
     if (outcome === 'created') log.record({ requestId, status, outcome, milliseconds, token })
     else {

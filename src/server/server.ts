@@ -2,7 +2,7 @@ import { createServer, IncomingMessage, type Server, type ServerResponse } from 
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
 import { systemCode } from '../platform/errors.js'
-import { type Connection, Connections } from './connections.js'
+import { Connections } from './connections.js'
 import { HttpError, invalidHttp, parserErrors } from './errors.js'
 import type { AccessLog } from './log.js'
 import { validateHead } from './request.js'
@@ -38,8 +38,8 @@ export interface HttpServerOptions {
   now(): number
 }
 
-/** milliseconds for which pipelined requests are handled before other connections get their turn */
-const turn = 5
+/** How many pipelined requests are handled before other connections get their turn. */
+const pipelinedPerTurn = 100
 
 /** milliseconds in which an idle connection may still bring a request after the start of a drain */
 const idleGrace = 500
@@ -55,7 +55,7 @@ export class HttpServer {
   readonly #now: () => number
   readonly #connections = new Connections()
   /** requests that wait for the end of this turn of the event loop, when their bodies have arrived: the first on their connections */
-  #first: ServerResponse[] = []
+  readonly #first: ServerResponse[] = []
   /** and those that came before the previous one was answered */
   readonly #pipelined: ServerResponse[] = []
 
@@ -89,16 +89,19 @@ export class HttpServer {
   /** Accepts no more connections, answers what was received, and closes; what takes longer is cut off. */
   async drain(milliseconds: number): Promise<void> {
     this.#connections.startDraining()
-    await this.#acceptBacklog(milliseconds)
+    const end = this.#now() + milliseconds
+    // Connections in the backlog of the socket come first: each turn of the event loop accepts some, until one accepts none.
+    for (let known = -1; known !== this.#connections.count && this.#now() < end; ) {
+      known = this.#connections.count
+      await new Promise(setImmediate)
+      await new Promise(setImmediate)
+    }
     const closed = new Promise<void>((resolve) => closeSparingIdle(this.server, resolve))
     const closeIdle = () => {
       this.server.closeIdleConnections()
       this.#connections.endUnused()
     }
-    const timers = [
-      setTimeout(closeIdle, Math.min(idleGrace, milliseconds)),
-      setTimeout(() => this.#connections.destroyAll(), milliseconds),
-    ]
+    const timers = [setTimeout(closeIdle, Math.min(idleGrace, milliseconds)), setTimeout(() => this.#connections.endAll(), milliseconds)]
     await closed
     for (const timer of timers) clearTimeout(timer)
   }
@@ -106,17 +109,7 @@ export class HttpServer {
   /** Stops at once. */
   abort(): void {
     this.server.close()
-    this.#connections.destroyAll()
-  }
-
-  /** Accepts the connections that wait in the backlog of the socket: each turn of the event loop accepts some, until one accepts none. */
-  async #acceptBacklog(milliseconds: number): Promise<void> {
-    const end = this.#now() + milliseconds
-    for (let known = -1; known !== this.#connections.count && this.#now() < end; ) {
-      known = this.#connections.count
-      await new Promise(setImmediate)
-      await new Promise(setImmediate)
-    }
+    this.#connections.endAll()
   }
 
   /** @param ready the event after which a connection can bring requests */
@@ -140,12 +133,7 @@ export class HttpServer {
         response.writeContinue()
       })
     })
-    this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-      const connection = connections.of(request.socket)
-      if (connections.isClosing(connection)) return
-      this.#admit(connection, response)
-      this.#reject(response, new HttpError(400, 'This Expect is not supported, only 100-continue'), 'EXPECT')
-    })
+    this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response))
     this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
       const connection = connections.of(socket)
       if (connections.isClosing(connection)) {
@@ -166,8 +154,12 @@ export class HttpServer {
   #receive(request: IncomingMessage, response: ServerResponse, sendContinue?: () => void): void {
     const connection = this.#connections.of(request.socket)
     if (this.#connections.isClosing(connection)) return
-    this.#admit(connection, response)
-    const error = validateHead(request)
+    this.#connections.admit(connection, response)
+    response.on('close', () => {
+      const isLogged = response.headersSent || (connection.isBroken && !request.complete)
+      if (!isLogged) this.#log.record({ outcome: 'aborted' })
+    })
+    const error = validateHead(request, sendContinue !== undefined)
     const isFirst = connection.open.length === 1
     if (error) this.#reject(response, error, 'HEAD')
     // node:http would keep each chunk of a body until it is read.
@@ -179,28 +171,9 @@ export class HttpServer {
     }
   }
 
-  #admit(connection: Connection, response: ServerResponse): void {
-    this.#connections.admit(connection, response)
-    response.on('close', () => {
-      this.#connections.release(connection, response)
-      const isLogged = response.headersSent || (connection.isBroken && !response.req.complete)
-      if (!isLogged) this.#log.record({ outcome: 'aborted' })
-    })
-  }
-
   #handleWaiting(): void {
-    const first = this.#first
-    this.#first = []
-    for (const response of first) this.#handle(response)
-    if (this.#pipelined.length === 0) return
-    const end = this.#now() + turn
-    let count = 0
-    for (const response of this.#pipelined) {
-      this.#handle(response)
-      count += 1
-      if (this.#now() > end) break
-    }
-    this.#pipelined.splice(0, count)
+    for (const response of this.#first.splice(0)) this.#handle(response)
+    for (const response of this.#pipelined.splice(0, pipelinedPerTurn)) this.#handle(response)
     if (this.#pipelined.length > 0) setImmediate(() => this.#handleWaiting())
   }
 
@@ -223,7 +196,6 @@ export class HttpServer {
   #reject(response: ServerResponse, { error, status, body }: HttpError, code: string): void {
     response.shouldKeepAlive = false
     respond(response, status, body, [])
-    response.req.resume()
     this.#log.record({ outcome: String(error), code })
   }
 }
@@ -236,16 +208,10 @@ export class HttpServer {
  */
 export function respond(response: ServerResponse, status: number, body: string | Buffer, headers: readonly string[]): void {
   const length = String(Buffer.byteLength(body))
-  response.writeHead(status, [
-    'Content-Type',
-    'application/json',
-    'Content-Length',
-    length,
-    'X-Content-Type-Options',
-    'nosniff',
-    ...headers,
-  ])
-  response.end(body)
+  const own = ['Content-Type', 'application/json', 'Content-Length', length, 'X-Content-Type-Options', 'nosniff']
+  response.writeHead(status, [...own, ...headers]).end(body)
+  // node:http would keep a body that nobody reads until the answer is taken.
+  if (!response.req.readableEnded) response.req.resume()
 }
 
 /**

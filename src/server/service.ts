@@ -2,13 +2,12 @@
  * The HTTP service: routes, authentication, limits, drain, access log, metrics and admin port, around a store. It may import `stores`,
  * `plant` and `platform`, and never knows settings, the command line, or the kind of its store.
  */
-import { randomBytes } from 'node:crypto'
 import type { Output } from '../platform/io.js'
 import type { OpenOptions, ServedStore, TokenStore } from '../stores/store.js'
 import { adminHandler, adminLimits, Metrics } from './admin.js'
 import { Authenticator, type TokenSource } from './authenticator.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
-import { type AccessLog, type Log, openLog } from './log.js'
+import { type AccessLog, openLog } from './log.js'
 import { plantRoutes } from './plants.js'
 import { Router } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
@@ -40,88 +39,72 @@ export interface Service {
 
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or it cannot listen there */
 export async function startService(options: ServiceOptions): Promise<Service> {
+  const log = openLog(options.log.output, options.log.level)
   const inFlight = { creates: 0, bytes: 0 }
   const metrics = options.admin && new Metrics(() => inFlight.creates)
-  const log = openLog(options.log.output, options.log.level)
   const store = await options.openStore({
-    onCommit: (count) => attempt(log, () => metrics?.recordCommit(count)),
+    onCommit: (count) => metrics?.recordCommit(count),
     onAway: (failure) => (failure ? log.warn(`${failure.message}. Creates wait for it`) : log.info('The store is back')),
   })
+  const servers: HttpServer[] = []
+  const stop = async () => {
+    for (const server of servers) server.abort()
+    await store.close()
+  }
   try {
-    const { limits, tls, basePath, now } = options
-    const accessLog = accessLogOf(log, metrics)
-    const tokenSource = await options.openTokenSource(store.tokens, (message) => log.warn(message))
-    const authenticator = new Authenticator(tokenSource, now)
-    const runId = randomBytes(4).toString('hex')
+    const { basePath, tls, limits, now } = options
+    const fail = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'failed')
+    const accessLog: AccessLog = {
+      error: fail,
+      record(entry) {
+        log.info(entry)
+        metrics?.record(entry)
+      },
+    }
+    const authenticator = new Authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
     const routes = plantRoutes({ store, basePath, inFlight, queueLimit: limits.queueLimit })
-    const router = new Router(routes, { log: accessLog, authenticator, now, basePath, runId, inFlight, bodyLimit: limits.bodyLimit })
+    const router = new Router(routes, { ...options, log: accessLog, authenticator, inFlight, bodyLimit: limits.bodyLimit })
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
+    servers.push(http)
     const address = addressOf(options.listen, await listen(http.server, options.listen), basePath, tls !== undefined)
-    const admin = options.admin && metrics && (await startAdmin(options.admin, http, { log, store, metrics, now }))
-    log.info({ address, admin: admin?.address }, 'listening')
+    let admin: string | undefined
+    if (options.admin && metrics) {
+      const handler = adminHandler(metrics, readinessOf(store, http))
+      const adminServer = new HttpServer(handler, {
+        limits: adminLimits,
+        tls: undefined,
+        log: { error: fail, record: () => undefined },
+        now,
+      })
+      servers.push(adminServer)
+      admin = addressOf(options.admin, await listen(adminServer.server, options.admin), '', false)
+    }
+    log.info({ address, admin }, 'listening')
     if (!isLocal(options.listen) && !tls)
-      log.warn('Other machines can reach this address. Without TLS, tokens and plants can be read on their way')
+      log.warn('Other machines can reach this address, and the network can read tokens and plants, without TLS')
     if (options.admin && !isLocal(options.admin)) log.warn('Other machines can reach the admin port, which needs no token')
     return {
       address,
       drain: async (milliseconds) => {
         log.info('draining')
         await http.drain(milliseconds)
-        admin?.http.abort()
-        await store.close()
+        await stop()
         log.info('stopped')
       },
     }
   } catch (error) {
-    await store.close()
+    await stop()
     throw error
   }
 }
 
-/** What only watches the service never fails a request. */
-function attempt(log: Log, watch: () => void): void {
-  try {
-    watch()
-  } catch (error) {
-    log.error({ err: error }, 'failed')
-  }
-}
-
-function accessLogOf(log: Log, metrics: Metrics | undefined): AccessLog {
-  return {
-    record(entry) {
-      log.info(entry)
-      if (metrics) attempt(log, () => metrics.record(entry))
-    },
-    error: (error, requestId) => log.error({ requestId, err: error }, 'failed'),
-  }
-}
-
-/** Starts the admin port; when it cannot listen, the service is stopped as well. */
-async function startAdmin(
-  address: ListenAddress,
-  service: HttpServer,
-  { log, store, metrics, now }: { log: Log; store: ServedStore; metrics: Metrics; now(): number },
-) {
-  const isStoreReady = readinessOf(store)
-  const handler = adminHandler({ metrics, isReady: async () => !service.isDraining && (await isStoreReady()) })
-  const { error } = accessLogOf(log, undefined)
-  const http = new HttpServer(handler, { limits: adminLimits, tls: undefined, log: { record: () => undefined, error }, now })
-  try {
-    return { http, address: addressOf(address, await listen(http.server, address), '', false) }
-  } catch (reason) {
-    service.abort()
-    throw reason
-  }
-}
-
-/** Whether a plant could be created now. Each call resolves within a second; calls that come meanwhile share the result. */
-function readinessOf(store: ServedStore): () => Promise<boolean> {
+/** Whether the service accepts creates. Each call resolves within a second; calls that come meanwhile share a check of the store. */
+function readinessOf(store: ServedStore, http: HttpServer): () => Promise<boolean> {
   let checking: Promise<boolean> | undefined
   const check = async () => {
     try {
       await store.check()
-      return true
+      return !http.isDraining
     } catch {
       return false
     } finally {

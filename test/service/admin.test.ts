@@ -12,7 +12,7 @@ const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async
 
 test.each<[string, RawRequest, status: number, body: string]>([
   ['an odd Expect', { headers: { Expect: 'z' } }, 400, '{"error":400,"message":"This Expect is not supported, only 100-continue"}'],
-  ['CONNECT', { method: 'CONNECT', target: 'a:1' }, 404, '{"error":404,"message":"This is no proxy"}'],
+  ['CONNECT', { method: 'CONNECT', target: 'a:1' }, 404, '{"error":404,"message":"This is not a proxy"}'],
   ['an Upgrade', { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }, 200, '{"live":true}'],
   ['two Hosts', { headers: { Host: ['a', 'b'] } }, 400, '{"error":400,"message":"The header Host must be given once"}'],
   ['large headers', { headers: { X: 'x'.repeat(20_000) } }, 431, '{"error":431,"message":"The headers are too large"}'],
@@ -43,7 +43,7 @@ test('metrics that fail are answered with 500, reported, and end nothing', async
     throw new Error('This gauge is broken')
   })
   const log = { record: () => undefined, error: (error: unknown) => void errors.push(error) }
-  const handler = adminHandler({ metrics, isReady: async () => true })
+  const handler = adminHandler(metrics, async () => true)
   const http = new HttpServer(handler, { limits: adminLimits, tls: undefined, log, now: () => performance.now() })
   onTestFinished(() => http.abort())
   await new Promise<void>((resolve) => http.server.listen(0, '127.0.0.1', resolve))

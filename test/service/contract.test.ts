@@ -14,9 +14,9 @@ import { temporaryFolder } from '../helpers/temporary.js'
 const limit = 1_048_576
 const int64 = 'an integer from -9223372036854775808 to 9223372036854775807'
 const fern = '{"id":1,"name":"Fern"}'
-const noToken = 'No bearer token: it goes into the header Authorization, as "Bearer TOKEN"'
+const noToken = 'No bearer token: send one in the header Authorization, as "Bearer TOKEN"'
 const badKey = 'Idempotency-Key must be 1 to 255 visible ASCII characters, and given once'
-const nowhere = 'Nothing is at this path. A plant is created with POST /plants'
+const nowhere = 'There is nothing at this path. Create a plant with POST /plants'
 const tooLarge = `The body is larger than ${limit} bytes`
 
 /** What an answer must be, all of it: the status, the body, and the headers that not every answer has. */
@@ -457,7 +457,7 @@ describe('a base path', () => {
   test.each(['/v1', '/a/b.c~d/', '/v1/plants'])('%s stands before /plants and /openapi.json', async (given) => {
     const base = given.replace(/\/$/, '')
     const service = await serve(['--base-path', given])
-    const message = `Nothing is at this path. A plant is created with POST ${base}/plants`
+    const message = `There is nothing at this path. Create a plant with POST ${base}/plants`
     const nowhere = { status: 404, body: { error: 404, message }, headers: common }
     expect(new URL(service.address).pathname).toBe(base)
     expect(await answerTo(service, { target: `${base}/plants`, body: fern })).toEqual(planted)
@@ -470,7 +470,8 @@ describe('a base path', () => {
 })
 
 describe('503 promises that nothing was stored, and says when to come again:', () => {
-  const away = (id: string | undefined) => `The store is not available, and nothing was stored. Ask its operator about the request ${id}`
+  const away = (id: string | undefined) =>
+    `The store is not available, and nothing was stored. Ask the operator of the service about request ${id}`
   const busy = 'The service is busy, and nothing was stored'
 
   test('when the store is locked for longer than --timeout, and for those who find the queue full', async () => {
@@ -504,17 +505,13 @@ describe('503 promises that nothing was stored, and says when to come again:', (
 
 describe('500 says nothing of the inside, and names the request:', () => {
   test.each([
-    ['a defect', new TypeError('SECRET in /inside'), 'The service made a mistake'],
-    [
-      'a commit with an unknown outcome',
-      new PlantsError('unknownOutcome', 'SECRET in /inside'),
-      'Whether the plant is stored is not known',
-    ],
-    ['what no store says', new PlantsError('notFound', 'SECRET in /inside'), 'The service made a mistake'],
+    ['a defect', new TypeError('SECRET in /inside'), 'Internal error'],
+    ['a commit with an unknown outcome', new PlantsError('unknownOutcome', 'SECRET in /inside'), 'Whether the plant is stored is unknown'],
+    ['what no store says', new PlantsError('notFound', 'SECRET in /inside'), 'Internal error'],
   ])('%s', async (_, error, words) => {
     const service = await serveStore({ create: () => Promise.reject(error), close: async () => undefined })
     const { status, headers, body } = await exchange({ place: placeOf(service.address), token: testToken }, { body: fern })
-    const message = `${words}. Ask its operator about the request ${headers['request-id']}`
+    const message = `${words}. Ask the operator of the service about request ${headers['request-id']}`
     expect({ status, body: JSON.parse(body) }).toEqual({ status: 500, body: { error: 500, message } })
     expect(service.log()).toContain('SECRET in /inside')
   })
