@@ -73,12 +73,12 @@ function explain(error: unknown, address: ListenAddress): unknown {
   const isSocket = 'path' in address
   const name = isSocket ? address.path : `Port ${address.port} of ${address.host}`
   const prefix = !isSocket && address.isAdmin ? '--admin-' : '--'
-  const another = isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port`
+  const another = (ofPort: string) => (isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port${ofPort}`)
   const code = systemCode(error) ?? ''
-  if (code === 'EADDRINUSE') return inUse(name, isSocket ? another : `${another}, or 0 for any free port`)
+  if (code === 'EADDRINUSE') return inUse(name, another(', or 0 for any free port'))
   if (code === 'EACCES' || code === 'EPERM') {
-    const hint = isSocket ? another : `${another}; those below 1024 are often reserved for root`
-    return new PlantsError('malformed', `${name}: permission denied to listen`, { hint, cause: error })
+    const hint = another('; those below 1024 are often reserved for root')
+    return new PlantsError('malformed', `${name}: permission denied`, { hint, cause: error })
   }
   if (code === 'EMFILE' || code === 'ENFILE')
     return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })

@@ -17,13 +17,11 @@ function bitOf(name: string): number {
 }
 
 /**
- * Checks what node:http lets through: the version, a missing Host, headers that are repeated, transfer codings, and what is expected.
+ * Checks what node:http lets through: the version, a missing Host, headers that are repeated, and transfer codings.
  *
- * @param expectsContinue whether it expects 100-continue
  * @returns the answer to a request that must not be processed
  */
-export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage, expectsContinue: boolean): HttpError | undefined {
-  if (headers.expect !== undefined && !expectsContinue) return new HttpError(400, 'This Expect is not supported, only 100-continue')
+export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage): HttpError | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return new HttpError(400, `HTTP/${httpVersion} is not supported, only HTTP/1.1`)
   let seen = 0
   for (let at = 0; at < rawHeaders.length; at += 2) {

@@ -133,7 +133,9 @@ export class HttpServer {
         response.writeContinue()
       })
     })
-    this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response))
+    this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+      this.#receive(request, response, undefined, new HttpError(400, 'This Expect is not supported, only 100-continue'))
+    })
     this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
       const connection = connections.of(socket)
       if (connections.isClosing(connection)) {
@@ -151,7 +153,7 @@ export class HttpServer {
     })
   }
 
-  #receive(request: IncomingMessage, response: ServerResponse, sendContinue?: () => void): void {
+  #receive(request: IncomingMessage, response: ServerResponse, sendContinue?: () => void, error = validateHead(request)): void {
     const connection = this.#connections.of(request.socket)
     if (this.#connections.isClosing(connection)) return
     this.#connections.admit(connection, response)
@@ -159,7 +161,6 @@ export class HttpServer {
       const isLogged = response.headersSent || (connection.isBroken && !request.complete)
       if (!isLogged) this.#log.record({ outcome: 'aborted' })
     })
-    const error = validateHead(request, sendContinue !== undefined)
     const isFirst = connection.open.length === 1
     if (error) this.#reject(response, error, 'HEAD')
     // node:http would keep each chunk of a body until it is read.
