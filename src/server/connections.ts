@@ -143,11 +143,6 @@ export class Connections {
     connection.last = response
     open.push(response)
     if (open.length > 1) this.#pipelined += 1
-    response.on('close', () => {
-      if (open.length > 1) this.#pipelined -= 1
-      if (open[0] === response) open.shift()
-      else open.splice(open.indexOf(response), 1)
-    })
     if (this.isDraining) {
       const before = open.at(-2)
       response.shouldKeepAlive = false
@@ -157,6 +152,13 @@ export class Connections {
       connection.isFull = true
       response.shouldKeepAlive = false
     }
+  }
+
+  /** A response is finished, or cannot be any more. */
+  release({ open }: Connection, response: ServerResponse): void {
+    if (open.length > 1) this.#pipelined -= 1
+    if (open[0] === response) open.shift()
+    else open.splice(open.indexOf(response), 1)
   }
 
   /**

@@ -24,8 +24,15 @@ export type Log = Logger
 /** Opens the log of a service: JSON lines for programs, shorter ones on a terminal. A log that cannot be written changes nothing. */
 export function openLog(output: Output, level: string): Log {
   const { isTerminal } = output
-  const write = async (line: string) => output.log(isTerminal ? formatForTerminal(line) : line)
-  return pino({ level }, { write: (line) => void write(line).catch(() => undefined) })
+  const ignore = () => undefined
+  const write = (line: string) => {
+    try {
+      output.log(isTerminal ? formatForTerminal(line) : line).catch(ignore)
+    } catch {
+      ignore()
+    }
+  }
+  return pino({ level }, { write })
 }
 
 function formatForTerminal(line: string): string {

@@ -97,15 +97,16 @@ export class Router {
    *
    * @throws {HttpError} 415; 413; 503 when the bodies of all requests are too large together; 401 when the token was revoked meanwhile
    */
-  async readBody(call: Call): Promise<Buffer> {
-    const { request, startedAt = 0 } = call
+  readBody(call: Call): Buffer | Promise<Buffer> {
+    const { request, body } = call
     validateBodyHeaders(request.headers, this.#options.bodyLimit)
     call.sendContinue?.()
-    if (request.complete && !call.body) return takeBody(request, this.#options)
+    if (request.complete && !body) return takeBody(request, this.#options)
     call.body ??= receiveBody(request, this.#options)
-    const bytes = await call.body.bytes
-    if (this.#options.now() - startedAt > promptly) await this.#authenticate(request)
-    return bytes
+    return call.body.bytes.then(async (bytes) => {
+      if (this.#options.now() - (call.startedAt ?? 0) > promptly) await this.#authenticate(request)
+      return bytes
+    })
   }
 
   #authenticate({ headers, socket }: IncomingMessage): string | Promise<string> {

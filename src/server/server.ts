@@ -158,6 +158,7 @@ export class HttpServer {
     if (this.#connections.isClosing(connection)) return
     this.#connections.admit(connection, response)
     response.on('close', () => {
+      this.#connections.release(connection, response)
       const isLogged = response.headersSent || (connection.isBroken && !request.complete)
       if (!isLogged) this.#log.record({ outcome: 'aborted' })
     })
@@ -208,9 +209,14 @@ export class HttpServer {
  * @param headers names and values in turn
  */
 export function respond(response: ServerResponse, status: number, body: string | Buffer, headers: readonly string[]): void {
-  const length = String(Buffer.byteLength(body))
-  const own = ['Content-Type', 'application/json', 'Content-Length', length, 'X-Content-Type-Options', 'nosniff']
-  response.writeHead(status, [...own, ...headers]).end(body)
+  const length = Buffer.byteLength(body)
+  const own = ['Content-Type', 'application/json', 'Content-Length', String(length), 'X-Content-Type-Options', 'nosniff']
+  // One write of one string; `end` with a body makes it two, which costs a tenth of a request.
+  response.cork()
+  response.writeHead(status, [...own, ...headers])
+  response.write(body, length === body.length ? 'latin1' : 'utf8')
+  response.uncork()
+  response.end()
   // node:http would keep a body that nobody reads until the answer is taken.
   if (!response.req.readableEnded) response.req.resume()
 }
