@@ -11,9 +11,10 @@ const maxPipelinedInTotal = 10_000
 /** milliseconds in which a client may still send after our side of its connection is closed */
 const lingerTime = 1000
 
-/** A connection that can bring requests. */
+/** A connection and its unanswered requests. */
 export class Connection {
   readonly socket: Socket
+  readonly canSend: boolean
   /** responses that are not finished, in the order of their requests */
   readonly open: ServerResponse[] = []
   /** the response to the latest request */
@@ -25,12 +26,12 @@ export class Connection {
   /** bytes that the system has taken, and when that was seen to change */
   sent = -1
   sentAt = 0
-  /** whether the last answer is decided, and whether it is sent */
+  /** whether the last answer is decided */
   #isEnding = false
-  #isLingering = false
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, canSend: boolean) {
     this.socket = socket
+    this.canSend = canSend
   }
 
   /**
@@ -68,10 +69,9 @@ export class Connection {
    * discard the answer (RFC 9112, 9.6).
    */
   end(error?: HttpError): void {
-    if (this.#isLingering) return
-    this.#isLingering = true
-    this.#isEnding = true
     const { socket } = this
+    this.#isEnding = true
+    if (socket.writableEnded) return
     if (error && socket.writable) socket.write(responseOf(error))
     socket.end()
     socket.on('error', () => socket.destroy())
@@ -104,20 +104,13 @@ export class Connections {
   /** how many there have been */
   count = 0
   isDraining = false
-  readonly #sockets = new Set<Socket>()
   readonly #connections = new Map<Socket, Connection>()
   #pipelined = 0
 
-  /** A client has connected. Over TLS it cannot send requests yet. */
-  add(socket: Socket): void {
+  /** @param canSend whether the client can send requests now: with TLS it cannot before the handshake */
+  add(socket: Socket, canSend: boolean): Connection {
+    const connection = new Connection(socket, canSend)
     this.count += 1
-    this.#sockets.add(socket)
-    socket.once('close', () => this.#sockets.delete(socket))
-  }
-
-  /** A client can send requests now. */
-  open(socket: Socket): Connection {
-    const connection = new Connection(socket)
     this.#connections.set(socket, connection)
     socket.once('close', () => {
       this.#connections.delete(socket)
@@ -129,7 +122,7 @@ export class Connections {
 
   /** The connection of a socket; a new one where TLS has failed. */
   of(socket: Socket): Connection {
-    return this.#connections.get(socket) ?? new Connection(socket)
+    return this.#connections.get(socket) ?? new Connection(socket, false)
   }
 
   /** Whether an answer closes the connection: requests after it must not be processed (RFC 9112, 9.6). */
@@ -184,14 +177,13 @@ export class Connections {
     for (const { open } of this.#connections.values()) for (const response of open.slice(-1)) response.shouldKeepAlive = false
   }
 
-  /** Ends those that have brought no request. */
+  /** Ends those that have brought no request, or not even the first byte of a TLS handshake. */
   endUnused(): void {
-    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
-    for (const [socket, { last }] of this.#connections) if (last === undefined) socket.destroy()
+    for (const [socket, { last, canSend }] of this.#connections)
+      if (last === undefined && (canSend || socket.bytesRead === 0)) socket.destroy()
   }
 
-  /** Ends all, also those in the handshake of TLS. */
   endAll(): void {
-    for (const socket of this.#sockets) socket.destroy()
+    for (const socket of this.#connections.keys()) socket.destroy()
   }
 }

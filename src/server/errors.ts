@@ -7,8 +7,8 @@ export class HttpError extends Error {
   /** names and values in turn */
   readonly headers: readonly string[]
 
-  constructor(error: number, message: string, headers: readonly string[] = [], cause?: unknown) {
-    super(message, { cause })
+  constructor(error: number, message: string, headers: readonly string[] = []) {
+    super(message)
     this.error = error
     this.headers = headers
   }
@@ -35,18 +35,15 @@ export const parserErrors: Readonly<Record<string, HttpError>> = {
   ERR_HTTP_REQUEST_TIMEOUT: new HttpError(408, 'The request did not arrive in time'),
 }
 
-/** @param message promises that nothing was stored */
-function unavailable(message: string, cause?: unknown): HttpError {
-  return new HttpError(503, message, ['Retry-After', '1'], cause)
-}
+const retrySoon = ['Retry-After', '1']
 
 /** The answer to a request that is more than the service can hold. */
 export function busy(): HttpError {
-  return unavailable('The service is busy, and nothing was stored')
+  return new HttpError(503, 'The service is busy, and nothing was stored', retrySoon)
 }
 
 /**
- * The answer to a request that failed. It tells nothing of the inside but the id of the request, by which the log has it.
+ * The answer to a request that failed. It names the request, and keeps the rest for the log.
  *
  * @param requestId as in the log
  */
@@ -55,7 +52,6 @@ export function toHttpError(error: unknown, requestId: string): HttpError {
   const kind = error instanceof PlantsError ? error.kind : undefined
   if (error instanceof PlantsError && kind === 'conflict') return new HttpError(409, error.message)
   const hint = `Ask the operator of the service about request ${requestId}`
-  if (kind === 'unavailable') return unavailable(`The store is not available, and nothing was stored. ${hint}`, error)
-  const message = kind === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'
-  return new HttpError(500, `${message}. ${hint}`, [], error)
+  if (kind === 'unavailable') return new HttpError(503, `The store is not available, and nothing was stored. ${hint}`, retrySoon)
+  return new HttpError(500, `${kind === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'}. ${hint}`)
 }

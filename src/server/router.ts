@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { type IncomingMessage, METHODS, type ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Authenticator } from './authenticator.js'
 import { HttpError, toHttpError } from './errors.js'
 import type { AccessLog } from './log.js'
@@ -138,8 +138,8 @@ export class Router {
     const milliseconds = startedAt === undefined ? undefined : Math.round((now() - startedAt) * 1000) / 1000
     if (outcome === 'created') log.record({ requestId, status, outcome, milliseconds, token })
     else {
-      const method = METHODS.includes(request.method ?? '') ? request.method : undefined
-      log.record({ requestId, status, outcome, milliseconds, token, method, path, from: request.socket.remoteAddress })
+      const { method, socket } = request
+      log.record({ requestId, status, outcome, milliseconds, token, method, path, from: socket.remoteAddress })
     }
   }
 

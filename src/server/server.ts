@@ -76,7 +76,7 @@ export class HttpServer {
     this.server.maxConnections = limits.connectionLimit
     this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those after the 2000th
     Object.assign(this.server, { httpAllowHalfOpen: true }) // who has sent everything may still want an answer
-    this.#listen(tls ? 'secureConnection' : 'connection')
+    this.#listen(tls !== undefined)
     const check = () => this.#connections.endStalled(now(), limits.requestTimeout)
     const timer = setInterval(check, options.connectionsCheckingInterval).unref()
     this.server.once('close', () => clearInterval(timer))
@@ -112,17 +112,15 @@ export class HttpServer {
     this.#connections.endAll()
   }
 
-  /** @param ready the event after which a connection can bring requests */
-  #listen(ready: 'connection' | 'secureConnection'): void {
+  #listen(isSecure: boolean): void {
     const connections = this.#connections
-    this.server.on('connection', (socket: Socket) => {
+    const add = (socket: Socket, canSend: boolean) => {
+      const connection = connections.add(socket, canSend)
+      if (canSend) socket.destroySoon = () => connection.end()
       socket.on('error', () => socket.destroy()) // node:http removes its own listener at a CONNECT
-      connections.add(socket)
-    })
-    this.server.on(ready, (socket: Socket) => {
-      const connection = connections.open(socket)
-      socket.destroySoon = () => connection.end()
-    })
+    }
+    this.server.on('connection', (socket: Socket) => add(socket, !isSecure))
+    if (isSecure) this.server.on('secureConnection', (socket: Socket) => add(socket, true))
     this.server.on('request', (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response))
     this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
       // Without "100 Continue" the body may or may not follow, so that the answer has to close the connection.

@@ -81,7 +81,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     }
     log.info({ address, admin }, 'listening')
     if (!isLocal(options.listen) && !tls)
-      log.warn('Other machines can reach this address, and the network can read tokens and plants, without TLS')
+      log.warn('Other machines can reach this address. Without TLS, tokens and plants can be read on the network')
     if (options.admin && !isLocal(options.admin)) log.warn('Other machines can reach the admin port, which needs no token')
     return {
       address,

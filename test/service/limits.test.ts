@@ -124,7 +124,7 @@ describe('an answer that its reader does not take', () => {
   test('is not what a connection waits for that reads no more requests and has answered all: it ends after the time-out', () => {
     const connections = new Connections()
     const socket = new Socket()
-    connections.open(socket).isFull = true
+    connections.add(socket, true).isFull = true
     connections.endStalled(1000, 300)
     connections.endStalled(1299, 300)
     expect(socket.destroyed).toBe(false)
