@@ -64,17 +64,13 @@ export class Connection {
     afterAnswer(this.open.at(-1), () => this.end(error))
   }
 
-  /**
-   * Sends a last answer, if any, and closes our side; the rest is closed a little later: to close while the client still sends would
-   * discard the answer (RFC 9112, 9.6).
-   */
+  /** Sends a last answer, if any, and closes our side; all a little later, since the client may still send (RFC 9112, 9.6). */
   end(error?: HttpError): void {
     const { socket } = this
     this.#isEnding = true
     if (socket.writableEnded) return
     if (error && socket.writable) socket.write(responseOf(error))
     socket.end()
-    socket.on('error', () => socket.destroy())
     socket.resume()
     const timer = setTimeout(() => socket.destroy(), lingerTime)
     socket.once('end', () => socket.destroy())

@@ -25,9 +25,9 @@ export interface Tls {
  * Answers a request.
  *
  * @param sendContinue is there when the client waits for "100 Continue", and lets it send the body
- * @returns a promise that is not settled before the answer; one that rejects is answered with 500
+ * @returns a promise; when it rejects before an answer, the answer is 500
  */
-export type Handler = (request: IncomingMessage, response: ServerResponse, sendContinue?: () => void) => void | Promise<void>
+export type Handler = (request: IncomingMessage, response: ServerResponse, sendContinue?: () => void) => Promise<void>
 
 export interface HttpServerOptions {
   limits: Limits
@@ -121,8 +121,8 @@ export class HttpServer {
     }
     this.server.on('connection', (socket: Socket) => add(socket, !isSecure))
     if (isSecure) this.server.on('secureConnection', (socket: Socket) => add(socket, true))
-    this.server.on('request', (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response))
-    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    this.server.on('request', (request, response) => this.#receive(request, response))
+    this.server.on('checkContinue', (request, response) => {
       // Without "100 Continue" the body may or may not follow, so that the answer has to close the connection.
       const { shouldKeepAlive } = response
       response.shouldKeepAlive = false
@@ -131,18 +131,16 @@ export class HttpServer {
         response.writeContinue()
       })
     })
-    this.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    this.server.on('checkExpectation', (request, response) => {
       this.#receive(request, response, undefined, new HttpError(400, 'This Expect is not supported, only 100-continue'))
     })
-    this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
+    this.server.on('connect', (_, socket: Socket) => {
       const connection = connections.of(socket)
-      if (connections.isClosing(connection)) {
-        connection.isFull = true
-        return
+      if (connections.isClosing(connection)) connection.isFull = true
+      else {
+        connection.rejectConnect(new HttpError(404, 'This is not a proxy'))
+        this.#log.record({ outcome: '404', code: 'CONNECT' })
       }
-      const error = new HttpError(404, 'This is not a proxy')
-      connection.rejectConnect(error)
-      this.#log.record({ outcome: String(error.error), code: 'CONNECT' })
     })
     this.server.on('clientError', (cause: Error, socket: Socket) => {
       const code = systemCode(cause) ?? ''
@@ -185,11 +183,7 @@ export class HttpServer {
       if (response.headersSent) response.destroy()
       else this.#reject(response, new HttpError(500, 'Internal error'), 'DEFECT')
     }
-    try {
-      this.#handler(response.req, response, sendContinue)?.catch(fail)
-    } catch (error) {
-      fail(error)
-    }
+    this.#handler(response.req, response, sendContinue).catch(fail)
   }
 
   /** Answers a request that no handler answers, and closes its connection. */
