@@ -20,16 +20,16 @@ export const adminLimits: Limits = {
 export function adminHandler(metrics: Metrics, isReady: () => Promise<boolean>): Handler {
   return async ({ url = '', method = '' }, response) => {
     const path = url.replace(/\?.*/s, '')
-    const send = ({ status, body, headers }: HttpError) => respond(response, status, body, headers)
-    if (!['/live', '/ready', '/metrics'].includes(path)) send(new HttpError(404, 'Only /live, /ready and /metrics are here'))
-    else if (method !== 'GET' && method !== 'HEAD') send(new HttpError(405, `${path} takes GET and HEAD`, ['Allow', 'GET, HEAD']))
+    if (!['/live', '/ready', '/metrics'].includes(path)) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
+    else if (method !== 'GET' && method !== 'HEAD')
+      respond(response, new HttpError(405, `${path} takes GET and HEAD`, ['Allow', 'GET, HEAD']))
     else if (path === '/metrics') {
       const { type, body } = await metrics.text()
       response.writeHead(200, { 'Content-Type': type }).end(body)
       response.req.resume()
-    } else if (path === '/live') respond(response, 200, '{"live":true}', [])
-    else if (await isReady()) respond(response, 200, '{"ready":true}', [])
-    else send(new HttpError(503, 'The service is not ready', ['Retry-After', '1']))
+    } else if (path === '/live') respond(response, { status: 200, body: '{"live":true}' })
+    else if (await isReady()) respond(response, { status: 200, body: '{"ready":true}' })
+    else respond(response, new HttpError(503, 'The service is not ready', ['Retry-After', '1']))
   }
 }
 

@@ -69,7 +69,7 @@ export class Connection {
     const { socket } = this
     this.#isEnding = true
     if (socket.writableEnded) return
-    if (error && socket.writable) socket.write(responseOf(error))
+    if (error && socket.writable) socket.write(bytesOf(error))
     socket.end()
     socket.resume()
     const timer = setTimeout(() => socket.destroy(), lingerTime)
@@ -84,7 +84,7 @@ function afterAnswer(response: ServerResponse | undefined, next: () => void): vo
 }
 
 /** The bytes of an answer where node:http has no response object. */
-function responseOf({ status, body }: HttpError): string {
+function bytesOf({ status, body }: HttpError): string {
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',

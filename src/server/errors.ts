@@ -3,26 +3,24 @@ import { PlantsError } from '../platform/errors.js'
 
 /** An answer other than the one that was asked for, with the specification's Error as its body. */
 export class HttpError extends Error {
-  readonly error: number
+  readonly status: number
+  /** JSON */
+  readonly body: string
   /** names and values in turn */
   readonly headers: readonly string[]
+  /** for the log */
+  readonly outcome: string
 
   constructor(error: number, message: string, headers: readonly string[] = []) {
     super(message)
-    this.error = error
+    this.status = outsideOperation.has(error) ? error : 400
+    this.body = toWireJson({ error, message })
     this.headers = headers
-  }
-
-  /** The specification answers every failed create with 400. Only what is outside of the operation has its `error` as the status. */
-  get status(): number {
-    return outsideOperation.has(this.error) ? this.error : 400
-  }
-
-  get body(): string {
-    return toWireJson({ error: this.error, message: this.message })
+    this.outcome = String(error)
   }
 }
 
+/** The specification answers every failed create with 400. Only what is outside of the operation has its `error` as the status. */
 const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 431, 500, 503])
 
 /** The answer to what the parser of node:http rejects, or should. */

@@ -4,7 +4,7 @@ import type { Authenticator } from './authenticator.js'
 import { HttpError, toHttpError } from './errors.js'
 import type { AccessLog } from './log.js'
 import { type ArrivingBody, type BodyOptions, receiveBody, takeBody, validateBodyHeaders } from './request.js'
-import { type Handler, respond } from './server.js'
+import { type Answer, type Handler, respond } from './server.js'
 
 /** An operation of the service. */
 export interface Route {
@@ -14,8 +14,11 @@ export interface Route {
   /** what a token must allow; undefined where no token is needed */
   right: 'create' | undefined
   /** Answers a call. An `HttpError` that it throws is an answer, too. */
-  handler(call: Call, router: Router): Answer | Promise<Answer>
+  handler(call: Call, router: Router): LoggedAnswer | Promise<LoggedAnswer>
 }
+
+/** An answer, with its outcome as the log has it. */
+export type LoggedAnswer = Answer & { outcome: string }
 
 /** A request in flight. */
 export interface Call {
@@ -32,16 +35,6 @@ export interface Call {
   startedAt?: number
   /** what has arrived while the token was looked up, or is arriving */
   body?: ArrivingBody
-}
-
-export interface Answer {
-  /** for the log */
-  outcome: string
-  status: number
-  /** JSON */
-  body: string | Buffer
-  /** names and values in turn */
-  headers?: readonly string[]
 }
 
 export interface RouterOptions extends BodyOptions {
@@ -130,17 +123,16 @@ export class Router {
     throw new HttpError(404, `There is nothing at this path. Create a plant with POST ${this.#options.basePath}/plants`)
   }
 
-  #send(call: Call, { outcome, status, body, headers = [] }: Answer): void {
+  #send(call: Call, answer: LoggedAnswer): void {
     const { request, response, requestId, token, startedAt, path } = call
+    const { status, outcome } = answer
     const { log, now } = this.#options
-    respond(response, status, body, ['Request-Id', requestId, ...headers])
+    respond(response, answer, requestId)
     call.body?.discard()
     const milliseconds = startedAt === undefined ? undefined : Math.round((now() - startedAt) * 1000) / 1000
+    const { method, socket } = request
     if (outcome === 'created') log.record({ requestId, status, outcome, milliseconds, token })
-    else {
-      const { method, socket } = request
-      log.record({ requestId, status, outcome, milliseconds, token, method, path, from: socket.remoteAddress })
-    }
+    else log.record({ requestId, status, outcome, milliseconds, token, method, path, from: socket.remoteAddress })
   }
 
   #fail(call: Call, error: unknown): void {
@@ -148,7 +140,7 @@ export class Router {
     const answer = toHttpError(error, requestId)
     if (response.headersSent || answer.status >= 500) this.#options.log.error(error, requestId)
     if (response.headersSent) response.destroy()
-    else this.#send(call, { outcome: String(answer.error), status: answer.status, body: answer.body, headers: answer.headers })
+    else this.#send(call, answer)
   }
 }
 

@@ -145,7 +145,7 @@ export class HttpServer {
     this.server.on('clientError', (cause: Error, socket: Socket) => {
       const code = systemCode(cause) ?? ''
       const error = parserErrors[code] ?? invalidHttp
-      if (connections.of(socket).reject(error, code)) this.#log.record({ outcome: String(error.error), code })
+      if (connections.of(socket).reject(error, code)) this.#log.record({ outcome: error.outcome, code })
     })
   }
 
@@ -187,22 +187,25 @@ export class HttpServer {
   }
 
   /** Answers a request that no handler answers, and closes its connection. */
-  #reject(response: ServerResponse, { error, status, body }: HttpError, code: string): void {
+  #reject(response: ServerResponse, error: HttpError, code: string): void {
     response.shouldKeepAlive = false
-    respond(response, status, body, [])
-    this.#log.record({ outcome: String(error), code })
+    respond(response, error)
+    this.#log.record({ outcome: error.outcome, code })
   }
 }
 
-/**
- * Sends an answer.
- *
- * @param body JSON
- * @param headers names and values in turn
- */
-export function respond(response: ServerResponse, status: number, body: string | Buffer, headers: readonly string[]): void {
+export interface Answer {
+  status: number
+  /** JSON */
+  body: string | Buffer
+  /** names and values in turn */
+  headers?: readonly string[]
+}
+
+export function respond(response: ServerResponse, { status, body, headers = [] }: Answer, requestId?: string): void {
   const length = Buffer.byteLength(body)
   const own = ['Content-Type', 'application/json', 'Content-Length', String(length), 'X-Content-Type-Options', 'nosniff']
+  if (requestId !== undefined) own.push('Request-Id', requestId)
   // One write of one string; `end` with a body makes it two, which costs a tenth of a request.
   response.cork()
   response.writeHead(status, [...own, ...headers])

@@ -91,7 +91,7 @@ describe('requests that wait on one connection', () => {
 
 describe('an answer that its reader does not take', () => {
   const size = 32 * 1_048_576
-  const answer: Handler = async (_, response) => respond(response, 200, Buffer.alloc(size), [])
+  const answer: Handler = async (_, response) => respond(response, { status: 200, body: Buffer.alloc(size) })
   const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
   test.each<[string, (socket: Socket) => void]>([
