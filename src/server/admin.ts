@@ -1,24 +1,19 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { HttpError } from './errors.js'
-import type { AccessLogEntry } from './log.js'
-import { type Handler, type Limits, respond } from './server.js'
+import type { AccessLog, AccessLogEntry } from './log.js'
+import { type Handler, HttpServer, type Limits, respond } from './server.js'
 
 /** What the admin port may cost: monitoring sends a request every few seconds. */
-export const adminLimits: Limits = {
-  headerLimit: 16_384,
-  headerTimeout: 5000,
-  requestTimeout: 5000,
-  keepAlive: 5000,
-  connectionLimit: 64,
-}
+const limits: Limits = { headerLimit: 16_384, headerTimeout: 5000, requestTimeout: 5000, keepAlive: 5000, connectionLimit: 64 }
 
 /**
- * What operators and monitoring look at, without a token: `/live`, `/ready` and `/metrics`.
+ * A server for operators and monitoring, without a token: `/live`, `/ready` and `/metrics`. It logs errors, but no requests.
  *
  * @param isReady whether a plant could be created now
+ * @param now milliseconds, never going back
  */
-export function adminHandler(metrics: Metrics, isReady: () => Promise<boolean>): Handler {
-  return async ({ url = '', method = '' }, response) => {
+export function adminServer(metrics: Metrics, isReady: () => Promise<boolean>, error: AccessLog['error'], now: () => number): HttpServer {
+  const handler: Handler = async ({ url = '', method = '' }, response) => {
     const path = url.replace(/\?.*/s, '')
     if (!['/live', '/ready', '/metrics'].includes(path)) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
     else if (method !== 'GET' && method !== 'HEAD')
@@ -31,6 +26,7 @@ export function adminHandler(metrics: Metrics, isReady: () => Promise<boolean>):
     else if (await isReady()) respond(response, { status: 200, body: '{"ready":true}' })
     else respond(response, new HttpError(503, 'The service is not ready', ['Retry-After', '1']))
   }
+  return new HttpServer(handler, { limits, tls: undefined, log: { error, record: () => undefined }, now })
 }
 
 /** The metrics of a service, in the text format of Prometheus. */

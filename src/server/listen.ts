@@ -11,10 +11,11 @@ export type ListenAddress = { host: string; port: number; isAdmin?: boolean } | 
 /**
  * Listens; a Unix socket that was left over is replaced.
  *
- * @returns the port; 0 for a socket
+ * @param basePath "" or "/v1"
+ * @returns the base_url, as `--store` takes it
  * @throws {PlantsError} when it cannot
  */
-export async function listen(server: Server, address: ListenAddress): Promise<number> {
+export async function listen(server: Server, address: ListenAddress, { basePath = '', isSecure = false } = {}): Promise<string> {
   try {
     if ('path' in address) await prepareSocket(address.path)
     await new Promise<void>((resolve, reject) => {
@@ -27,9 +28,16 @@ export async function listen(server: Server, address: ListenAddress): Promise<nu
   } catch (error) {
     throw explain(error, address)
   }
-  if ('path' in address) chmodSync(address.path, 0o660) // whoever connects needs a token as well
+  if ('path' in address) {
+    chmodSync(address.path, 0o660) // whoever connects needs a token as well
+    return `unix:${address.path}${basePath && `:${basePath}`}`
+  }
   const bound = server.address()
-  return typeof bound === 'object' && bound !== null ? bound.port : 0
+  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
+  // All addresses of this machine are no address to connect to.
+  const known = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host] ?? address.host
+  const host = known.includes(':') ? `[${known}]` : known
+  return `${isSecure ? 'https' : 'http'}://${host}:${port}${basePath}`
 }
 
 /** Whether only this machine can connect. */

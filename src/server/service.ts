@@ -4,7 +4,7 @@
  */
 import type { Output } from '../platform/io.js'
 import type { OpenOptions, ServedStore, TokenStore } from '../stores/store.js'
-import { adminHandler, adminLimits, Metrics } from './admin.js'
+import { adminServer, Metrics } from './admin.js'
 import { Authenticator, type TokenSource } from './authenticator.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
 import { type AccessLog, openLog } from './log.js'
@@ -66,20 +66,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const router = new Router(routes, { ...options, log: accessLog, authenticator, inFlight, bodyLimit: limits.bodyLimit })
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
     servers.push(http)
-    const address = addressOf(options.listen, await listen(http.server, options.listen), basePath, tls !== undefined)
-    let admin: string | undefined
-    if (options.admin && metrics) {
-      const handler = adminHandler(metrics, readinessOf(store, http))
-      const adminServer = new HttpServer(handler, {
-        limits: adminLimits,
-        tls: undefined,
-        log: { error: fail, record: () => undefined },
-        now,
-      })
-      servers.push(adminServer)
-      admin = addressOf(options.admin, await listen(adminServer.server, options.admin), '', false)
-    }
-    log.info({ address, admin }, 'listening')
+    const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
+    const admin = metrics && adminServer(metrics, readinessOf(store, http), fail, now)
+    if (admin) servers.push(admin)
+    const adminAddress = options.admin && admin && (await listen(admin.server, options.admin))
+    log.info({ address, admin: adminAddress }, 'listening')
     if (!isLocal(options.listen) && !tls)
       log.warn('Other machines can reach this address. Without TLS, tokens and plants can be read on the network')
     if (options.admin && !isLocal(options.admin)) log.warn('Other machines can reach the admin port, which needs no token')
@@ -115,12 +106,4 @@ function readinessOf(store: ServedStore, http: HttpServer): () => Promise<boolea
     checking ??= check()
     return Promise.race([checking, new Promise<false>((resolve) => setTimeout(resolve, 1000, false).unref())])
   }
-}
-
-function addressOf(listenAddress: ListenAddress, port: number, basePath: string, isSecure: boolean): string {
-  if ('path' in listenAddress) return `unix:${listenAddress.path}${basePath && `:${basePath}`}`
-  // All addresses of this machine are no address to connect to.
-  const known = { '0.0.0.0': '127.0.0.1', '::': '::1' }[listenAddress.host] ?? listenAddress.host
-  const host = known.includes(':') ? `[${known}]` : known
-  return `${isSecure ? 'https' : 'http'}://${host}:${port}${basePath}`
 }

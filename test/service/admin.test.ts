@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { adminHandler, adminLimits, Metrics } from '../../src/server/admin.js'
-import { HttpServer } from '../../src/server/server.js'
+import { adminServer, Metrics } from '../../src/server/admin.js'
 import type { PlantStore } from '../../src/stores/store.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../helpers/raw-http.js'
 import { placeOf, serveStore, testToken } from '../helpers/service.js'
@@ -42,9 +41,13 @@ test('metrics that fail are answered with 500, reported, and end nothing', async
   const metrics = new Metrics(() => {
     throw new Error('This gauge is broken')
   })
-  const log = { record: () => undefined, error: (error: unknown) => void errors.push(error) }
-  const handler = adminHandler(metrics, async () => true)
-  const http = new HttpServer(handler, { limits: adminLimits, tls: undefined, log, now: () => performance.now() })
+  const fail = (error: unknown) => void errors.push(error)
+  const http = adminServer(
+    metrics,
+    async () => true,
+    fail,
+    () => performance.now(),
+  )
   onTestFinished(() => http.abort())
   await new Promise<void>((resolve) => http.server.listen(0, '127.0.0.1', resolve))
   const address = http.server.address()
