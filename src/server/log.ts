@@ -37,20 +37,15 @@ export function openLog(output: Output, level: string): Log {
 
 function formatForTerminal(line: string): string {
   const { time, level, msg, pid: _, hostname: __, err, ...fields } = JSON.parse(line) as Record<string, unknown>
+  const { status, outcome, milliseconds, token, method, path, code } = fields
   const clock = new Date(Number(time)).toTimeString().slice(0, 8)
-  const words = [clock, labels[String(level)], msg, ...('outcome' in fields ? wordsOf(fields) : detailsOf(fields))]
+  const duration = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : undefined
+  const request = [status, outcome, method, path, duration, token && `token ${token}`, code]
+  const details = Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+  const words = [clock, labels[String(level)], msg, ...(outcome === undefined ? details : request)]
   const stack = typeof err === 'object' && err !== null && 'stack' in err ? String(err.stack).split('\n') : []
   const lines = [words.filter((word) => word !== undefined).join(' '), ...stack.map((part) => `  ${part}`)]
   return lines.map((text) => `${escapeControlChars(text)}\n`).join('')
-}
-
-function wordsOf({ status, outcome, milliseconds, token, method, path, code }: Record<string, unknown>): unknown[] {
-  const time = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : undefined
-  return [status, outcome, method, path, time, token && `token ${token}`, code]
-}
-
-function detailsOf(fields: Record<string, unknown>): string[] {
-  return Object.entries(fields).map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
 }
 
 const labels: Record<string, string> = { 40: 'warning:', 50: 'error:', 60: 'fatal:' }

@@ -72,7 +72,6 @@ export interface InFlight {
 /** How many bodies of the largest size may be in flight. */
 const maxLargestBodies = 64
 
-/** @throws {HttpError} 413, or 503 when the bodies of all requests are too large together */
 function checkSize(length: number, total: number, bodyLimit: number): void {
   if (length > bodyLimit) throw tooLarge(bodyLimit)
   if (total > maxLargestBodies * bodyLimit) throw busy()
