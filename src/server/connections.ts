@@ -12,7 +12,7 @@ const maxPipelinedInTotal = 10_000
 const lingerTime = 1000
 
 /** A connection and its unanswered requests. */
-export class Connection {
+export class ServerConnection {
   readonly socket: Socket
   readonly canSend: boolean
   /** responses that are not finished, in the order of their requests */
@@ -100,12 +100,12 @@ export class Connections {
   /** how many there have been */
   count = 0
   isDraining = false
-  readonly #connections = new Map<Socket, Connection>()
+  readonly #connections = new Map<Socket, ServerConnection>()
   #pipelined = 0
 
   /** @param canSend whether the client can send requests now: with TLS it cannot before the handshake */
-  add(socket: Socket, canSend: boolean): Connection {
-    const connection = new Connection(socket, canSend)
+  add(socket: Socket, canSend: boolean): ServerConnection {
+    const connection = new ServerConnection(socket, canSend)
     this.count += 1
     this.#connections.set(socket, connection)
     socket.once('close', () => {
@@ -117,17 +117,17 @@ export class Connections {
   }
 
   /** The connection of a socket; a new one where TLS has failed. */
-  of(socket: Socket): Connection {
-    return this.#connections.get(socket) ?? new Connection(socket, false)
+  of(socket: Socket): ServerConnection {
+    return this.#connections.get(socket) ?? new ServerConnection(socket, false)
   }
 
   /** Whether an answer closes the connection: requests after it must not be processed (RFC 9112, 9.6). */
-  isClosing({ last, isFull }: Connection): boolean {
+  isClosing({ last, isFull }: ServerConnection): boolean {
     return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
   }
 
   /** Takes in a request on a connection that is not closing. Its response closes it in a drain, or when too many are unanswered. */
-  admit(connection: Connection, response: ServerResponse): void {
+  admit(connection: ServerConnection, response: ServerResponse): void {
     const { open } = connection
     connection.last = response
     open.push(response)
@@ -144,7 +144,7 @@ export class Connections {
   }
 
   /** A response is finished, or cannot be any more. */
-  release({ open }: Connection, response: ServerResponse): void {
+  release({ open }: ServerConnection, response: ServerResponse): void {
     if (open.length > 1) this.#pipelined -= 1
     if (open[0] === response) open.shift()
     else open.splice(open.indexOf(response), 1)

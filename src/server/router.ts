@@ -4,7 +4,7 @@ import type { Authenticator } from './authenticator.js'
 import { HttpError, toHttpError } from './errors.js'
 import type { AccessLog } from './log.js'
 import { type ArrivingBody, type BodyOptions, receiveBody, takeBody, validateBodyHeaders } from './request.js'
-import { type Answer, type Handler, respond } from './server.js'
+import { type Handler, type HttpAnswer, respond } from './server.js'
 
 /** An operation of the service. */
 export interface Route {
@@ -18,7 +18,7 @@ export interface Route {
 }
 
 /** An answer, with its outcome as the log has it. */
-export type LoggedAnswer = Answer & { outcome: string }
+export type LoggedAnswer = HttpAnswer & { outcome: string }
 
 /** A request in flight. */
 export interface Call {

@@ -194,7 +194,7 @@ export class HttpServer {
   }
 }
 
-export interface Answer {
+export interface HttpAnswer {
   status: number
   /** JSON */
   body: string | Buffer
@@ -202,7 +202,7 @@ export interface Answer {
   headers?: readonly string[]
 }
 
-export function respond(response: ServerResponse, { status, body, headers = [] }: Answer, requestId?: string): void {
+export function respond(response: ServerResponse, { status, body, headers = [] }: HttpAnswer, requestId?: string): void {
   const length = Buffer.byteLength(body)
   const own = ['Content-Type', 'application/json', 'Content-Length', String(length), 'X-Content-Type-Options', 'nosniff']
   if (requestId !== undefined) own.push('Request-Id', requestId)
