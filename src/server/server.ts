@@ -58,6 +58,7 @@ export class HttpServer {
   readonly #first: ServerResponse[] = []
   /** and those that came before the previous one was answered */
   readonly #pipelined: ServerResponse[] = []
+  #isScheduled = false
 
   constructor(handler: Handler, { limits, tls, log, now }: HttpServerOptions) {
     this.#handler = handler
@@ -163,16 +164,23 @@ export class HttpServer {
     // node:http would keep each chunk of a body until it is read.
     else if (sendContinue || (isFirst && request.headers['transfer-encoding'] !== undefined)) this.#handle(response, sendContinue)
     else {
-      if (this.#first.length + this.#pipelined.length === 0) setImmediate(() => this.#handleWaiting())
       const waiting = isFirst ? this.#first : this.#pipelined
       waiting.push(response)
+      this.#schedule()
     }
   }
 
-  #handleWaiting(): void {
-    for (const response of this.#first.splice(0)) this.#handle(response)
-    for (const response of this.#pipelined.splice(0, pipelinedPerTurn)) this.#handle(response)
-    if (this.#pipelined.length > 0) setImmediate(() => this.#handleWaiting())
+  /** Handles the waiting requests when all that has arrived is parsed. */
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      const waiting = [...this.#first.splice(0), ...this.#pipelined.splice(0, pipelinedPerTurn)]
+      // Before the store schedules its commit: requests that arrive until then are handled first, and share it.
+      if (waiting.length > 0) this.#schedule()
+      for (const response of waiting) this.#handle(response)
+    })
   }
 
   /** Calls the handler, whose failure ends no other request. */
