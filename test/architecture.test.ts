@@ -97,6 +97,15 @@ test('tests wait for events, never for time to pass', () => {
   expect(sourceFiles('test').filter((file) => file !== 'test/architecture.test.ts' && pattern.test(read(file)))).toEqual([])
 })
 
+test('a unit test does not start the program', () => {
+  const reached = new Set(sourceFiles('test/unit'))
+  for (const file of reached) {
+    const imported = [...read(file).matchAll(/^import (?!type )[^']*'(\.[^']+)'/gm)].map(([, name = '']) => targetOf(name, file))
+    for (const target of imported) if (target.startsWith('test/') && target.endsWith('.ts')) reached.add(target)
+  }
+  expect([...reached].filter((file) => file === 'test/helpers/process.ts')).toEqual([])
+})
+
 function sourceFiles(folder: string): string[] {
   const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
   return names

@@ -3,7 +3,7 @@ import type { Io } from '../platform/io.js'
 import type { RemoteAddress } from '../stores/address.js'
 import { checkToken } from './token.js'
 
-/** What finding a token or a password goes by: what is known of a store, and what is saved. */
+/** Where to look for the token or the password of a store. */
 export interface CredentialContext {
   /** the name that the store was saved under, where it was called by it */
   storeName: string | undefined
@@ -12,6 +12,8 @@ export interface CredentialContext {
   tokenCommand: string | undefined
   /** milliseconds that a token command may take */
   timeout: number
+  /** prints a warning for a person */
+  warn(text: string): Promise<void>
   /** the settings file, and what is saved in it */
   file: { path: string | undefined; foreignOwner?: number; saved: SavedTokens }
 }
@@ -30,6 +32,8 @@ export function savedToken({ tokens = {} }: SavedTokens, address: string): { tok
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
+  /** the source in words */
+  place: string
   /** of one from the settings file, in ISO 8601 */
   savedAt?: string | undefined
   /** of one from a command that says so, in ISO 8601 */
@@ -43,42 +47,41 @@ export interface Credential {
  * @throws {PlantsError} `malformed` for a token that is none, `unauthorized` when the command gave none
  */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
-  const found = await search(store, context, io)
-  if (found) io.secrets.add(found.token)
-  return found
-}
-
-/** Where `findToken` would find the token. No command is started for that. Throws `malformed` for a token that is none. */
-export function findTokenSource(store: RemoteAddress, context: CredentialContext, io: Io): Credential['source'] | undefined {
-  const known = searchHere(store, context, io)
-  if (known?.token !== undefined) io.secrets.add(known.token)
-  return known?.source
-}
-
-async function search(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
-  const known = searchHere(store, context, io)
-  if (known?.source !== 'command') return known
+  const found = locateToken(store, context, io)
+  if (found?.command === undefined) return found
   const { runTokenCommand } = await import('./token-command.js')
-  return { ...(await runTokenCommand(known.command, store, context, io)), source: 'command' }
+  const printed = await runTokenCommand(found.command, store, context, io)
+  io.secrets.add(printed.token)
+  return { ...printed, source: 'command', place: found.place }
 }
 
-/** The token, or the command that has to be asked for it. */
-function searchHere({ name }: RemoteAddress, context: CredentialContext, io: Io): TokenLookup | undefined {
-  const given = context.isOfRun ? tokenVariable(io) : undefined
-  if (given) return { token: checkToken(given, 'PLANTS_TOKEN'), source: 'variable' }
-  if (context.tokenCommand !== undefined) return { command: checkedCommand(context.tokenCommand, context), source: 'command' }
-  const saved = savedToken(context.file.saved, name)
-  return saved && { token: checkToken(saved.token, 'The saved token'), source: 'file', savedAt: saved.savedAt }
-}
+type TokenLookup = (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string }
 
-/** Under sudo, the settings of another user are read; a command from them would run as root. */
-function checkedCommand(command: string, { storeName, file: { path, foreignOwner } }: CredentialContext): string {
-  if (foreignOwner === undefined) return command
-  const message = `The token command of ${storeName} is not run: the settings in ${path} belong to another user (uid ${foreignOwner})`
-  throw new PlantsError('unauthorized', message, { hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN' })
+/** The token, or the command that prints it, which is not started. Throws as `findToken` does. */
+export function locateToken(
+  { name }: RemoteAddress,
+  { isOfRun, tokenCommand, storeName, file }: CredentialContext,
+  io: Io,
+): TokenLookup | undefined {
+  const checked = (text: string, place: string) => {
+    const token = checkToken(text, place)
+    io.secrets.add(token)
+    return token
+  }
+  const given = isOfRun ? tokenVariable(io) : undefined
+  if (given !== undefined) return { token: checked(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
+  if (tokenCommand === undefined) {
+    const saved = savedToken(file.saved, name)
+    return saved && { token: checked(saved.token, 'The saved token'), source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
+  }
+  const place = `the token command of ${storeName}`
+  if (file.foreignOwner === undefined) return { command: tokenCommand, source: 'command', place }
+  // Under sudo, the settings of another user are read; a command from them would run as root.
+  const owner = `the settings in ${file.path} belong to another user (uid ${file.foreignOwner})`
+  throw new PlantsError('unauthorized', `The token command of ${storeName} is not run: ${owner}`, {
+    hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN',
+  })
 }
-
-type TokenLookup = (Credential & { source: 'variable' | 'file' }) | { source: 'command'; command: string; token?: undefined }
 
 /** What PLANTS_TOKEN holds; a blank one counts as none. */
 export function tokenVariable({ env }: Io): string | undefined {

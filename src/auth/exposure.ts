@@ -4,34 +4,26 @@ import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/address.js'
 
-/** What says where a token may go. */
-interface Trust {
-  /** the name that the store was saved under */
-  storeName: string | undefined
-  allowHttp: boolean
-}
-
 /** Throws `malformed` where the token would be seen on its way, or go to another user of this machine. */
-export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: Trust, io: Io): void {
+export function refuseExposed(
+  address: RemoteAddress,
+  { storeName, allowHttp }: { storeName: string | undefined; allowHttp: boolean },
+  { trusts }: Io,
+): void {
   if (allowHttp) return
+  let why = isOpenToAll(address) ? 'without TLS others could read it' : undefined
+  let instead = 'Use https://, or, where the network is yours alone,'
+  if (address.socketPath !== undefined) {
+    instead = 'Keep the socket in a folder that only its service may write. Or, where you trust all users of this machine,'
+    try {
+      why = strangerAt(address.socketPath, { trusts, writers: 0o022 })
+    } catch (error) {
+      if (systemCode(error) === undefined) throw error // else nothing is there, or it may not be seen: to connect fails then, and says why
+    }
+  }
+  if (why === undefined) return
   const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
-  if (isOpenToAll(address)) {
-    const hint = `Use https://, or, where the network is yours alone, add --allow-http${always}`
-    throw new PlantsError('malformed', `The token is not sent to ${address.name}: without TLS others could read it`, { hint })
-  }
-  const stranger = address.socketPath === undefined ? undefined : foreignOwnerBefore(address.socketPath, io)
-  if (stranger === undefined) return
-  const hint = `Keep the socket in a folder that only its service may write. Or, where you trust all users of this machine, add --allow-http${always}`
-  throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${stranger}`, { hint })
-}
-
-function foreignOwnerBefore(path: string, { trusts }: Io): string | undefined {
-  try {
-    return strangerAt(path, { trusts, writers: 0o022 })
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return undefined // nothing is there, or it may not be seen: to connect fails then, and says why
-  }
+  throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${why}`, { hint: `${instead} add --allow-http${always}` })
 }
 
 /** Whether a token would go over a network for all to read. */

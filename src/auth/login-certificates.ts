@@ -38,9 +38,24 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
   const certPath = sslcert ?? usual('postgresql.crt', io)
   const keyPath = sslkey ?? usual('postgresql.key', io)
   if (certPath === undefined && sslkey === undefined) return { cert: undefined, key: undefined }
-  if (certPath !== undefined && keyPath !== undefined) return readPair(certPath, keyPath)
-  const [is, lacks] = certPath === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
-  throw new PlantsError('malformed', `${name} has a ${is} to show, but no ${lacks}`, { hint: 'Give both sslcert and sslkey' })
+  if (certPath === undefined || keyPath === undefined) {
+    const [is, lacks] = certPath === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
+    throw new PlantsError('malformed', `${name} has a ${is} to show, but no ${lacks}`, { hint: 'Give both sslcert and sslkey' })
+  }
+  const { readCertificates } = await import('../platform/certificates.js')
+  const cert = readCertificates(certPath)
+  const key = readTextFile(keyPath, 'Give PEM files with sslcert and sslkey')
+  // As libpq has it: 0600, or 0640 for a key of root, which a group may have been given.
+  const { uid, mode } = statSync(keyPath)
+  if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0) {
+    throw new PlantsError('malformed', `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`, {
+      hint: `Fix it with: chmod 600 ${shellWord(keyPath)}`,
+    })
+  }
+  if (belongTogether(cert, key)) return { cert, key }
+  throw new PlantsError('malformed', `${certPath} and ${keyPath} are not a certificate and its key`, {
+    hint: 'Give two PEM files that belong together, the key without a password',
+  })
 }
 
 function usual(file: string, { resolvePath }: Io): string | undefined {
@@ -51,28 +66,6 @@ function usual(file: string, { resolvePath }: Io): string | undefined {
     if (!(error instanceof PlantsError)) throw error
     return undefined // without a home there is none in it
   }
-}
-
-async function readPair(certPath: string, keyPath: string): Promise<Pick<Login, 'cert' | 'key'>> {
-  const { readCertificates } = await import('../platform/certificates.js')
-  const hint = 'Give PEM files with sslcert and sslkey'
-  const cert = readCertificates(certPath)
-  const key = readTextFile(keyPath, hint)
-  checkRights(keyPath)
-  if (belongTogether(cert, key)) return { cert, key }
-  throw new PlantsError('malformed', `${certPath} and ${keyPath} are not a certificate and its key`, {
-    hint: 'Give two PEM files that belong together, the key without a password',
-  })
-}
-
-/** As libpq has it: 0600, or 0640 for a key of root, which a group may have been given. */
-function checkRights(path: string): void {
-  if (process.platform === 'win32') return
-  const { uid, mode } = statSync(path)
-  if ((mode & (uid === 0 ? 0o037 : 0o077)) === 0) return
-  throw new PlantsError('malformed', `The key ${path} is open to others (mode ${(mode & 0o777).toString(8)})`, {
-    hint: `Fix it with: chmod 600 ${shellWord(path)}`,
-  })
 }
 
 function belongTogether(cert: string, key: string): boolean {

@@ -5,10 +5,16 @@ import { shownAddress } from '../stores/registry.js'
 import type { CredentialContext } from './credentials.js'
 import { failureOf } from './token.js'
 
+/** A token from a command, and until when it is valid (ISO 8601), if it says so. */
+interface PrintedToken {
+  token: string
+  expires: string | undefined
+}
+
 /**
- * Runs the command that prints a store's token: its words are split as execa does, no shell reads them, and nothing is on its
- * stdin, which may hold a plant. PLANTS_TOKEN_FOR is the address of the store,
- * and below it those that wait for this one. It prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). What it says on stderr is passed through.
+ * Runs the command that prints a store's token. Its words are split as execa does, no shell reads them, and nothing is on its stdin, which
+ * may hold a plant. PLANTS_TOKEN_FOR is the address of the store, and below it those that wait for this one. The command prints the token,
+ * or `{"token":"…","expires":"…"}` (RFC 3339); its stderr is passed through.
  *
  * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
  */
@@ -18,22 +24,19 @@ export async function runTokenCommand(
   { storeName = address, timeout }: CredentialContext,
   io: Io,
 ): Promise<PrintedToken> {
-  const [program = '', ...args] = parseCommandString(command)
-  const fail = (why: string, hint: string, cause?: unknown) =>
-    new PlantsError('unauthorized', `The token command of ${storeName} (${program}) ${why}`, {
-      hint,
-      cause,
-    })
+  const words = parseCommandString(command)
+  const fail: Fail = (why, hint, cause) =>
+    new PlantsError('unauthorized', `The token command of ${storeName} (${words[0] ?? ''}) ${why}`, { hint, cause })
   const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
   if (waiting.includes(address)) throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
   const env = { ...environmentFor(io), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
-  const text = await output([program, ...args], { env, signal: io.signal, timeout }, fail)
-  const { token, expires } = read(text, fail)
-  if (expires !== undefined && expires.getTime() <= io.time()) {
+  const { token, expires } = parseOutput(await outputOf(words, { env, timeout }, io, fail), fail)
+  if (expires !== undefined && expires.getTime() <= io.time())
     throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')
-  }
   return { token, expires: expires?.toISOString() }
 }
+
+type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
 
 /** The environment without what this program reads as a secret; what others need, such as the password of a proxy, stays. */
 function environmentFor({ env }: Io): Io['env'] {
@@ -42,30 +45,21 @@ function environmentFor({ env }: Io): Io['env'] {
   return Object.fromEntries(Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)))
 }
 
-/** A token from a command, and until when it is valid (ISO 8601), if it says so. */
-interface PrintedToken {
-  token: string
-  expires: string | undefined
-}
-
-interface Running {
-  env: Io['env']
-  signal: AbortSignal
-  timeout: number
-}
-
-type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
-
 const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
 
 /** milliseconds that a timer can take */
-const longestTimer = 2 ** 31 - 1
+const maxTimer = 2 ** 31 - 1
 
-/** bytes of an answer */
+/** bytes of stdout */
 const maxOutputBytes = 65_536
 
-/** What the command prints until it ends; a process that it leaves behind may keep its stdout open, and is not waited for. */
-async function output([program = '', ...args]: string[], { env, signal, timeout }: Running, fail: Fail): Promise<string> {
+/** What the command prints until it ends; a process that it leaves running may keep its stdout open, and is not waited for. */
+async function outputOf(
+  [program = '', ...args]: string[],
+  { env, timeout }: { env: Io['env']; timeout: number },
+  { signal }: Io,
+  fail: Fail,
+): Promise<string> {
   const child = execa(program, args, {
     stdin: 'ignore',
     stdout: 'pipe',
@@ -73,13 +67,11 @@ async function output([program = '', ...args]: string[], { env, signal, timeout 
     buffer: false,
     encoding: 'buffer',
     reject: false,
-    ...{
-      env,
-      extendEnv: false,
-      timeout: Math.min(Math.max(timeout, 1), longestTimer),
-      cancelSignal: signal,
-      forceKillAfterDelay: 500,
-    },
+    env,
+    extendEnv: false,
+    timeout: Math.min(Math.max(timeout, 1), maxTimer),
+    cancelSignal: signal,
+    forceKillAfterDelay: 500,
   })
   const chunks: Buffer[] = []
   let length = 0
@@ -95,24 +87,17 @@ async function output([program = '', ...args]: string[], { env, signal, timeout 
   signal.throwIfAborted()
   if (length > maxOutputBytes) throw fail('printed more than 64 KiB', checkCommand)
   if (timedOut) throw fail(`did not end within ${timeout / 1000} s`, 'If it needs longer, wait longer with --timeout 2m')
-  if (exitCode === 0)
-    return Buffer.concat(chunks)
-      .toString()
-      .replace(/^\uFEFF/, '')
+  if (exitCode === 0) return new TextDecoder().decode(Buffer.concat(chunks)) // without a byte order mark
   const code = systemCode(cause)
-  if (code !== undefined)
-    throw fail(startFailures[code] ?? `could not be started: ${code}`, 'Check the name, or give its whole path', cause)
-  throw fail(exitCode === undefined ? `was ended by ${killer}` : `ended with exit code ${exitCode}`, 'Try it in a shell')
+  if (code === undefined)
+    throw fail(exitCode === undefined ? `was ended by ${killer}` : `ended with exit code ${exitCode}`, 'Try it in a shell')
+  throw fail(`could not be started: ${startFailures[code] ?? code}`, 'Check the name, or give its whole path', cause)
 }
 
-const startFailures: Record<string, string> = {
-  ENOENT: 'could not be started: there is no such program',
-  EACCES: 'could not be started: this user may not run it',
-}
+const startFailures: Record<string, string> = { ENOENT: 'there is no such program', EACCES: 'this user may not run it' }
 
-function read(text: string, fail: Fail): { token: string; expires: Date | undefined } {
-  const fields = text.trimStart().startsWith('{') ? parse(text, fail) : { token: text.trim(), expires: undefined }
-  const { token, expires } = fields
+function parseOutput(text: string, fail: Fail): { token: string; expires: Date | undefined } {
+  const { token, expires } = text.trimStart().startsWith('{') ? parseFields(text, fail) : { token: text.trim() }
   if (typeof token !== 'string') throw fail('printed JSON without a token', checkCommand)
   const why = failureOf(token)
   if (why !== undefined) throw fail(token === '' ? 'printed nothing' : `printed a text that ${why}`, checkCommand)
@@ -124,7 +109,7 @@ function read(text: string, fail: Fail): { token: string; expires: Date | undefi
 
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
 
-function parse(text: string, fail: Fail): { token?: unknown; expires?: unknown } {
+function parseFields(text: string, fail: Fail): { token?: unknown; expires?: unknown } {
   try {
     return JSON.parse(text)
   } catch (error) {

@@ -11,15 +11,46 @@ import {
   shownValue,
 } from '../config/resolve.js'
 import { defaultOf, settingNames, settingsTable } from '../config/table.js'
-import { warn, warnMeanwhile } from '../output/output.js'
+import { type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
-import type { RemoteAddress } from '../stores/address.js'
+import type { Address } from '../stores/address.js'
 import type { Access } from '../stores/http/types.js'
 import type { Login, OpenOptions } from '../stores/store.js'
 import type { GlobalFlags } from './define-command.js'
-import type { Preferences, Settings } from './settings.js'
+
+/** What a command receives that uses no store. */
+export interface Preferences extends OutputStyle {
+  /** milliseconds that a store may take */
+  timeout: number
+  /** milliseconds to wait for another process that changes the settings; the timeout that is saved with a store says nothing about that */
+  lockTimeout: number
+  isVerbose: boolean
+  /** whether somebody is there to answer questions */
+  mayAsk(): boolean
+  warn(text: string): Promise<void>
+  /** every setting, and where its value came from */
+  sources: SettingSource[]
+  file: SettingsFile
+}
+
+/** What a command receives that uses a store. */
+export interface Settings extends Preferences {
+  store: Address
+  /** the name that the store was saved under, where it was called by it */
+  storeName: string | undefined
+  /** what a command in a hint needs to mean this store, such as " --store ./garden.db"; empty when it does without */
+  storeFlag: string
+  /** whether it is the store of this run, for which PLANTS_TOKEN is, and not another one that is looked at */
+  isOfRun: boolean
+  allowHttp: boolean
+  /** absolute path of a file of PEM certificates, and where it was named */
+  caCert: { path: string; source: string } | undefined
+  tokenCommand: string | undefined
+  /** what it takes to open the store */
+  storeOptions: OpenOptions
+}
 
 /** How a command looks at the settings that is not just a user of them. */
 interface ResolveOptions {
@@ -27,67 +58,93 @@ interface ResolveOptions {
   other?: string
   /** the settings file, where it was read already */
   file?: SettingsFile
-  /** leaves out what is saved and wrong, for the commands that can put it right */
+  /** leaves out what is saved and invalid, for the commands that can correct it */
   ignoresSaved?: boolean
-  /** leaves out what is wrong in the file and in the environment, and says nothing of it: `doctor` does */
+  /** leaves out what is invalid in the file and in the environment, without a warning: `doctor` reports it */
   ignoresInvalid?: boolean
 }
 
 /**
- * Finds out what this run goes by.
+ * Resolves the settings of a run, and its store.
  *
- * @throws {PlantsError} `malformed` for a value that a setting cannot have, and for a settings file that is broken
+ * @throws {PlantsError} `malformed` for a value that a setting cannot have, for an unknown store, and for a settings file that is broken
  */
-export async function resolveSettings(
-  flags: GlobalFlags,
-  io: Io,
-  { other, ignoresInvalid = false, file: known }: ResolveOptions = {},
-): Promise<Settings> {
-  const file = known ?? (await readSettings(io))
+export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
+  const { other, ignoresInvalid } = options
+  const file = options.file ?? (await readSettings(io))
   const chosen = other === undefined ? findSource('store', { flags, io, file }) : namedStore(other)
   const { store, storeName } = await resolveStore(chosen, file, io)
-  const sources = settingNames.map((name) =>
-    name === 'store' ? chosen : findSource(name, { flags, io, file, storeName, isOther: other !== undefined }),
-  )
-  const usable = usableSources(sources, { ignoresInvalid })
-  const preferences = { ...preferencesFrom(usable, flags, file, io), sources }
+  const { preferences, usable } = preferencesFor(chosen, storeName, { flags, io, file, options })
+  const shownStore = other ?? flags.store
+  const allowAsyncCommit = parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false
   const settings: Settings = {
     ...preferences,
     store,
     storeName,
-    storeFlag: flagOf(other ?? flags.store),
+    storeFlag: shownStore === undefined ? '' : ` --store${shownStore.startsWith('-') ? '=' : ' '}${shellWord(shownStore)}`,
     isOfRun: other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
     tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
-    storeOptions: storeOptions(
-      () => settings,
-      parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false,
-      preferences.timeout,
-      io,
-    ),
+    storeOptions: { ...connectionOptions(() => settings, io), timeout: preferences.timeout, clock: io, allowAsyncCommit },
   }
   if (settings.isOfRun && !ignoresInvalid) await report(settings, io)
   return settings
 }
 
-/** What joins a store, which knows no settings, to the credentials and the output of a run. */
-function storeOptions(settings: () => Settings, allowAsyncCommit: boolean, timeout: number, io: Io): OpenOptions {
-  let access: Promise<Access> | undefined
-  let login: Promise<Login> | undefined
+/** Resolves the settings of a run that uses no store. Throws as `resolveSettings` does, but not for an unknown store. */
+export async function resolvePreferences(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Preferences> {
+  const file = options.file ?? (await readSettings(io))
+  const chosen = findSource('store', { flags, io, file })
+  const { value = '' } = chosen
+  const storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
+  const { preferences } = preferencesFor(chosen, storeName, { flags, io, file, options })
+  if (!options.ignoresInvalid) await report(preferences, io)
+  return preferences
+}
+
+/** The preferences, and the sources without those that the options leave out. */
+function preferencesFor(
+  chosen: SettingSource,
+  storeName: string | undefined,
+  { flags, io, file, options }: { flags: GlobalFlags; io: Io; file: SettingsFile; options: ResolveOptions },
+) {
+  const isOther = options.other !== undefined
+  const sources = settingNames.map((name) => (name === 'store' ? chosen : findSource(name, { flags, io, file, storeName, isOther })))
+  const usable = sources.map((setting) => {
+    const mayBeInvalid = (options.ignoresSaved && setting.key !== undefined) || (options.ignoresInvalid && setting.source !== 'flag')
+    return mayBeInvalid && failureOf(setting) ? defaultSource(setting.name) : setting
+  })
+  const ofRun = usable.filter(({ source }) => source === 'flag' || source === 'variable')
+  const output = parsed('output', usable, settingsTable.output.parse)
+  const errors = output ?? 'text'
+  const colors = (stream: Output) => mayColor(stream, flags, io)
+  const preferences: Preferences = {
+    output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
+    errors,
+    timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
+    lockTimeout: parsed('timeout', ofRun, settingsTable.timeout.parse) ?? defaultLockTimeout,
+    isVerbose: flags.verbose === true,
+    mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
+    colors,
+    warn: (text) => warn(io, text, { errors, colors }),
+    sources,
+    file,
+  }
+  return { preferences, usable }
+}
+
+/** milliseconds to wait for another process that changes the settings */
+export const defaultLockTimeout = 30_000
+
+/** Joins a store, which knows no settings, to the credentials and the output of a run. */
+function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onOwner'> {
+  let access: Promise<Access> | undefined // a token command runs once
+  let login: Promise<Login> | undefined // a warning is printed once
   const knownOwners = new Set<string>()
   return {
-    timeout,
-    clock: io,
-    allowAsyncCommit,
-    access: (address: RemoteAddress) => {
-      access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io)) // a token command runs once
-      return access
-    },
-    login: (address) => {
-      login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io)) // a warning is printed once
-      return login
-    },
+    access: async (address) => (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io))),
+    login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io))),
     onAway: (failure) => {
       if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings())
     },
@@ -100,72 +157,20 @@ function storeOptions(settings: () => Settings, allowAsyncCommit: boolean, timeo
         link: `The store ${path} is a link of ${user} can make it lead to another file`,
         backup: `The backup ${path} belongs to ${user} may have put tokens in it`,
       }
-      await warn(io, warnings[what], settings())
+      await settings().warn(warnings[what])
     },
   }
 }
 
-/** Finds out what a run goes by that uses no store. Throws as `resolveSettings` does. */
-export async function resolvePreferences(
-  flags: GlobalFlags,
-  io: Io,
-  { ignoresSaved = false, ignoresInvalid = false, file: known }: ResolveOptions = {},
-): Promise<Preferences> {
-  const file = known ?? (await readSettings(io))
-  const { value = '' } = findSource('store', { flags, io, file })
-  const storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
-  const sources = settingNames.map((name) => findSource(name, { flags, io, file, storeName }))
-  const usable = usableSources(sources, { ignoresSaved, ignoresInvalid })
-  const preferences = { ...preferencesFrom(usable, flags, file, io), sources }
-  if (!ignoresInvalid) await report(preferences, io)
-  return preferences
-}
-
-function flagOf(store: string | undefined): string {
-  return store === undefined ? '' : ` --store${store.startsWith('-') ? '=' : ' '}${shellWord(store)}`
-}
-
-function usableSources(sources: SettingSource[], { ignoresSaved = false, ignoresInvalid = false }: ResolveOptions): SettingSource[] {
-  const mayBeWrong = ({ source, key }: SettingSource) => (ignoresSaved && key !== undefined) || (ignoresInvalid && source !== 'flag')
-  return sources.map((origin) => (mayBeWrong(origin) && failureOf(origin) ? defaultSource(origin.name) : origin))
-}
-
-/** milliseconds that others may take who are changing the settings */
-export const defaultLockTimeout = 30_000
-
-/** Whether a value was given for this run alone. */
-function isOfRun({ source }: SettingSource): boolean {
-  return source === 'flag' || source === 'variable'
-}
-
-function preferencesFrom(sources: SettingSource[], flags: GlobalFlags, file: SettingsFile, io: Io): Preferences {
-  const output = parsed('output', sources, settingsTable.output.parse)
-  const errors = output ?? 'text'
-  const colors = (stream: Output) => mayColor(stream, flags, io)
-  return {
-    output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
-    errors,
-    timeout: parsed('timeout', sources, settingsTable.timeout.parse) ?? 0,
-    lockTimeout: parsed('timeout', sources.filter(isOfRun), settingsTable.timeout.parse) ?? defaultLockTimeout,
-    isVerbose: flags.verbose === true,
-    mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
-    colors,
-    warn: (text) => warn(io, text, { errors, colors }),
-    sources,
-    file,
-  }
-}
-
+/** Warns of the settings file, and logs the settings with `--verbose`. */
 async function report(preferences: Preferences, io: Io): Promise<void> {
-  for (const { what, command } of preferences.file.warnings) await warn(io, `${what}. Fix it with: ${command}`, preferences)
+  for (const { what, command } of preferences.file.warnings) await preferences.warn(`${what}. Fix it with: ${command}`)
   if (!preferences.isVerbose) return
   const { traceSettings } = await import('../output/trace.js')
-  const settings = preferences.sources.map(({ name, value, source, place }) => ({
-    name,
-    value: shownValue(value),
-    fallback: defaultOf(name),
-    source,
-    place,
+  const settings = preferences.sources.map((setting) => ({
+    ...setting,
+    value: shownValue(setting.value),
+    fallback: defaultOf(setting.name),
   }))
   traceSettings(preferences.file.path, settings, preferences, io)
   await new Promise(setImmediate) // in which a log is written, so that it comes before the answer
@@ -179,15 +184,15 @@ async function report(preferences: Preferences, io: Io): Promise<void> {
 export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   try {
     const file = await readSettings(io)
-    const origin = findSource('output', { flags: given === undefined ? {} : { output: given }, io, file })
-    return parsed('output', [origin], settingsTable.output.parse) ?? 'text'
+    const setting = findSource('output', { flags: { output: given }, io, file })
+    return parsed('output', [setting], settingsTable.output.parse) ?? 'text'
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return given === 'json' ? 'json' : 'text'
   }
 }
 
-/** How answers look, for a command that has to work where the settings are broken. Throws for a flag that is wrong. */
+/** How answers look, for a command that has to work where the settings are broken. Throws for a flag that is invalid. */
 export async function outputFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   if (given !== undefined) return settingsTable.output.parse('--output', given)
   const asked = await errorFormat(undefined, io)

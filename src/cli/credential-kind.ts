@@ -1,39 +1,47 @@
-import { type Credential, findToken, noToken, tokenVariable } from '../auth/credentials.js'
-import { exposureOf, refuseExposed } from '../auth/exposure.js'
-import { findPassword, hidePassword, noPassword, type Password } from '../auth/password.js'
+import { type Credential, findToken, noToken, savedToken, tokenVariable } from '../auth/credentials.js'
+import { refuseExposed } from '../auth/exposure.js'
+import { findPassword, noPassword, type Password, redactPassword } from '../auth/password.js'
 import { failureOf } from '../auth/token.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, RemoteAddress } from '../stores/address.js'
 import type { TokenVerdict } from '../stores/http/types.js'
 import { checkPassword, checkToken, takesToken } from '../stores/registry.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './context.js'
 import { accessTo, loginTo } from './store-access.js'
 
-/** What a store lets one in with: a service with a token, a database with a password. */
+/** The credential that a store takes: the token of a service, or the password of a database. */
 export interface CredentialKind {
   noun: 'token' | 'password'
-  /** the text as it counts, of one that was typed or piped */
+  /** the credential in a text that was typed or piped */
   clean(text: string): string
   /** why a text can be none, or nothing */
   failureOf(text: string): string | undefined
-  /** Throws `malformed` where it would be in vain to save one. */
+  /** Throws `malformed` where a saved one would not be used. */
   refuseUnusable(): void
-  /** Keeps one from being shown. */
-  hide(text: string): void
-  /** Asks the store whether it lets one in with it. */
+  redact(text: string): void
+  /** Asks the store whether it accepts one. */
   check(text: string): Promise<TokenVerdict>
   /** what to do about one that is not accepted */
   hint: string
-  /** The one that counts now, and where it comes from. Throws `unauthorized` when there is none. */
-  find(): Promise<FoundCredential>
+  find(): Promise<FoundCredential | undefined>
+  /** The source of the credential of another store than the one of this run. No token command is run. */
+  findSource(): Promise<CredentialSource | undefined>
+  /** the error where there is none */
+  missing(): PlantsError
   /** what there is besides a saved one */
   others(): string[]
-  /** what is not safe about the way to the store, though it may be meant so */
-  exposure?: string | undefined
 }
 
-export type FoundCredential = { source: Credential['source'] | Password['source']; savedAt?: string | undefined } & Record<string, unknown>
+export interface CredentialSource {
+  source: Credential['source'] | Password['source']
+  /** of a saved one, in ISO 8601 */
+  savedAt?: string | undefined
+  /** of a token from a command, in ISO 8601 */
+  expires?: string | undefined
+}
+
+type FoundCredential = CredentialSource & { token?: string; password?: string }
 
 export function credentialKindOf(store: RemoteAddress | PostgresAddress, settings: Settings, io: Io): CredentialKind {
   return takesToken(store) ? tokenFor(store, settings, io) : passwordFor(store, settings, io)
@@ -50,14 +58,20 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialK
       if (tokenCommand !== undefined) throw new PlantsError('malformed', `${storeName} takes its token from a command`, { hint })
       refuseExposed(store, settings, io)
     },
-    hide: (token) => void io.secrets.add(token),
-    check: async (token) => checkToken(store, await accessTo(store, settings, io, { token, source: 'file' }), storeOptions),
+    redact: (token) => void io.secrets.add(token),
+    check: async (token) =>
+      checkToken(store, await accessTo(store, settings, io, { token, source: 'file', place: 'this login' }), storeOptions),
     hint: 'Copy the token again, or ask for a new one where the service is run: plants tokens create',
     find: async () => {
-      const found = await findToken(store, settings, io)
-      if (!found) throw noToken(store, storeFlag)
-      return { ...found }
+      const { place, ...found } = (await findToken(store, settings, io)) ?? {}
+      return 'token' in found ? found : undefined
     },
+    findSource: async () => {
+      if (tokenCommand !== undefined) return { source: 'command' }
+      const saved = savedToken(settings.file.saved, store.name)
+      return saved && { source: 'file', savedAt: saved.savedAt }
+    },
+    missing: () => noToken(store, storeFlag),
     others: () => [
       ...(tokenVariable(io) ? ['PLANTS_TOKEN is still set'] : []),
       ...(tokenCommand === undefined ? [] : [`${storeName} still has its token command`]),
@@ -67,21 +81,22 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialK
 
 function passwordFor(store: PostgresAddress, settings: Settings, io: Io): CredentialKind {
   const { storeFlag, storeOptions } = settings
+  const find = async () => {
+    const found = await findPassword(store, settings, io)
+    const password = store.hosts.map((host) => found?.of(host)).find((text) => text !== undefined)
+    return found && password !== undefined ? { password, source: found.source, savedAt: found.savedAt } : undefined
+  }
   return {
     noun: 'password',
     clean: (text) => text.replace(/\r?\n$/, ''),
     failureOf: failureOfPassword,
     refuseUnusable: () => {},
-    exposure: exposureOf(store),
-    hide: (password) => hidePassword(password, store, io),
+    redact: (password) => redactPassword(password, store, io),
     check: (password) => checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, password) }),
     hint: 'Give it again, or ask who runs the database for another',
-    find: async () => {
-      const found = await findPassword(store, settings, io)
-      const password = found && store.hosts.map(found.of).find((text) => text !== undefined)
-      if (!found || password === undefined) throw noPassword(store, storeFlag)
-      return { password, source: found.source, savedAt: found.savedAt }
-    },
+    find,
+    findSource: find,
+    missing: () => noPassword(store, storeFlag),
     others: () => [
       ...(store.password === undefined ? [] : ['There is still a password in the address']),
       ...(io.env['PGPASSWORD'] ? ['PGPASSWORD is still set'] : []),

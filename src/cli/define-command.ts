@@ -2,7 +2,7 @@ import { defaultOf, settingNames, settingOf } from '../config/table.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRule } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
-import { invalidValue, parseCount, type Values } from '../platform/values.js'
+import { invalidValue, parseCount, parseText, type Values } from '../platform/values.js'
 
 /** A command: the command line, the help and the completion of shells are built from it. What `run` needs and is slow to load is imported there. */
 export interface CommandDefinition {
@@ -31,7 +31,7 @@ export interface Topic {
 }
 
 /** What else there is to know about a command. The lines are not wrapped, since some are for a shell. */
-export interface Note {
+interface Note {
   title: string
   lines: readonly string[]
 }
@@ -63,7 +63,7 @@ export interface OptionDefinition {
 }
 
 /** What a command line gives a command. */
-export interface Given<Args = string[], Flags = object> {
+interface Given<Args = string[], Flags = object> {
   args: Args
   /** its options and the global ones, in camel case */
   flags: GlobalFlags & Flags
@@ -103,10 +103,15 @@ export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | u
 
 /** The options that choose some of the plants. */
 export const queryOptions = [
-  { flags: '--limit <count>', description: 'at most so many', parse: parseCount },
+  { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   { flags: '--tag <text>', description: 'only plants with this tag' },
 ] as const satisfies readonly OptionDefinition[]
+
+/** An option that takes the path of a file. */
+export function pathOption<const Flags extends string>(flags: Flags, description: string) {
+  return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition
+}
 
 /** Reads an id in JSON's number grammar, for the option or argument that has this name. */
 export function parseId(name: string, text: string): bigint {
@@ -126,36 +131,26 @@ type OptionalOf<One> = One extends { name: `[${string}` } ? undefined : never
  * `--yes` gives `{ yes?: boolean }`, and `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. One with a default is there.
  */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
-  [One in Options[number] as One extends { default: string } ? never : NameOf<One>]?: ValueOf<Options[number], NameOf<One>>
+  [One in Options[number] as One extends { default: string } ? never : NameOf<One['flags']>]?: ValueOf<One, Options[number]>
 } & {
-  [One in Options[number] as One extends { default: string } ? NameOf<One> : never]: ValueOf<Options[number], NameOf<One>>
+  [One in Options[number] as One extends { default: string } ? NameOf<One['flags']> : never]: ValueOf<One, Options[number]>
 }
 
-type ValueOf<All extends OptionDefinition, Name> =
-  | (IsNegated<All, Name> extends never ? never : false)
-  | ([Positive<All, Name>] extends [never] ? boolean : Positive<All, Name>)
-type IsNegated<All extends OptionDefinition, Name> = All extends { flags: `--no-${string}` }
-  ? NameOf<All> extends Name
-    ? true
-    : never
-  : never
-type Positive<All extends OptionDefinition, Name> = All extends { flags: `--no-${string}` }
-  ? never
-  : NameOf<All> extends Name
-    ? PositiveOf<All>
-    : never
-type PositiveOf<One extends OptionDefinition> = One extends { parse(flag: string, text: string): infer Value }
-  ? Value
-  : One extends { choices: readonly (infer Choice)[] }
-    ? Choice
-    : One['flags'] extends `${string} <${string}>`
-      ? string
-      : boolean
+type ValueOf<One extends OptionDefinition, All extends OptionDefinition> = One extends { flags: `--no-${string}` }
+  ? NameOf<One['flags']> extends NameOf<Exclude<All, One>['flags']>
+    ? false
+    : boolean
+  : One extends { parse(flag: string, text: string): infer Value }
+    ? Value
+    : One extends { choices: readonly (infer Choice)[] }
+      ? Choice
+      : One['flags'] extends `${string} <${string}>`
+        ? string
+        : boolean
 
-type NameOf<One extends OptionDefinition> = LongOf<One> extends `no-${infer Name}` ? CamelCase<Name> : CamelCase<LongOf<One>>
-/** the name of an option without its dashes and its value */
-type LongOf<One extends OptionDefinition> = WithoutValue<
-  One['flags'] extends `-${string}--${infer Rest}` ? Rest : One['flags'] extends `--${infer Rest}` ? Rest : never
->
-type WithoutValue<Text extends string> = Text extends `${infer Name} <${string}>` ? Name : Text
+type NameOf<Flags extends string> = Flags extends `--no-${infer Name}` | `${string}--${infer Name} <${string}>`
+  ? CamelCase<Name>
+  : Flags extends `${string}--${infer Name}`
+    ? CamelCase<Name>
+    : never
 type CamelCase<Text extends string> = Text extends `${infer Word}-${infer Rest}` ? `${Word}${Capitalize<CamelCase<Rest>>}` : Text

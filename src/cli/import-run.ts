@@ -1,49 +1,44 @@
 import { randomUUID } from 'node:crypto'
-import { warn, writeRejected } from '../output/output.js'
+import { writeRejected } from '../output/output.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
-import { Import, type ImportContext, type ImportOptions, type ImportPlan } from '../transfer/import/import.js'
+import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from '../transfer/import/journal.js'
 import { type Position, readPosition, settledAt } from '../transfer/import/position.js'
-import { Progress, rejectedIn } from '../transfer/import/progress.js'
+import { Progress, rejectedIn, settledIn } from '../transfer/import/progress.js'
 import { Rejects } from '../transfer/import/rejects.js'
-import { maxShown, plants, Summary } from './import-summary.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './context.js'
+import { maxShown, plants, writeSummary } from './import-summary.js'
 
 /** Imports, resumes or checks, and prints the result. Throws `incomplete` when records were rejected. */
-export async function runImport(order: ImportOptions, settings: Settings, io: Io): Promise<void> {
-  const binding = bindingOf(order, settings)
-  const path = await journalPathOf(order, binding, io)
-  const { rejects } = order
-  await checkInputs(order.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
-  if (path === undefined) return withStore(order, settings, { io, journal: undefined })
+export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {
+  const binding = bindingOf(options, settings)
+  const path = await journalPathOf(options, binding, io)
+  const { rejects } = options
+  await checkInputs(options.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
+  if (path === undefined) return importWith({ options, settings, io, journal: undefined, restarted: undefined })
   await whileAlone(path, io, async () => {
-    const old = order.isRestart ? Journal.discard(path, io, typeof order.journal !== 'string') : undefined
-    await withStore(order, settings, { io, journal: Journal.open(path, io, binding), old })
+    const restarted = options.isRestart ? Journal.discard(path, io, typeof options.journal !== 'string') : undefined
+    await importWith({ options, settings, io, journal: Journal.open(path, io, binding), restarted })
   })
 }
 
-interface RunOptions {
+interface Run {
+  options: ImportOptions
+  settings: Settings
   io: Io
   journal: Journal | undefined
   /** the import that is restarted */
-  old?: (Binding & { id: string }) | undefined
+  restarted: (Binding & { id: string }) | undefined
 }
 
 function bindingOf({ plan, rejects }: ImportOptions, { store }: Settings): Binding {
   const { map, idFrom } = plan.rules
-  const flags = {
-    '--format': plan.format,
-    '--map':
-      Object.entries(map)
-        .map((entry) => entry.join('='))
-        .join(',') || undefined,
-    '--id-from': idFrom?.toString(),
-    '--rejects': rejects,
-  }
+  const fields = Object.entries(map).map((entry) => entry.join('='))
+  const flags = { '--format': plan.format, '--map': fields.join(',') || undefined, '--id-from': idFrom?.toString(), '--rejects': rejects }
   const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
   return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags: Object.fromEntries(given) }
 }
@@ -55,140 +50,114 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
   return journal ?? journalPath(folder ?? (await io.stateFolder()), binding)
 }
 
-async function withStore(order: ImportOptions, settings: Settings, options: RunOptions): Promise<void> {
-  const { rate, staging } = order
-  // What is sent together with a plant that is refused could not be taken back.
-  const concurrency = order.plan.stopsAtReject ? 1 : order.concurrency
+async function importWith(run: Run): Promise<void> {
+  const { options, settings } = run
+  const { rate, staging } = options
+  // What is sent together with a plant that is rejected could not be taken back.
+  const concurrency = options.plan.stopsAtReject ? 1 : options.concurrency
   const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate }, staging)
   try {
-    await importInto(many, order, settings, options)
+    if (run.restarted) await many.checkpoints?.removeCheckpoint(run.restarted.id)
+    await importInto(many, await findPosition(many, run), run)
   } finally {
     await many.store.close()
   }
 }
 
-async function importInto(many: ManyStore, order: ImportOptions, settings: Settings, options: RunOptions): Promise<void> {
-  const { io, journal, old } = options
-  if (old) await many.checkpoints?.removeCheckpoint(old.id)
-  const position = await findPosition(many, journal, order.plan)
-  if (position) await warnResuming(position, settings, io)
-  const rejects = openRejects(order, options, position)
+/** Where an earlier run stopped, if there was one, of which it warns. */
+async function findPosition({ checkpoints }: ManyStore, { options, settings, journal }: Run): Promise<Position | undefined> {
+  const text = journal && (checkpoints ? await checkpoints.findCheckpoint(journal.id) : journal.position)
+  if (!journal || text === undefined) return undefined
+  const position = readPosition(text, options.plan.inputs.length)
+  if (!position) throw new PlantsError('malformed', `The journal ${journal.path} is damaged`, { hint: 'Begin again with --restart' })
+  const done = settledAt(position)
+  await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
+  return position
+}
+
+async function importInto(many: ManyStore, position: Position | undefined, run: Run): Promise<void> {
+  const { options, settings, io, journal } = run
+  const rejects = openRejects(position, run)
   const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
-  const summary = new Summary(order, settings, io, position)
+  const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
   journal?.begin()
   const importing: Import = new Import(
-    order.plan,
-    contextOf(many, { ...options, rejects, progress, settings }, () => importing),
+    options.plan,
+    {
+      store: many.store,
+      checkpoints: many.checkpoints,
+      journal,
+      rejects,
+      io,
+      key: journal?.id ?? randomUUID(),
+      stop: io.signal,
+      onRejected: rejectedWriter(progress, settings, io),
+      onProgress: () => progress.show(() => importing.snapshot),
+    },
     position,
   )
   try {
-    await carryOut(importing, many, io, order.staging !== undefined)
+    await importing.run()
+    if (!importing.isDone && io.signal.aborted) throw interrupted(importing, run)
+    if (importing.isDone && rejectedIn(importing.counters) === 0) await many.commit?.()
   } catch (error) {
-    if (order.staging) throw error // nothing stays, so there is nothing to resume
-    const isResumable = journal ? await canResume(many, journal) : importing.isBegun
-    throw withResumeHint(error, isResumable ? resumeHint(journal, settings) : undefined)
+    if (options.staging) throw error // nothing stays, so there is nothing to resume
+    throw await withResumeHint(error, importing, many, run)
   } finally {
     await progress.clear()
     rejects?.close()
   }
   try {
-    await summary.write(importing, journal !== undefined)
+    await writeSummary(importing, options, { start, hasJournal: journal !== undefined }, settings, io)
   } finally {
-    if (importing.isDone && journal) await finish(journal, many) // so that who is killed before it can see the result again
+    // Last, so that who is killed before it can see the result again.
+    if (importing.isDone && journal) {
+      journal.remove()
+      await many.checkpoints?.removeCheckpoint(journal.id)
+    }
   }
-}
-
-async function warnResuming(position: Position, settings: Settings, io: Io): Promise<void> {
-  const done = settledAt(position)
-  await warn(io, `Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`, settings)
-}
-
-async function carryOut(importing: Import, { commit }: ManyStore, { signal }: Io, isStaged: boolean): Promise<void> {
-  await importing.run()
-  if (!importing.isDone && signal.aborted) throw interrupted(importing, signal, isStaged)
-  if (importing.isDone && rejectedIn(importing.counters) === 0) await commit?.()
 }
 
 /** A rejects file that is not empty must be the one of the import that is resumed or restarted. */
-function openRejects({ rejects }: ImportOptions, { journal, old, io }: RunOptions, position: Position | undefined): Rejects | undefined {
+function openRejects(position: Position | undefined, { options: { rejects }, journal, restarted, io }: Run): Rejects | undefined {
   if (rejects === undefined) return undefined
-  const isOurs = journal?.isOld || old?.flags['--rejects'] === rejects
+  const isOurs = journal?.isOld || restarted?.flags['--rejects'] === rejects
   return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
 }
 
-/** Where an earlier run stopped, if there was one. */
-async function findPosition(
-  { checkpoints }: ManyStore,
-  journal: Journal | undefined,
-  { inputs }: ImportPlan,
-): Promise<Position | undefined> {
-  if (!journal) return undefined
-  const text = checkpoints ? await checkpoints.findCheckpoint(journal.id) : journal.position
-  const position = text === undefined ? undefined : readPosition(text, inputs.length)
-  if (text === undefined || position) return position
-  throw new PlantsError('malformed', `The journal ${journal.path} is damaged`, { hint: 'Begin again with --restart' })
-}
-
-interface ContextOptions extends RunOptions {
-  rejects: Rejects | undefined
-  progress: Progress
-  settings: Settings
-}
-
-function contextOf(
-  { store, checkpoints }: ManyStore,
-  { io, journal, rejects, progress, settings }: ContextOptions,
-  importing: () => Import,
-): ImportContext {
-  let shownCount = 0
-  return {
-    store,
-    checkpoints,
-    journal,
-    rejects,
-    io,
-    key: journal?.id ?? randomUUID(),
-    stop: io.signal,
-    onRejected: async (rejected, { name }) => {
-      if (shownCount >= maxShown && settings.errors === 'text') return
-      const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
-      const shown = settings.errors === 'json' ? all : all.slice(0, maxShown - shownCount)
-      shownCount += shown.length
-      if (shown.length === 0) return
-      await progress.clear()
-      await writeRejected(io, shown, settings)
-    },
-    onProgress: () => progress.show(() => importing().snapshot),
+/** Prints rejected records: all as JSON, and `maxShown` for people. */
+function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
+  let left = settings.errors === 'json' ? Infinity : maxShown
+  return async (rejected, { name }) => {
+    if (left === 0) return
+    const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
+    const shown = all.slice(0, left)
+    left -= shown.length
+    if (shown.length === 0) return
+    await progress.clear()
+    await writeRejected(io, shown, settings)
   }
 }
 
-async function finish(journal: Journal, { checkpoints }: ManyStore): Promise<void> {
-  journal.remove()
-  await checkpoints?.removeCheckpoint(journal.id)
-}
-
-function interrupted(importing: Import, signal: AbortSignal, isStaged: boolean): PlantsError {
+function interrupted(importing: Import, { options, io: { signal } }: Run): PlantsError {
   const { kind, message } = signal.reason as PlantsError // which is what aborts it
-  const after = importing.isBegun && !isStaged ? ` after ${plants(importing.done)}` : ', nothing was changed'
+  const after = importing.isBegun && !options.staging ? ` after ${plants(importing.done)}` : ', nothing was changed'
   return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 
-/** Whether there is something to resume; the journal of an import that changed nothing is removed. */
-async function canResume({ checkpoints }: ManyStore, journal: Journal): Promise<boolean> {
-  const position = checkpoints ? await checkpoints.findCheckpoint(journal.id).catch(() => 'not known now') : journal.position
-  if (position === undefined) journal.remove()
-  return position !== undefined
-}
-
-function resumeHint(journal: Journal | undefined, { store }: Settings): string {
-  if (journal) return 'To resume, run the same command again'
-  return `What was created stays. To continue, run it again with --if-exists ${isReadable(store) ? 'same' : 'skip'}`
-}
-
-/** What was created before a failure stays. */
-function withResumeHint(error: unknown, resume: string | undefined): unknown {
-  if (!(error instanceof PlantsError) || error.kind === 'defect' || resume === undefined) return error
+/** What was created before a failure stays. The journal of an import that changed nothing is removed. */
+async function withResumeHint(error: unknown, importing: Import, { checkpoints }: ManyStore, { journal, settings }: Run): Promise<unknown> {
+  if (journal) {
+    const position = checkpoints ? await checkpoints.findCheckpoint(journal.id).catch(() => 'not known now') : journal.position
+    if (position === undefined) {
+      journal.remove()
+      return error
+    }
+  } else if (!importing.isBegun) return error
+  if (!(error instanceof PlantsError) || error.kind === 'defect') return error
   if (error.hint?.includes('--restart')) return error // which says how
+  const again = `What was created stays. To continue, run it again with --if-exists ${isReadable(settings.store) ? 'same' : 'skip'}`
+  const resume = journal ? 'To resume, run the same command again' : again
   const { kind, message, hint, retryable, status, requestId } = error
   const hints = hint === undefined ? resume : `${hint}. ${resume}`
   return new PlantsError(kind, message, { hint: hints, retryable, error: error.error, status, requestId, cause: error })

@@ -2,22 +2,23 @@ import { parseArgs } from 'node:util'
 import type { Command } from 'commander'
 import { version } from '../../package.json'
 import { writeAnswer } from '../output/output.js'
+import { toJson } from '../plant/json.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { parseChoice } from '../platform/values.js'
+import { parseChoice, parseOutput } from '../platform/values.js'
+import { describeSqlite } from '../stores/registry.js'
 import { loadCommands, pathTo, plants } from './commands/index.js'
 import { answerCompletion } from './completion/complete.js'
 import type { CommandDefinition, OptionDefinition } from './define-command.js'
 import { helpOption, helpPage, widthFor } from './help/page.js'
-import { unknownCommand, usageError } from './usage.js'
-import { writeVersion } from './version.js'
+import { parsedCommand, pathOf, unknownCommand, usageError } from './usage.js'
 
 /**
  * Does what a command line says. Help, the version and a Tab are answered from the definitions of the commands; commander is loaded
  * for the rest.
  *
  * @param argv the arguments after the program's name
- * @throws {PlantsError} `malformed` for a command line that is wrong, and what the command throws
+ * @throws {PlantsError} `malformed` for an invalid command line, and what the command throws
  */
 export async function runProgram(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact())
@@ -28,13 +29,13 @@ export async function runProgram(argv: string[], io: Io): Promise<void> {
   const isHelp = (word: string) => word === '-h' || word === '--help'
   const words = argv.filter((word) => !isHelp(word))
   const path = words.length < argv.length || first === undefined ? pathTo(words) : undefined
-  if (path) return writeAnswer(io, helpPage(path, widthFor(io)), 'Run it again')
+  if (path) return writeAnswer(io, helpPage(path, widthFor(io)))
   if (first === 'help' && !rest.some((word) => word.startsWith('-'))) return writeHelp(rest, io)
   if (argv.length === 1 && (first === '-V' || first === '--version')) return writeVersion(undefined, io)
   await parse(argv, io)
 }
 
-/** What `--output` and `--no-color` say, also on a command line that is wrong. */
+/** What `--output` and `--no-color` say, also on an invalid command line. */
 export function outputFlags(argv: string[]): { output: string | undefined; color: boolean } {
   const options = { output: { type: 'string' }, 'no-color': { type: 'boolean' } } as const
   const { output, 'no-color': noColor } = parseArgs({ args: argv, options, strict: false }).values
@@ -46,8 +47,8 @@ async function writeHelp(words: readonly string[], io: Io): Promise<void> {
   const topic = words.length === 1 ? plants.topics?.find(({ name }) => name === words[0]) : undefined
   const path = pathTo(words)
   const width = widthFor(io)
-  if (topic) return writeAnswer(io, await topic.page(width), 'Run it again')
-  if (path) return writeAnswer(io, helpPage(path, width), 'Run it again')
+  if (topic) return writeAnswer(io, await topic.page(width))
+  if (path) return writeAnswer(io, helpPage(path, width))
   const known = words.findIndex((_, index) => !pathTo(words.slice(0, index + 1)))
   const parent = pathTo(words.slice(0, known)) ?? [plants]
   const names = (parent.at(-1)?.commands ?? []).map(({ name }) => name)
@@ -56,15 +57,10 @@ async function writeHelp(words: readonly string[], io: Io): Promise<void> {
 
 async function parse(argv: string[], io: Io): Promise<void> {
   const { Command, CommanderError } = await import('commander')
-  let help = ''
-  const show = (text: string) => {
-    help += text
-  }
   const program = new Command(plants.name)
     .version(version, '-V, --version')
     .helpOption(helpOption.flags)
-    .configureHelp({ formatHelp: (command) => helpPage(pathTo(namesOf(command)) ?? [plants], widthFor(io)) })
-    .configureOutput({ writeOut: show, writeErr: show, outputError: () => undefined })
+    .configureOutput({ writeOut: () => undefined, writeErr: () => undefined, outputError: () => undefined })
     .showSuggestionAfterError(false)
     .exitOverride()
   for (const option of plants.options ?? []) if (!option.flags.endsWith('--version')) addOption(program, option)
@@ -77,7 +73,7 @@ async function parse(argv: string[], io: Io): Promise<void> {
     if (error.code === 'commander.version') return writeVersion(outputFlags(argv).output, io)
     if (!['commander.help', 'commander.helpDisplayed'].includes(error.code)) throw await usageError(error, argv, program)
     await checkHelp(error.code, argv, program)
-    await writeAnswer(io, help, 'Run it again')
+    await writeAnswer(io, helpPage(pathTo(pathOf(parsedCommand(program))) ?? [plants], widthFor(io)))
   }
 }
 
@@ -103,7 +99,7 @@ function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: 
     if (run) command.action(() => run({ args: command.processedArgs.flat(), flags: command.optsWithGlobals() }, io))
     else addCommands(command, definition, io)
   }
-  const path = namesOf(parent)
+  const path = pathOf(parent)
   parent.helpCommand(false)
   parent.command('help [command...]').action((words: string[]) => writeHelp([...path, ...words], io))
 }
@@ -132,7 +128,18 @@ function refuseOptionsAsValues(argv: string[], program: Command): void {
   })
 }
 
-/** The words that lead to a command. */
-function namesOf(command: Command): string[] {
-  return command.parent === null ? [] : [...namesOf(command.parent), command.name()]
+/**
+ * Prints the version; as JSON also of what the program runs on.
+ *
+ * @param output what `--output` says
+ */
+async function writeVersion(output: string | undefined, io: Io): Promise<void> {
+  if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${version}\n`)
+  const { bun, node } = process.versions
+  const sqlite = await describeSqlite().catch((error: unknown) => {
+    if (!(error instanceof PlantsError)) throw error // the version is printed also where no store can be opened
+  })
+  const platform = `${process.platform}-${process.arch}`
+  const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
+  await writeAnswer(io, `${toJson({ version, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform })}\n`)
 }

@@ -1,60 +1,43 @@
 import { confirm, input, password } from '@inquirer/prompts'
-import { type FieldName, textFields } from '../plant/fields.js'
+import { textFields } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { checkField } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
-interface PlantPrompt {
-  io: Io
-  isColored: boolean
-  /** why a valid id cannot be used */
-  checkId(id: bigint): Promise<string | undefined>
-}
-
 /**
  * Asks on stderr for the fields of a NewPlant that are not given: the id, the name, and the tag, which Enter skips.
  *
  * @param given valid fields
+ * @param checkId why a valid id cannot be used, or nothing
  * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM
  */
 export async function askForPlant(
   given: Record<string, unknown>,
-  { io, isColored, checkId }: PlantPrompt,
+  checkId: (id: bigint) => Promise<string | undefined>,
+  isColored: boolean,
+  io: Io,
 ): Promise<Record<string, unknown>> {
   const ask = (message: string, check: Check) =>
     prompt(io, (context) => input({ message, theme: themeFor(isColored), validate: validator(check) }, context))
-  const id =
-    given['id'] ??
-    parseInt64(
-      await ask('id', (text) => {
-        const number = parseInt64(text)
-        return number === undefined ? checkField('id', text) : checkId(number)
-      }),
-    )
-  const plant: Record<string, unknown> = { id }
+  const checkNewId = (text: string) => {
+    const id = parseInt64(text)
+    return id === undefined ? checkField('id', text) : checkId(id)
+  }
+  const plant: Record<string, unknown> = { id: given['id'] ?? parseInt64(await ask('id', checkNewId)) }
   for (const { name, isRequired } of textFields) {
-    const answer = () => (isRequired ? ask(name, checkRequired(name)) : ask(`${name} (Enter for none)`, (text) => checkField(name, text)))
-    const value = given[name] ?? (await answer())
+    // An empty text is valid, but Enter alone is a slip.
+    const check = (text: string) =>
+      isRequired && text === '' ? `Give a ${name}. For an empty one, use --${name}=` : checkField(name, text)
+    const value = given[name] ?? (await ask(isRequired ? name : `${name} (Enter for none)`, check))
     if (isRequired || value !== '' || given[name] === '') plant[name] = value
   }
   return plant
 }
 
-/** An empty text is valid, but Enter alone is a slip. */
-function checkRequired(name: FieldName): Check {
-  return (text) => (text === '' ? `Give a ${name}. For an empty one, use --${name}=` : checkField(name, text))
-}
-
-interface SecretPrompt {
-  message: string
-  check: Check
-  isColored: boolean
-}
-
 /** Asks on stderr for a token or a password without echo. Throws as `askForPlant` does. */
-export function askForSecret({ message, check, isColored }: SecretPrompt, io: Io): Promise<string> {
+export function askForSecret(message: string, check: Check, isColored: boolean, io: Io): Promise<string> {
   return prompt(io, (context) => password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context))
 }
 
@@ -63,7 +46,7 @@ export function askToConfirm(question: string, isColored: boolean, io: Io): Prom
   return prompt(io, (context) => confirm({ message: question, default: false, theme: themeFor(isColored) }, context))
 }
 
-/** Why an answer is refused, or nothing. */
+/** Why an answer is invalid, or nothing. */
 type Check = (text: string) => string | undefined | Promise<string | undefined>
 
 function validator(check: Check): (text: string) => Promise<string | true> {
@@ -73,9 +56,7 @@ function validator(check: Check): (text: string) => Promise<string | true> {
   }
 }
 
-type Context = NonNullable<Parameters<typeof input>[1]>
-
-async function prompt<T>(io: Io, ask: (context: Context) => Promise<T>): Promise<T> {
+async function prompt<T>(io: Io, ask: (context: NonNullable<Parameters<typeof input>[1]>) => Promise<T>): Promise<T> {
   const stdin = io.stdin.stream()
   const closed = new AbortController()
   const close = () => closed.abort()

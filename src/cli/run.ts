@@ -36,10 +36,14 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<num
   }
 }
 
-/** Knows the secrets of a run before anything is printed: those in arguments are refused there, but perhaps not before an error names them. */
+/** Collects the secrets of a run before anything is printed: those in arguments are rejected, but an error may name them before that. */
 function addSecrets(argv: string[], { env, secrets }: Io): void {
   const tokens = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN'].map((name) => env[name]?.trim())
-  for (const secret of [...tokens, ...argv.flatMap(secretsIn)]) if (secret) secrets.add(secret)
+  for (const argument of argv) {
+    tokens.push(/plants_[\w-]{43}/.exec(argument)?.[0]) // of `plants tokens create`
+    tokens.push(/^(?:PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)=(.+)$/s.exec(argument)?.[1])
+  }
+  for (const token of tokens) if (token) secrets.add(token)
   const addresses = argv.map((argument) => argument.replace(/^--[\w-]+=/, '')).filter((argument) => /[@/]|%40|password/i.test(argument))
   for (const text of [...addresses, env['PLANTS_STORE'] ?? '']) {
     const found: string[] = []
@@ -48,15 +52,7 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
   }
 }
 
-/** A token of `plants tokens create`, and the value of a variable that was given as an argument. */
-function secretsIn(argument: string): (string | undefined)[] {
-  return [/plants_[\w-]{43}/.exec(argument)?.[0], /^(?:PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)=(.+)$/s.exec(argument)?.[1]]
-}
-
 function defect(cause: unknown): PlantsError {
-  const hint = 'Please report it, with what you ran'
-  return new PlantsError('defect', `A mistake in plants, not in what you did: ${cause instanceof Error ? cause.message : String(cause)}`, {
-    hint,
-    cause,
-  })
+  const message = `A mistake in plants, not in what you did: ${cause instanceof Error ? cause.message : String(cause)}`
+  return new PlantsError('defect', message, { hint: 'Please report it, with what you ran', cause })
 }

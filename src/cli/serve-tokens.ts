@@ -6,47 +6,49 @@ import { readTextFile } from '../platform/text-files.js'
 import { parseText } from '../platform/values.js'
 import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../server/authenticator.js'
 import type { TokenStore } from '../stores/store.js'
-import type { Settings } from './settings.js'
+import type { Settings } from './context.js'
 
 interface TokenSourceOptions {
   tokenFile: string | undefined
-  /** whether somebody sees what is shown, so that a first token can be */
+  /** whether somebody sees what is printed, so that a first token can be made */
   mayShow: boolean
   settings: Settings
   io: Io
-  complain(message: string): void
+  warn(message: string): void
 }
+
+/** characters below which a token can be guessed */
+const minTokenLength = 16
 
 /**
  * Who may use a service: those with a token from PLANTS_SERVE_TOKEN or from a file, if there is one of these, else those
- * with a token of the store. On a terminal a store without one gets one, which is shown there.
+ * with a token of the store. On a terminal a store without one gets one, which is printed there.
  *
- * @throws {PlantsError} `unauthorized` when nobody could come in, `malformed` for tokens that are none
+ * @throws {PlantsError} `unauthorized` when there is no valid token, `malformed` for tokens that are none
  */
 export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOptions): Promise<TokenSource> {
-  const { tokenFile, io, complain } = options
+  const { tokenFile, io, warn } = options
   const given = io.env['PLANTS_SERVE_TOKEN'] ? io.env['PLANTS_SERVE_TOKEN'].trim() : undefined
-  const fixed = given !== undefined ? fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']])) : undefined
-  if (given !== undefined && given.length < shortToken) complain('PLANTS_SERVE_TOKEN is short enough to be guessed')
+  const fixed = given === undefined ? undefined : fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']]))
+  if (given !== undefined && given.length < minTokenLength) warn('PLANTS_SERVE_TOKEN is short enough to be guessed')
   if (tokenFile === undefined) return fixed ?? storeTokens(tokens, options)
-  const path = io.resolvePath(parseText('--token-file', tokenFile))
-  const read = tokenFileReader(path, complain)
-  const inFile = changingTokens(readTokens(path), read, io.now)
+  const inFile = fileTokens(io.resolvePath(parseText('--token-file', tokenFile)), options)
   return fixed ? (token) => fixed(token) ?? inFile(token) : inFile
 }
-
-/** characters below which a token is warned of */
-const shortToken = 16
 
 async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenSourceOptions): Promise<TokenSource> {
   let [isEmpty, isAnyUsable] = [true, false]
   for await (const page of tokens.list()) {
     isEmpty = false
-    isAnyUsable ||= page.some((token) => isUsable(token, io.time()))
+    isAnyUsable = page.some((token) => isUsable(token, io.time()))
     if (isAnyUsable) break
   }
-  if (isEmpty && mayShow) await makeFirst(tokens, io)
-  else if (!isAnyUsable) {
+  if (isEmpty && mayShow) {
+    const token = newToken()
+    await tokens.add(digestOf(token), { note: 'made by plants serve', createdAt: new Date(io.time()), expiresAt: undefined })
+    const use = 'Who uses the service gives it as PLANTS_TOKEN, or to: plants auth login'
+    await io.stderr.write(`The store had no token. This one is shown only now:\n\n  ${token}\n\n${use}\n`)
+  } else if (!isAnyUsable) {
     const message = `${settings.store.name} has no token that is valid, so nobody could use the service`
     const hint = `Make one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or give --token-file PATH`
     throw new PlantsError('unauthorized', message, { hint })
@@ -54,33 +56,29 @@ async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenS
   return tokensOfStore(tokens, io)
 }
 
-async function makeFirst(tokens: TokenStore, io: Io): Promise<void> {
-  const token = newToken()
-  await tokens.add(digestOf(token), { note: 'made by plants serve', createdAt: new Date(io.time()), expiresAt: undefined })
-  await io.stderr.write(
-    `The store had no token. This one is shown only now:\n\n  ${token}\n\nWho uses the service gives it as PLANTS_TOKEN, or to: plants auth login\n`,
+/** The tokens in a file, which is read again when it has changed; one that is broken changes nothing. */
+function fileTokens(path: string, { io, warn }: TokenSourceOptions): TokenSource {
+  let version = versionOf(path)
+  return changingTokens(
+    readTokens(path),
+    () => {
+      const now = versionOf(path)
+      if (now === version) return undefined
+      version = now
+      try {
+        return readTokens(path)
+      } catch (error) {
+        if (!(error instanceof PlantsError)) throw error
+        warn(`${error.message}. The tokens that were in it before are still accepted`)
+        return undefined
+      }
+    },
+    io.now,
   )
 }
 
-/** Reads a file of tokens again when it has changed; one that is broken changes nothing. */
-function tokenFileReader(path: string, complain: (message: string) => void): () => ReadonlyMap<string, string> | undefined {
-  let stamp = stampOf(path)
-  return () => {
-    const now = stampOf(path)
-    if (now === stamp) return undefined
-    stamp = now
-    try {
-      return readTokens(path)
-    } catch (error) {
-      if (!(error instanceof PlantsError)) throw error
-      complain(`${error.message}. The tokens that were in it before are still accepted`)
-      return undefined
-    }
-  }
-}
-
 /** Changes with the file, its rights, and whether it can be read at all. */
-function stampOf(path: string): string {
+function versionOf(path: string): string {
   try {
     accessSync(path, constants.R_OK)
     const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
@@ -92,7 +90,7 @@ function stampOf(path: string): string {
   }
 }
 
-/** The tokens in a file, by the lines on which they stand. */
+/** The tokens in a file, and the lines on which they stand. */
 function readTokens(path: string): ReadonlyMap<string, string> {
   const lines = readTextFile(path, 'Give a file of tokens, one a line, with --token-file').split(/\r?\n/)
   const tokens = lines.flatMap((line, index): [string, string][] => {

@@ -1,64 +1,42 @@
 import { version } from '../../package.json'
-import { type Credential, findToken, findTokenSource, noToken } from '../auth/credentials.js'
+import { type Credential, findToken, noToken } from '../auth/credentials.js'
 import { exposureOf, refuseExposed } from '../auth/exposure.js'
-import { findPassword, hidePassword, howToGive, type Password } from '../auth/password.js'
-import { warn, warnMeanwhile } from '../output/output.js'
+import { findPassword, howToGive, redactPassword } from '../auth/password.js'
+import { warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import type { Address, PostgresAddress, RemoteAddress } from '../stores/address.js'
 import type { Access } from '../stores/http/types.js'
 import { takesPassword } from '../stores/registry.js'
 import type { Login } from '../stores/store.js'
-import type { Preferences, Settings } from './settings.js'
+import type { Preferences, Settings } from './context.js'
 
 /**
  * What it takes to reach a remote store.
  *
- * @param given a token that is not kept anywhere yet
+ * @param given a token that is not kept anywhere yet, or `***` for one that is only previewed
  * @throws {PlantsError} `unauthorized` without a token, `malformed` where the token would be seen on its way
  */
 export async function accessTo(address: RemoteAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
+  const { isVerbose, caCert, storeName, storeFlag } = settings
   const found = given ?? (await findToken(address, settings, io))
-  if (!found) throw noToken(address, settings.storeFlag)
-  return accessWith(found, { address, place: given ? 'this login' : placeOf(found, settings) }, settings, io)
-}
-
-/**
- * What it would take to reach a remote store, with `***` for the token: no command is started for it, and it may be none.
- *
- * @throws {PlantsError} `malformed` as `accessTo` does
- */
-export async function previewAccess(address: RemoteAddress, settings: Settings, io: Io): Promise<PreviewedAccess> {
-  const source = findTokenSource(address, settings, io)
-  const place = source ? placeOf({ source }, settings) : 'nowhere yet'
-  const access = await accessWith({ token: '***', source: source ?? 'variable' }, { address, place }, settings, io)
-  return { access, source: source ?? 'none' }
-}
-
-export interface PreviewedAccess {
-  access: Access
-  /** where the token would come from */
-  source: Credential['source'] | 'none'
-}
-
-interface TokenPlace {
-  address: RemoteAddress
-  /** where the token came from, in words */
-  place: string
-}
-
-async function accessWith(found: Credential, { address, place }: TokenPlace, settings: Settings, io: Io): Promise<Access> {
-  const trace = settings.isVerbose ? await import('../output/trace.js') : undefined
-  trace?.traceToken(place, settings, io)
+  if (!found) throw noToken(address, storeFlag)
+  const trace = isVerbose ? await import('../output/trace.js') : undefined
+  trace?.traceCredential('token', found.place, settings, io)
   refuseExposed(address, settings, io)
   const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
   const proxy = isProxySet ? (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
+  const tokenHints = {
+    variable: 'It came from PLANTS_TOKEN: give another one there',
+    command: `It came from the token command of ${storeName}: renew it there`,
+    file: `It was saved. Save another with: plants auth login${storeFlag}`,
+  }
   return {
     token: found.token,
-    tokenHint: tokenHints[found.source](settings),
+    tokenHint: tokenHints[found.source],
     renew: found.source === 'command' ? renewal(address, settings, io) : undefined,
     userAgent: `plants/${version}`,
-    ca: settings.caCert && (await import('../platform/certificates.js')).readCertificates(settings.caCert.path, settings.caCert.source),
+    ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
     proxy,
     beforeConnect: () => refuseExposed(address, settings, io),
     notify: (text) => warnMeanwhile(io, text, settings),
@@ -70,23 +48,10 @@ async function accessWith(found: Credential, { address, place }: TokenPlace, set
 function renewal(address: RemoteAddress, settings: Settings, io: Io): () => Promise<string | undefined> {
   let last = -Infinity
   return async () => {
-    if (io.now() - last < minute) return undefined
+    if (io.now() - last < 60_000) return undefined
     last = io.now()
     return (await findToken(address, settings, io))?.token
   }
-}
-
-const minute = 60_000
-
-const tokenHints: Record<Credential['source'], (settings: Settings) => string> = {
-  variable: () => 'It came from PLANTS_TOKEN: give another one there',
-  command: ({ storeName }) => `It came from the token command of ${storeName}: renew it there`,
-  file: ({ storeFlag }) => `It was saved. Save another with: plants auth login${storeFlag}`,
-}
-
-/** Where a token came from, in words. */
-function placeOf({ source }: Pick<Credential, 'source'>, { storeName, file }: Settings): string {
-  return { variable: 'PLANTS_TOKEN', command: `the token command of ${storeName}`, file: file.path ?? '' }[source]
 }
 
 /**
@@ -96,29 +61,25 @@ function placeOf({ source }: Pick<Credential, 'source'>, { storeName, file }: Se
  * @throws {PlantsError} `malformed` for certificates that cannot be used
  */
 export async function loginTo(address: PostgresAddress, settings: Settings, io: Io, given?: string): Promise<Login> {
-  if (given !== undefined) hidePassword(given, address, io)
+  redactPassword(given, address, io)
   const found = given === undefined ? await findPassword(address, settings, io) : undefined
   if (settings.isVerbose) {
-    const { tracePassword } = await import('../output/trace.js')
-    tracePassword(given === undefined ? (found?.place ?? 'nowhere') : 'this login', settings, io)
+    const { traceCredential } = await import('../output/trace.js')
+    traceCredential('password', given === undefined ? (found?.place ?? 'nowhere') : 'this login', settings, io)
   }
   const { readLoginCertificates } = await import('../auth/login-certificates.js')
+  const saved = `The password was saved. Save another with: plants auth login${settings.storeFlag}`
+  const passwordHint = found && (found.source === 'file' ? saved : `The password came from ${found.place}: give another one there`)
   return {
     password: (host) => given ?? found?.of(host),
     trusts: io.trusts,
-    passwordHint: hintOf(found, settings),
+    passwordHint: passwordHint ?? `If it takes a password: ${howToGive(settings.storeFlag)}`,
     ...(await readLoginCertificates(address, settings, io)),
   }
 }
 
-function hintOf(found: Password | undefined, { storeFlag }: Settings): string {
-  if (found === undefined) return `If it takes a password: ${howToGive(storeFlag)}`
-  if (found.source === 'file') return `The password was saved. Save another with: plants auth login${storeFlag}`
-  return `The password came from ${found.place}: give another one there`
-}
-
-/** Says so of a store that somebody has just saved or chosen. */
-export async function warnOfExposure(address: Address, settings: Preferences, io: Io): Promise<void> {
+/** Warns of a store that somebody has just saved or chosen, if the connection to it is not safe. */
+export async function warnOfExposure(address: Address, settings: Preferences): Promise<void> {
   const exposure = takesPassword(address) ? exposureOf(address) : undefined
-  if (exposure !== undefined) await warn(io, exposure, settings)
+  if (exposure !== undefined) await settings.warn(exposure)
 }

@@ -6,42 +6,44 @@ import { pathTo } from './commands/index.js'
 /** What commander found wrong with a command line, in our words. The value of an unknown option is left out: it may be a secret. */
 export async function usageError(error: CommanderError, argv: string[], program: Command): Promise<PlantsError> {
   const command = parsedCommand(program)
-  const typed = typedCommand(argv, program)
-  const name = pathOf(typed)
-  const refuse = (message: string, hint = seeHelp(name)) => new PlantsError('malformed', message, { hint, cause: error })
+  const childOf = (parent: Command, word: string) => parent.commands.find((child) => child.name() === word)
+  const typed = argv.reduce((found, word) => childOf(found, word) ?? found, program) // also where commander stopped before it
+  const name = pathOf(typed).join(' ')
+  const malformed = (message: string, hint = seeHelp(name)) => new PlantsError('malformed', message, { hint, cause: error })
   switch (error.code) {
     case 'commander.unknownOption':
-      return refuse(...(await explainUnknownOption(argv, command, typed, program)))
+      return malformed(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
     case 'commander.unknownCommand': {
       const names = command.commands.map((child) => child.name())
-      return unknownCommand(command.args[0] ?? '', names, pathOf(command))
+      return unknownCommand(command.args[0] ?? '', names, pathOf(command).join(' '))
     }
     case 'commander.optionMissingArgument': // which only the last one can lack
-      return refuse(`${nameOf(argv.at(-1))} needs a value`)
+      return malformed(`${nameOf(argv.at(-1))} needs a value`)
     case 'commander.missingArgument': {
       const missing = command.registeredArguments[command.args.length]?.name() ?? 'argument'
-      return refuse(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
+      return malformed(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
     }
     case 'commander.excessArguments': {
-      const taken = command.registeredArguments.length
-      return refuse(`${name} takes ${['no arguments', '1 argument'][taken] ?? `${taken} arguments`}, but got ${command.args.length}`)
+      const count = command.registeredArguments.length
+      return malformed(`${name} takes ${['no arguments', '1 argument'][count] ?? `${count} arguments`}, but got ${command.args.length}`)
     }
     case 'commander.conflictingOption':
-      return refuse(conflictIn(command).join(' cannot be used with '), 'Leave out one of them')
+      return malformed(conflictIn(command).join(' cannot be used with '), 'Leave out one of them')
     default:
-      return refuse(error.message)
+      return malformed(error.message)
   }
 }
 
 /** Two options that were given and exclude each other. */
-function conflictIn(command: Command): (string | undefined)[] {
+function conflictIn(command: Command): string[] {
   const given = command.options.filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
-  const definitions = pathTo(pathOf(command).split(' '))?.at(-1)?.options
-  const pairs = given.map((option) => {
-    const { conflicts } = definitions?.find(({ flags }) => flags === option.flags) ?? {}
-    return [option.long, given.find((other) => conflicts?.includes(other.attributeName()))?.long]
-  })
-  return pairs.find(([, other]) => other !== undefined) ?? []
+  const definitions = pathTo(pathOf(command))?.at(-1)?.options ?? []
+  for (const { long, flags } of given) {
+    const { conflicts } = definitions.find((definition) => definition.flags === flags) ?? {}
+    const other = given.find((option) => conflicts?.includes(option.attributeName()))
+    if (long && other?.long) return [long, other.long]
+  }
+  return []
 }
 
 /** @param path the words before the unknown one */
@@ -50,16 +52,22 @@ export async function unknownCommand(word: string, names: string[], path: string
   return new PlantsError('malformed', `Unknown command ${nameOf(word)}`, { hint })
 }
 
+/** The first option that neither a command nor one above it has. */
+function unknownOption(argv: string[], command: Command): string {
+  const path: Command[] = []
+  for (let above: Command | null = command; above; above = above.parent) path.unshift(above)
+  return path.reduce((rest, above) => above.parseOptions(rest).unknown, argv)[0] ?? ''
+}
+
 async function explainUnknownOption(
+  text: string,
   argv: string[],
-  command: Command,
   typed: Command,
   program: Command,
-): Promise<[message: string, hint: string | undefined]> {
-  const text = unknownOption(argv, command)
+): Promise<[message: string, hint?: string]> {
   const flag = nameOf(text)
   const hasFlag = ({ options }: Command) => options.some((option) => option.long === flag)
-  if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`, undefined]
+  if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`]
   if (flag === '--token' || flag === '--password') {
     const [noun, variable] = flag === '--token' ? ['token', 'PLANTS_TOKEN'] : ['password', 'PGPASSWORD']
     const message = `A ${noun} is not taken from the command line, where others can see it`
@@ -67,16 +75,10 @@ async function explainUnknownOption(
   }
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed))
-    return [`Unknown option ${flag} before the command`, `Write it after the command: plants ${pathOf(typed)} ${flag}`]
+    return [`Unknown option ${flag} before the command`, `Write it after the command: plants ${pathOf(typed).join(' ')} ${flag}`]
   const known = [typed, program].flatMap(({ options }) => options.flatMap(({ long }) => long ?? []))
-  return [`Unknown option ${flag}`, text.startsWith('--') ? await didYouMean(flag, ['--help', ...known]) : undefined]
-}
-
-/** The first option that neither a command nor one above it knows. */
-function unknownOption(argv: string[], command: Command): string {
-  const path: Command[] = []
-  for (let above: Command | null = command; above; above = above.parent) path.unshift(above)
-  return path.reduce((rest, above) => above.parseOptions(rest).unknown, argv)[0] ?? ''
+  const guess = text.startsWith('--') ? await didYouMean(flag, ['--help', ...known]) : undefined
+  return guess === undefined ? [`Unknown option ${flag}`] : [`Unknown option ${flag}`, guess]
 }
 
 /** The nearest words. One that removes something, or widens trust, is suggested only for a word that begins like it. */
@@ -90,18 +92,14 @@ async function didYouMean(word: string, candidates: string[]): Promise<string | 
 }
 
 /** The last command that commander came to. */
-function parsedCommand(command: Command): Command {
+export function parsedCommand(command: Command): Command {
   const child = command.commands.find((candidate) => candidate.name() === command.args[0])
   return child ? parsedCommand(child) : command
 }
 
-/** The command that the words lead to, also where commander stopped before it. */
-function typedCommand(argv: string[], program: Command): Command {
-  return argv.reduce((command, word) => command.commands.find((candidate) => candidate.name() === word) ?? command, program)
-}
-
-function pathOf(command: Command): string {
-  return command.parent === null ? '' : [pathOf(command.parent), command.name()].filter(Boolean).join(' ')
+/** The words that lead to a command. */
+export function pathOf(command: Command): string[] {
+  return command.parent === null ? [] : [...pathOf(command.parent), command.name()]
 }
 
 function seeHelp(path: string): string {

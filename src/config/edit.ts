@@ -1,43 +1,40 @@
 import { readCertificates } from '../platform/certificates.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { nearest } from '../platform/nearest.js'
-import { parseAddress } from '../stores/registry.js'
+import { similar } from '../platform/nearest.js'
+import type { Address } from '../stores/address.js'
 import { type SavedSettings, type SavedStore, savedStore } from './file.js'
-import { addressContextOf, isStoreName, unknownStore } from './resolve.js'
+import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
 
 /** A setting as people name it: of the user, or of a store. */
-export interface Key {
+interface Key {
   /** the name of the store, for a setting of one */
   store: string | undefined
   setting: SettingName | 'address'
 }
 
-/** @throws {PlantsError} `malformed` for what is no setting, or not where it was looked for */
+/** @throws {PlantsError} `malformed` for what is no setting, or not one that is saved there */
 export async function parseKey(name: string, saved: SavedSettings): Promise<Key> {
   const [, store, ofStore] = /^stores\.([^.]*)\.?(.*)$/s.exec(name) ?? []
+  if (store === 'local') {
+    const hint = 'See what holds for it: plants config list'
+    throw new PlantsError('malformed', 'The store local has no settings of its own', { hint })
+  }
   const setting = ofStore ?? name
-  const scope = store === undefined ? 'user' : 'store'
-  const allowed = settingsIn(scope)
-  const names = store === undefined ? allowed : ['address' as const, ...allowed]
+  const names = store === undefined ? settingsIn('user') : ['address' as const, ...settingsIn('store')]
   const found = names.find((candidate) => candidate === setting)
-  if (store === 'local')
-    throw new PlantsError('malformed', 'The store local has no settings of its own', {
-      hint: 'See what holds for it: plants config list',
-    })
   if (found === undefined) throw unknownSetting(name, setting, store, names)
   if (store !== undefined && !savedStore(saved, store)) throw await unknownStore(store, saved)
   return { store, setting: found }
 }
 
 function unknownSetting(name: string, setting: string, store: string | undefined, names: string[]): PlantsError {
-  const isOfStores = store === undefined && settingNames.some((candidate) => candidate === setting)
-  if (isOfStores) {
+  if (store === undefined && settingNames.some((candidate) => candidate === setting)) {
     const hint = `For example: plants config set stores.NAME.${setting} VALUE`
     return new PlantsError('malformed', `${setting} is saved with a store, not for all`, { hint })
   }
-  const guess = nearest(setting, names)
+  const [guess] = similar(setting, names)
   const place = store === undefined ? '' : `stores.${store}.`
   const others = store === undefined ? ', and for a store: stores.NAME.SETTING' : ''
   const hint = guess ? `Did you mean ${place}${guess}?` : `There are: ${names.map((known) => place + known).join(', ')}${others}`
@@ -45,47 +42,46 @@ function unknownSetting(name: string, setting: string, store: string | undefined
 }
 
 /**
- * The value as it is saved.
+ * The value as it is saved, and the address of the store that it leads to, if it leads to one.
  *
  * @param name what people call the setting, for the message of the error
- * @throws {PlantsError} `malformed` for one that the setting cannot have
+ * @throws {PlantsError} `malformed` for a value that the setting cannot have
  */
 export async function checkedValue(
-  { store, setting }: Key,
+  { store: storeName = '', setting }: Key,
   name: string,
   text: string,
   saved: SavedSettings,
   io: Io,
-): Promise<string | boolean> {
-  if (setting === 'address') return checkNewAddress(store ?? '', name, text, saved, io)
-  if (store !== undefined) await checkKind(store, setting, saved, io)
+): Promise<{ value: string | boolean; address?: Address | undefined }> {
+  const store = savedStore(saved, storeName)
+  if (setting === 'address') {
+    const address = await resolveAddress(text, name, io, { isArgument: true })
+    const left = heldForKind(store).find((held) => !isFor(held, address.kind))
+    if (left === undefined) return { value: text === 'local' ? text : address.name, address }
+    // A store that becomes one of another kind must not keep what is for the old one alone.
+    const hint = `Forget it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
+    throw new PlantsError('malformed', `${storeName} has the setting ${left}, which ${unsupportedReason(left, address.kind, text)}`, {
+      hint,
+    })
+  }
+  if (store && settingOf(setting).onlyFor !== undefined) {
+    const { kind } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
+    if (!isFor(setting, kind))
+      throw new PlantsError('malformed', `${setting} ${unsupportedReason(setting, kind, storeName)}`, { hint: 'Set it for another store' })
+  }
   const value = savedValue(setting, name, text, io)
-  return setting === 'store' && !isStoreName(text) ? checkAddress(name, text, io) : value
+  if (setting !== 'store') return { value }
+  const named = isStoreName(text) ? savedStore(saved, text) : undefined
+  if (named) return { value, address: await resolveAddress(named.address, `stores.${text}.address`, io) }
+  if (isStoreName(text)) throw await unknownStore(text, saved)
+  const address = await resolveAddress(text, name, io, { isArgument: true })
+  return { value: text === 'local' ? text : address.name, address }
 }
 
 /** The settings of a store that are for its kind alone. */
 export function heldForKind(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
-}
-
-/** A store that becomes one of another kind must not keep what is for the old one alone. */
-async function checkNewAddress(store: string, name: string, text: string, saved: SavedSettings, io: Io): Promise<string> {
-  const { kind } = await parseAddress(text, name, addressContextOf(io, true))
-  const left = heldForKind(savedStore(saved, store)).find((held) => !isFor(held, kind))
-  if (left === undefined) return checkAddress(name, text, io)
-  const hint = `Forget it first: plants config unset ${shellWord(`stores.${store}.${left}`)}`
-  throw new PlantsError('malformed', `${store} has the setting ${left}, which ${unsupportedReason(left, kind, text)}`, { hint })
-}
-
-async function checkAddress(name: string, text: string, io: Io): Promise<string> {
-  return text === 'local' ? text : (await parseAddress(text, name, addressContextOf(io, true))).name
-}
-
-async function checkKind(store: string, setting: SettingName, saved: SavedSettings, io: Io): Promise<void> {
-  if (settingOf(setting).onlyFor === undefined) return
-  const { kind } = await parseAddress(savedStore(saved, store)?.address ?? '', `stores.${store}.address`, addressContextOf(io, false))
-  if (!isFor(setting, kind))
-    throw new PlantsError('malformed', `${setting} ${unsupportedReason(setting, kind, store)}`, { hint: 'Set it for another store' })
 }
 
 /** The settings with a value, or without it. Nothing else of them changes. */
@@ -96,7 +92,8 @@ export function withValue({ store, setting }: Key, value: string | boolean | und
   return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
 }
 
-function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
+/** Fields with a value, or without it. */
+export function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
   const changed = { ...fields, [name]: value }
   if (value === undefined) Reflect.deleteProperty(changed, name)
   return changed

@@ -6,7 +6,7 @@ import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { type Scope, type SettingName, settingOf, settingsIn } from './table.js'
 
-/** What is saved for a user. Stores stand under their names, tokens under the address that they are for. */
+/** What the settings file holds. Stores stand under their names, tokens under the address that they are for. */
 export interface SavedSettings extends SavedValues {
   version: 1
   stores?: Record<string, SavedStore>
@@ -24,28 +24,22 @@ export function savedStore({ stores = {} }: SavedSettings, name: string): SavedS
 }
 
 /** `savedAt` is in ISO 8601. */
-export interface SavedToken {
+interface SavedToken {
   token: string
   savedAt: string
 }
 
 type SavedValues = { [name in SettingName]?: string | boolean }
 
-/** The settings file as it was found. */
+/** The settings file as it was read. */
 export interface SettingsFile {
   /** absolute; undefined when there is no place for settings, as without a home directory */
   path: string | undefined
   saved: SavedSettings
   /** the user id of its owner, where no command may be run that stands in it */
   foreignOwner?: number
-  /** what a person should fix, although it hinders nothing */
-  warnings: FileWarning[]
-}
-
-interface FileWarning {
-  what: string
-  /** the command that mends it */
-  command: string
+  /** what a person should fix, although it hinders nothing, and the command that fixes it */
+  warnings: { what: string; command: string }[]
 }
 
 /** The absolute path of the settings file, whether it is there or not. */
@@ -60,24 +54,24 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
  * @throws {PlantsError} `malformed` for a file that is not as it should be; it stays as it is
  */
 export async function readSettings(io: Io): Promise<SettingsFile> {
-  const path = await existingPlace(io)
-  if (path === undefined) return { path, saved: { version: 1 }, warnings: [] }
+  let path: string
+  try {
+    path = await settingsPath(io)
+  } catch (error) {
+    if (!(error instanceof PlantsError) || io.env['PLANTS_CONFIG_DIR']) throw error
+    return { path: undefined, saved: { version: 1 }, warnings: [] }
+  }
   try {
     const { bytes, stats } = readOwn(path, io)
     const file = { path, saved: await parse(bytes, path), warnings: warningsAbout(path, stats) }
     return io.mayRunFor(stats.uid) ? file : { ...file, foreignOwner: stats.uid }
   } catch (error) {
     const code = systemCode(error)
+    if (code === undefined) throw error
     if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && isOutOfReach(path)))
       return { path, saved: { version: 1 }, warnings: [] }
-    if (code === undefined) throw error
-    throw broken(
-      path,
-      `could not be read: ${unreadable[code] ?? code}`,
-      { EACCES: 'Change its permissions', EPERM: 'Change its permissions', ELOOP: 'Fix the link' }[code] ??
-        'Or set PLANTS_CONFIG_DIR to another folder',
-      error,
-    )
+    const { reason, hint } = unreadable[code] ?? { reason: code, hint: 'Or set PLANTS_CONFIG_DIR to another folder' }
+    throw broken(path, `could not be read: ${reason}`, hint, error)
   }
 }
 
@@ -91,19 +85,10 @@ function isOutOfReach(path: string): boolean {
   }
 }
 
-const unreadable: Record<string, string> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  ELOOP: 'their links lead in a circle',
-}
-
-async function existingPlace(io: Io): Promise<string | undefined> {
-  try {
-    return await settingsPath(io)
-  } catch (error) {
-    if (!(error instanceof PlantsError) || io.env['PLANTS_CONFIG_DIR']) throw error
-    return undefined
-  }
+const unreadable: Record<string, { reason: string; hint: string }> = {
+  EACCES: { reason: 'permission denied', hint: 'Change its permissions' },
+  EPERM: { reason: 'permission denied', hint: 'Change its permissions' },
+  ELOOP: { reason: 'their links lead in a circle', hint: 'Fix the link' },
 }
 
 /** bytes of a settings file; nobody has that many stores */
@@ -115,9 +100,7 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
     const stats = fstatSync(fd)
     if (!stats.isFile()) throw broken(path, stats.isDirectory() ? 'are a folder' : 'are no file', 'Move it away')
     if (stats.size > maxFileBytes) throw broken(path, 'are larger than 1 MiB')
-    if (!io.trusts(stats.uid)) {
-      throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
-    }
+    if (!io.trusts(stats.uid)) throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
     return { bytes: readFileSync(fd), stats }
   } finally {
     closeSync(fd)
@@ -128,20 +111,33 @@ async function parse(bytes: Buffer, path: string): Promise<SavedSettings> {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const value = parseText(bytes.toString().replace(/^\uFEFF/, ''), path)
-  const version = typeof value === 'object' && value !== null && 'version' in value ? value.version : undefined
-  if (typeof version === 'number' && version > 1) {
-    throw broken(path, `were written by a newer plants (version ${version})`, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
-  }
   if (isSaved(value)) return value
+  if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
+    const why = `were written by a newer plants (version ${value['version']})`
+    throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
+  }
   const { problemsOf } = await import('./schema.js')
   throw broken(path, `are not right: ${problemsOf(value).slice(0, 5).join('; ')}`)
 }
 
-/** Says what the schema says, which is loaded only to name what is wrong: it would take 3 ms of each start. */
+function parseText(text: string, path: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    try {
+      return parseJson(text) // which says what is wrong where, the same in each version of Node
+    } catch (error) {
+      if (!(error instanceof SyntaxError)) throw error
+      throw broken(path, `are not JSON: ${error.message}`, undefined, error)
+    }
+  }
+}
+
+/** Accepts what the schema accepts, which takes 3 ms to load: only to name what is invalid. */
 export function isSaved(value: unknown): value is SavedSettings {
   if (!isObject(value)) return false
   const { version, stores = {}, tokens = {} } = value
-  return version === 1 && hasValues(value, 'user') && holds(stores, isStore) && holds(tokens, isToken)
+  return version === 1 && hasValues(value, 'user') && isRecordOf(stores, isStore) && isRecordOf(tokens, isToken)
 }
 
 function isStore(value: Fields): boolean {
@@ -152,35 +148,19 @@ function isToken({ token, savedAt }: Fields): boolean {
   return typeof token === 'string' && typeof savedAt === 'string'
 }
 
+function isRecordOf(value: unknown, isItem: (item: Fields) => boolean): boolean {
+  return isObject(value) && Object.values(value).every((item) => isObject(item) && isItem(item))
+}
+
+/** Whether each setting that can be saved there is of its type, or is not there. */
+function hasValues(fields: Fields, scope: Scope): boolean {
+  return settingsIn(scope).every((name) => ['undefined', settingOf(name).isSwitch ? 'boolean' : 'string'].includes(typeof fields[name]))
+}
+
 type Fields = Record<string, unknown>
 
 function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function holds(value: unknown, isItem: (item: Fields) => boolean): boolean {
-  return isObject(value) && Object.values(value).every((item) => isObject(item) && isItem(item))
-}
-
-/** Whether each setting that can be saved there is what it is saved as, or is not there. */
-function hasValues(fields: Fields, scope: Scope): boolean {
-  return settingsIn(scope).every((name) => {
-    const value = fields[name]
-    return value === undefined || typeof value === (settingOf(name).isSwitch ? 'boolean' : 'string')
-  })
-}
-
-function parseText(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    try {
-      return parseJson(text)
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-      throw broken(path, `are not JSON: ${error.message}`, undefined, error)
-    }
-  }
 }
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
@@ -188,18 +168,16 @@ function broken(path: string, why: string, hint = 'Fix the file, or move it away
 }
 
 /** Who else could read the tokens, or put a command of their own in place. */
-function warningsAbout(path: string, { mode }: Stats): FileWarning[] {
+function warningsAbout(path: string, { mode }: Stats): SettingsFile['warnings'] {
   if (process.platform === 'win32') return []
   const folder = dirname(path)
   const folderMode = statSync(folder).mode
   const inWords = (bits: number) => `mode ${(bits & 0o777).toString(8)}`
-  const warnings: FileWarning[] = []
-  if ((mode & 0o077) !== 0) {
-    warnings.push({ what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` })
+  const isReplaceable = (folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0
+  const open = { what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` }
+  const replaceable = {
+    what: `Others can replace the settings in ${folder} (${inWords(folderMode)})`,
+    command: `chmod 700 ${shellWord(folder)}`,
   }
-  if ((folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0) {
-    const what = `Others can replace the settings in ${folder} (${inWords(folderMode)})`
-    warnings.push({ what, command: `chmod 700 ${shellWord(folder)}` })
-  }
-  return warnings
+  return [...((mode & 0o077) !== 0 ? [open] : []), ...(isReplaceable ? [replaceable] : [])]
 }

@@ -1,10 +1,10 @@
 import { PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { Address, AddressContext } from '../stores/address.js'
+import type { Address } from '../stores/address.js'
 import { parseAddress, shownAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
-import { flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
+import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 
 /** A value that a setting has. */
 export interface SettingSource {
@@ -20,27 +20,27 @@ export interface SettingSource {
 
 export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
 
+/** Where a setting can have its value from. */
 interface Sources {
-  /** as commander gives them */
-  flags: object
+  flags: Flags
   io: Io
   file: SettingsFile
   storeName?: string | undefined
-  /** the store is another one than that of this run, whose flags and variables say nothing about how far it is trusted */
+  /** whether it is for another store than that of this run, whose flags and variables say nothing about how far it is trusted */
   isOther?: boolean
 }
 
-/** What lets a token go where it would not go otherwise, or a database be used that is less sure. */
+/** The settings that widen trust: where a token may go, or which database is used. */
 const trust: SettingName[] = ['ca-cert', 'allow-http', 'allow-async-commit']
 
-/** The value of a setting from the first place that has one: flag > environment > with the store > for the user > default. */
+/** The value of a setting from the first source that has one: flag > environment > with the store > for the user > default. */
 export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {
   const { variable, scopes } = settingOf(name)
+  const isOfRun = !(isOther && trust.includes(name))
   const flag = flagOf(name)
-  const isAsked = !(isOther && trust.includes(name))
-  const given = isAsked ? flagValue(name, flags) : undefined
+  const given = isOfRun ? flagValue(name, flags) : undefined
   if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
-  const text = isAsked && variable !== undefined ? io.env[variable] : undefined
+  const text = isOfRun && variable !== undefined ? io.env[variable] : undefined
   const inVariable = name === 'store' ? text?.trim() : text
   if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
   const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(savedStore(saved, storeName)?.[name]) : undefined
@@ -51,10 +51,9 @@ export function findSource(name: SettingName, { flags, io, file: { saved, path }
   return defaultSource(name)
 }
 
-/** What holds when nobody says anything. */
 export function defaultSource(name: SettingName): SettingSource {
-  const { preset } = settingOf(name)
-  return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default', key: undefined }
+  const { default: value } = settingOf(name)
+  return { name, value: typeof value === 'string' ? value : undefined, source: 'default', place: 'default', key: undefined }
 }
 
 /** Why a value is none that its setting can have, or nothing. */
@@ -68,24 +67,24 @@ export function failureOf({ name, value, place }: SettingSource): PlantsError | 
   }
 }
 
-/** A value as it may be shown: an address may hold a password, also one that is refused, but not before it was looked at. */
+/** A value as it may be shown: an address may hold a password, also one that is invalid. */
 export function shownValue<Text extends string | undefined>(value: Text): Text | string {
   return value === undefined ? value : shownAddress(value)
 }
 
 /**
- * What a setting was given, or its default, if it has one.
+ * The value of a setting, or its default, if it has one.
  *
  * @throws {PlantsError} `malformed` for a value that it cannot have
  */
 export function parsed<Value>(
   name: SettingName,
-  origins: SettingSource[],
+  sources: SettingSource[],
   parse: (source: string, text: string) => Value,
 ): Value | undefined {
-  const origin = origins.find((candidate) => candidate.name === name)
-  if (origin?.value === undefined) return undefined
-  const { place, value, key } = origin
+  const setting = sources.find((candidate) => candidate.name === name)
+  if (setting?.value === undefined) return undefined
+  const { place, value, key } = setting
   try {
     return parse(place, value)
   } catch (error) {
@@ -98,37 +97,38 @@ export function parsed<Value>(
 /**
  * The store that a setting leads to, and its name, if it was saved under one.
  *
- * @throws {PlantsError} `malformed` for an address that leads nowhere, and for a name that is not known
+ * @throws {PlantsError} `malformed` for an invalid address, and for an unknown name
  */
 export async function resolveStore(
-  origin: SettingSource,
+  setting: SettingSource,
   { saved, path }: SettingsFile,
   io: Io,
 ): Promise<{ store: Address; storeName: string | undefined }> {
-  const { value = 'local', place } = origin
-  if (!isStoreName(value))
-    return { store: await parseAddress(value, place, addressContextOf(io, origin.source === 'flag')), storeName: undefined }
+  const { value = 'local', place, source } = setting
+  if (!isStoreName(value)) return { store: await resolveAddress(value, place, io, { isArgument: source === 'flag' }), storeName: undefined }
   const known = savedStore(saved, value)
-  if (!known) throw await unknownStore(value, saved, origin)
-  return { store: await parseAddress(known.address, `stores.${value}.address in ${path}`, addressContextOf(io, false)), storeName: value }
+  if (!known) throw await unknownStore(value, saved, setting)
+  return { store: await resolveAddress(known.address, `stores.${value}.address in ${path}`, io), storeName: value }
 }
 
 /** The place of a store that was named as an argument, not as a setting. */
-const askedFor = 'The store'
+const argumentPlace = 'The store'
 
-/** The origin of such a store. */
+/** The source of such a store. */
 export function namedStore(value: string): SettingSource {
-  return { name: 'store', value, source: 'flag', place: askedFor, key: undefined }
+  return { name: 'store', value, source: 'flag', place: argumentPlace, key: undefined }
 }
 
 /**
- * Where addresses lead to that say not all of it.
+ * Reads an address. Throws as `parseAddress` does.
  *
- * @param isArgument whether the address stands in the command line
+ * @param place where it was given, for the message of the error
+ * @param isArgument whether it stands in the command line, where others can see it
  */
-export function addressContextOf({ env, resolvePath, dataFolder, userName, secrets }: Io, isArgument: boolean): AddressContext {
-  const ownFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : dataFolder())
-  return { resolvePath, dataFolder: ownFolder, env, userName, secrets, isArgument }
+export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
+  const { env, resolvePath, userName, secrets } = io
+  const dataFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder())
+  return parseAddress(text, place, { resolvePath, dataFolder, env, userName, secrets, isArgument })
 }
 
 /** Whether a word can be the name of a store; any other is an address. */
@@ -136,25 +136,22 @@ export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
-/** The saved stores. What a hand has written under another kind of word is no store: nothing could call it. */
+/** The saved stores. An entry under another kind of word is none: nothing could name it. */
 export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
-/** The error for a name that no store was saved under, and for what has named it, if that is not seen anyway. */
-export async function unknownStore(name: string, saved: SavedSettings, origin?: SettingSource): Promise<PlantsError> {
-  const place = origin === undefined || origin.place === askedFor ? '' : `, which ${origin.place} names`
+/** The error for a name that no store was saved under, and for the setting that has it, unless the command line shows it. */
+export async function unknownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<PlantsError> {
+  const place = setting === undefined || setting.place === argumentPlace ? '' : `, which ${setting.place} names`
   const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
-  return new PlantsError('malformed', message, { hint: await hintFor(name, names, origin) })
-}
-
-async function hintFor(name: string, names: string[], origin: SettingSource | undefined): Promise<string> {
   const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  if (origin?.key !== undefined) return `${known}Choose another: plants stores use ${names[0] ?? 'local'}`
-  const { nearest } = await import('../platform/nearest.js')
-  const guess = nearest(name, origin === undefined ? names : [...names, 'local'])
-  if (guess !== undefined) return `Did you mean ${guess}?`
-  if (origin === undefined) return `${known}See: plants stores list`
-  return `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`
+  const malformed = (hint: string) => new PlantsError('malformed', message, { hint })
+  if (setting?.key !== undefined) return malformed(`${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
+  const { similar } = await import('../platform/nearest.js')
+  const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
+  if (guess !== undefined) return malformed(`Did you mean ${guess}?`)
+  if (setting === undefined) return malformed(`${known}See: plants stores list`)
+  return malformed(`${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`)
 }

@@ -14,7 +14,7 @@ function valuesIn(scope: Scope) {
   return Object.fromEntries(settingsIn(scope).map((name) => [name, z.optional(settingOf(name).isSwitch ? z.boolean() : z.string())]))
 }
 
-/** What is wrong with a value that should be what is saved for a user: a phrase for each place. */
+/** Why a value is not a settings file: a phrase for each problem. */
 export function problemsOf(value: unknown): string[] {
   const parsed = schema.safeParse(value, { jitless: true })
   return parsed.success ? [] : parsed.error.issues.map(describe)

@@ -3,15 +3,15 @@ import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from 
 import type { Address } from '../stores/address.js'
 import { kindNoun, kindPlural } from '../stores/registry.js'
 
-/** What a run goes by. A setting is one entry: the flags, the help, the checks of the file, `plants config` and the README go by it. */
+/** One entry per setting: flags, help, validation of the file, `plants config` and the README are derived from it. */
 export const settingsTable = {
   store: {
     flag: '--store <address>',
     variable: 'PLANTS_STORE',
     scopes: ['user'],
     parse: parseText,
-    preset: 'local',
-    meaning: 'which store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+    default: 'local',
+    meaning: 'the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
     values: 'store',
   },
   output: {
@@ -19,8 +19,8 @@ export const settingsTable = {
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
-    preset: { words: 'text on a terminal, else json' },
-    meaning: 'how answers look: text or json',
+    default: { words: 'text on a terminal, else json' },
+    meaning: 'the output format: text or json',
     values: ['text', 'json'],
   },
   timeout: {
@@ -28,7 +28,7 @@ export const settingsTable = {
     variable: 'PLANTS_TIMEOUT',
     scopes: ['user', 'store'],
     parse: parseDuration,
-    preset: '30s',
+    default: '30s',
     meaning: 'how long to wait for a store: 500ms, 30s, 2m',
   },
   'ca-cert': {
@@ -37,8 +37,8 @@ export const settingsTable = {
     scopes: ['user', 'store'],
     parse: parseText,
     onlyFor: 'remote',
-    preset: { words: 'those of the system' },
-    meaning: 'a file of PEM certificates to trust',
+    default: { words: 'those of the system' },
+    meaning: 'a file of trusted PEM certificates',
     values: 'file',
   },
   'allow-http': {
@@ -48,14 +48,14 @@ export const settingsTable = {
     parse: parseSwitch,
     onlyFor: 'remote',
     isSwitch: true,
-    preset: 'false',
+    default: 'false',
     meaning: 'send the token without TLS, also to other machines',
   },
   'token-command': {
     scopes: ['store'],
     parse: parseCommand,
     onlyFor: 'remote',
-    preset: { words: 'none' },
+    default: { words: 'none' },
     meaning: 'a command that prints the token',
   },
   'allow-async-commit': {
@@ -65,13 +65,13 @@ export const settingsTable = {
     parse: parseSwitch,
     onlyFor: 'postgres',
     isSwitch: true,
-    preset: 'false',
-    meaning: 'take a database that answers before a plant is on disk',
+    default: 'false',
+    meaning: 'accept a database with asynchronous commit: a crash may lose acknowledged plants',
   },
-} satisfies Record<string, Setting<unknown>>
+} satisfies Record<string, Setting>
 
 /** One setting: how it is given, what it may be, and what it means. */
-export interface Setting<Value> {
+interface Setting {
   /** as the help shows it, with what its value is called; none for what only `stores add` takes */
   flag?: string
   variable?: string
@@ -83,11 +83,11 @@ export interface Setting<Value> {
    * @param source where it was given, for the message of the error
    * @throws {PlantsError} `malformed`
    */
-  parse(source: string, text: string): Value
-  /** the value by default, or in words what holds without one */
-  preset: string | { words: string }
+  parse(source: string, text: string): unknown
+  /** a value, or in words what holds without one */
+  default: string | { words: string }
   meaning: string
-  /** for shells, which complete it */
+  /** what a shell completes */
   values?: Values
   /** it is saved as true or false, not as a text */
   isSwitch?: boolean
@@ -102,7 +102,7 @@ export type SettingName = keyof typeof settingsTable
 export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
 
 /** A setting, whatever its values are. */
-export function settingOf(name: SettingName): Setting<unknown> {
+export function settingOf(name: SettingName): Setting {
   return settingsTable[name]
 }
 
@@ -121,10 +121,10 @@ export function unsupportedReason(name: SettingName, kind: Address['kind'], stor
   return `is for ${kindPlural(settingOf(name).onlyFor ?? kind)}, and ${store} is ${kindNoun(kind)}`
 }
 
-/** What holds by default, in words. */
+/** The default, or what holds without one in words. */
 export function defaultOf(name: SettingName): string {
-  const { preset } = settingOf(name)
-  return typeof preset === 'string' ? preset : preset.words
+  const setting = settingOf(name)
+  return typeof setting.default === 'string' ? setting.default : setting.default.words
 }
 
 /** `--timeout` for `timeout`. */
@@ -132,11 +132,13 @@ export function flagOf(name: SettingName): string | undefined {
   return settingOf(name).flag?.split(' ')[0]
 }
 
-/** What was given for a setting on the command line, as commander has it: `caCert` for `ca-cert`. */
-export function flagValue(name: SettingName, flags: object): string | undefined {
-  const key = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
-  return textOf(Object.entries(flags).find(([flag]) => flag === key)?.[1])
+/** What the command line gives a setting, under commander's name for it: `caCert` for `ca-cert`. */
+export function flagValue(name: SettingName, flags: Flags): string | undefined {
+  return textOf(flags[name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())])
 }
+
+/** The values of options, as commander gives them. */
+export type Flags = Readonly<Record<string, unknown>>
 
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined

@@ -19,7 +19,7 @@ export interface Style {
  * @param hint what to do when that fails, although the work itself is done
  * @throws {PlantsError} `unwritable`, or the reason of a signal; or the EPIPE of a reader that has left
  */
-export async function writeAnswer(io: Io, text: string, hint: string): Promise<void> {
+export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
   try {
     await io.stdout.write(text)
   } catch (error) {
@@ -34,9 +34,15 @@ export async function writeAnswer(io: Io, text: string, hint: string): Promise<v
   }
 }
 
-/** Writes what a command has done: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
-export function writeResult(io: Io, { output }: Pick<OutputStyle, 'output'>, fields: object, sentence: string): Promise<void> {
-  return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, 'It is done')
+/** Writes the result of a command: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
+export function writeResult(
+  io: Io,
+  { output }: Pick<OutputStyle, 'output'>,
+  fields: object,
+  sentence: string,
+  hint = 'It is done',
+): Promise<void> {
+  return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
 }
 
 /** How answers and errors look. */
@@ -51,62 +57,54 @@ export interface OutputStyle {
 
 type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'>
 
-/** Tells a person something that is no error. */
 export async function warn(io: Io, text: string, style: ErrorStyle): Promise<void> {
-  await writeAside(io, await warningOf(io, text, style))
+  await writeToStderr(io, await warningOf(io, text, style))
 }
 
-/** Warns of something that takes longer; that goes on whoever reads the warning, and can be interrupted all the while. */
+/** Prints a warning without waiting for its reader, for an action that goes on and can be interrupted all the while. */
 export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Promise<void> {
   void io.stderr.log(await warningOf(io, text, style))
 }
 
 async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle): Promise<string> {
-  const style = await styleFor(colors(io.stderr))
-  return errors === 'json' ? jsonLine({ warning: text }, io) : redact(`plants: ${style.faint(escapeControlChars(text))}\n`, io)
+  if (errors === 'json') return jsonLine({ warning: text }, io)
+  const { faint } = await styleFor(colors(io.stderr))
+  return redact(`plants: ${faint(escapeControlChars(text))}\n`, io)
 }
 
-/** A record that was refused, and where it stands. */
-export interface RejectedRecord {
+interface Rejection {
   error: number
   message: string
   file: string
   line: number
 }
 
-/** Tells which records were refused. */
-export async function writeRejected(io: Io, refusals: readonly RejectedRecord[], { errors, colors }: ErrorStyle): Promise<void> {
-  const style = await styleFor(colors(io.stderr))
-  const sentence = ({ file, line, message }: RejectedRecord) =>
-    `${style.bad('plants:')} ${escapeControlChars(`${file}:${line}: ${message}`)}\n`
-  const lines = refusals.map((refusal) => (errors === 'json' ? jsonLine(refusal, io) : redact(sentence(refusal), io)))
-  await writeAside(io, lines.join(''))
+export async function writeRejected(io: Io, records: readonly Rejection[], { errors, colors }: ErrorStyle): Promise<void> {
+  const { bad } = await styleFor(colors(io.stderr))
+  const lines = records.map((record) => {
+    if (errors === 'json') return jsonLine(record, io)
+    const { file, line, message } = record
+    return redact(`${bad('plants:')} ${escapeControlChars(`${file}:${line}: ${message}`)}\n`, io)
+  })
+  await writeToStderr(io, lines.join(''))
 }
 
-/** Tells what failed and what to do next; one line of JSON when that was asked for. Throws the reason of a signal that comes meanwhile. */
-export async function writeError(io: Io, error: PlantsError, style: ErrorStyle): Promise<void> {
-  await writeAside(io, await errorText(io, error, style))
-}
-
-async function errorText(io: Io, error: PlantsError, { errors, colors }: ErrorStyle): Promise<string> {
-  const { message, hint } = error
+/** Prints what failed and what to do next; one line of JSON when that was asked for. Throws the reason of a signal that comes meanwhile. */
+export async function writeError(io: Io, failure: PlantsError, { errors, colors }: ErrorStyle): Promise<void> {
+  const { error, kind, cause, message, hint, retryable, status, requestId } = failure
   if (errors === 'json') {
-    const { retryable, status, requestId } = error
-    const fields = { error: error.error, message, hint, retryable: retryable || undefined, status, requestId }
-    return jsonLine(fields, io)
+    const fields = { error, message, hint, retryable: retryable || undefined, status, requestId }
+    return writeToStderr(io, jsonLine(fields, io))
   }
-  const style = await styleFor(colors(io.stderr))
-  const stack = error.kind === 'defect' && error.cause instanceof Error ? (error.cause.stack ?? '').split('\n') : []
+  const { bad, faint } = await styleFor(colors(io.stderr))
+  const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
+  // The status of a response, unless the message names it; 400 is how the specification says no.
+  const shownStatus = status === undefined || status === 400 || message.includes(String(status)) ? '' : ` (status ${status})`
   const lines = [
-    `${style.bad('plants:')} ${escapeControlChars(message)}${statusOf(error)}`,
-    ...[...stack, hint ?? []].flat().map((line) => `  ${style.faint(escapeControlChars(line))}`),
+    `${bad('plants:')} ${escapeControlChars(message)}${shownStatus}`,
+    ...[...stack, hint ?? []].flat().map((line) => `  ${faint(escapeControlChars(line))}`),
   ]
-  return redact(lines.map((line) => `${line}\n`).join(''), io)
-}
-
-/** The HTTP status of an answer, for people, where the message does not name it; 400 is how the specification says no. */
-function statusOf({ status, message }: PlantsError): string {
-  return status === undefined || status === 400 || message.includes(String(status)) ? '' : ` (status ${status})`
+  await writeToStderr(io, redact(`${lines.join('\n')}\n`, io))
 }
 
 /** The error for an id that no plant has, in a store that may not even be there. */
@@ -116,12 +114,10 @@ export function notFound(id: bigint, { store, storeFlag }: { store: { name: stri
   return new PlantsError('notFound', `No plant has the id ${id} ${place}`, { hint })
 }
 
-/** Says where to look, of an id that is taken: a store says no more than that. What a store says of a key stays as it is, and any other error. */
+/** Adds to the error for an id that exists how to look at its plant. Any other error stays as it is, also that for an idempotency key. */
 export function addLookupHint(error: unknown, id: bigint, { storeFlag }: { storeFlag: string }): unknown {
-  const isIdTaken = error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined
-  if (!isIdTaken) return error
-  const { kind, message } = idExists(id)
-  return new PlantsError(kind, message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
+  if (!(error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined)) return error
+  return new PlantsError('conflict', idExists(id).message, { hint: `Look at it with: plants get ${id}${storeFlag}` })
 }
 
 /** A plant in a sentence: `Fern (id 1, tag shade)`. */
@@ -146,8 +142,8 @@ export async function styleFor(isColored: boolean): Promise<Style> {
 
 const plain: Style = { strong: String, bad: String, faint: String }
 
-/** Nobody can be told that stderr is gone; the exit code still tells how the run went. */
-async function writeAside(io: Io, text: string): Promise<void> {
+/** A failure to write to stderr cannot be reported; the exit code still says how the run went. */
+async function writeToStderr(io: Io, text: string): Promise<void> {
   try {
     await io.stderr.write(text)
   } catch (error) {
@@ -161,9 +157,9 @@ export function jsonLine(fields: object, io: Pick<Io, 'secrets'>): string {
   return `${toJson(Object.fromEntries(entries))}\n`
 }
 
-/** Breaks a text into lines of so many columns; where there is too little room it stays one line, for the terminal to break. */
+/** Breaks a text into lines of at most `width` columns; below 20 it stays one line, for the terminal to break. */
 export function wrap(text: string, width: number): string[] {
-  if (width < narrowest) return [text]
+  if (width < 20) return [text]
   const lines: string[] = []
   let line = ''
   for (const word of text.split(' ')) {
@@ -174,5 +170,3 @@ export function wrap(text: string, width: number): string[] {
   }
   return [...lines, line]
 }
-
-const narrowest = 20

@@ -1,64 +1,67 @@
 import stringWidth from 'string-width'
 import { type NewPlant, plantFields, textFields } from '../plant/fields.js'
-import type { Output } from '../platform/io.js'
-import { quoteIfNeeded, type Style, wrap } from './output.js'
+import { toJson } from '../plant/json.js'
+import type { Io } from '../platform/io.js'
+import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './output.js'
 
 /**
- * Makes the rows of an aligned table, a page of plants at a time. The first page decides the widths, in columns of a
+ * Formats plants as the rows of an aligned table, a page at a time. The first page decides the widths, in columns of a
  * terminal, and a later one can only widen them. What does not fit is cut and ends with "…".
  *
- * @param columns width of the terminal; undefined when there is none, and only what is longer than `widestCell` is cut
+ * @param columns width of the terminal; undefined when there is none, and only what is longer than `maxCellWidth` is cut
  */
 export function plantTable(columns: number | undefined, style: Style): (page: NewPlant[]) => string {
+  const titles = plantFields.map(({ name }) => name.toUpperCase())
   let widths: number[] | undefined
   return (page) => {
-    const rows = page.map((plant) => [String(plant.id), ...textFields.map(({ name }) => cellOf(plant[name], columns))])
-    const isFirst = widths === undefined
+    const cellOf = (text: string | undefined) => (text === undefined ? '' : quoteIfNeeded(begin(text, columns)))
+    const rows = page.map((plant) => [String(plant.id), ...textFields.map(({ name }) => cellOf(plant[name]))])
     const fitted = share(widen(widths ?? titles.map((title) => title.length), rows), columns)
+    const header = widths === undefined ? [style.faint(line(titles, fitted))] : []
     widths = fitted
-    const header = isFirst ? [style.faint(line(titles, fitted))] : []
     return [...header, ...rows.map((row) => line(row, fitted))].map((text) => `${text}\n`).join('')
   }
 }
 
 /**
- * Makes the rows of a table whose columns are as wide as what is in them, up to `widestCell`, a page at a time: a later page can
- * only widen them. What does not fit of the last one goes on below.
+ * Formats rows, a page at a time: as lines of JSON for programs, or for people as a table whose columns are as wide as what is in them, up
+ * to `maxCellWidth`. A later page can only widen them. What does not fit of the last column goes on below.
  *
- * @param output where it goes to; on a terminal its width counts
+ * @param cellsOf the cells of a row, as they may be shown
  */
-export function textTable(titles: string[], style: Style, { isTerminal, columns }: Output): (rows: string[][]) => string {
-  const widths = titles.map((title) => title.length)
-  let isFirst = true
+export async function rowFormatter<Row extends object>(
+  titles: string[],
+  cellsOf: (row: Row) => string[],
+  { output, colors }: Pick<OutputStyle, 'output' | 'colors'>,
+  { stdout }: Io,
+): Promise<(rows: Row[]) => string> {
+  if (output === 'json') return (rows) => rows.map((row) => `${toJson(row)}\n`).join('')
+  const { faint } = await styleFor(colors(stdout))
+  let widths: number[] | undefined
   return (rows) => {
-    const cut = rows.map((row) => row.map((cell, column) => (column === row.length - 1 ? cell : cutTo(widestCell, begin(cell)))))
-    for (const row of cut) for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, widthOf(cell))
-    const start = widths.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
+    const cut = rows.map(cellsOf).map((row) => [...row.slice(0, -1).map((cell) => cutTo(maxCellWidth, begin(cell))), row.at(-1) ?? ''])
+    const fitted = widen(widths ?? titles.map((title) => title.length), cut)
+    const start = fitted.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
     const lineOf = (row: string[]) => {
-      const cells = row.slice(0, -1).map((cell, column) => pad(cell, widths[column] ?? 0) + gap)
-      const last = wrap(row.at(-1) ?? '', isTerminal ? columns - start : Infinity)
+      const cells = row.slice(0, -1).map((cell, column) => pad(cell, fitted[column] ?? 0) + gap)
+      const last = wrap(row.at(-1) ?? '', stdout.isTerminal ? stdout.columns - start : Infinity)
       return `${cells.join('')}${last.join(`\n${' '.repeat(start)}`)}`.trimEnd()
     }
-    const header = isFirst ? [style.faint(lineOf(titles))] : []
-    isFirst = false
+    const header = widths === undefined ? [faint(lineOf(titles))] : []
+    widths = fitted
     return [...header, ...cut.map(lineOf)].map((text) => `${text}\n`).join('')
   }
 }
 
-const titles = plantFields.map(({ name }) => name.toUpperCase())
 const gap = '  '
 
 /** columns of a name, a tag or a cell where no terminal says how many: each row of a page is padded to the widest */
-const widestCell = 1000
+const maxCellWidth = 1000
 
-/** As much of a text as could ever be seen in its column, so that a long one costs no more. */
-function begin(text: string, columns = widestCell): string {
+/** The beginning of a text, with all that its column can show: measuring a long one costs no more. */
+function begin(text: string, columns = maxCellWidth): string {
   const end = 8 * columns
   return text.length <= end ? text : `${text.slice(0, end).toWellFormed()}…`
-}
-
-function cellOf(text: string | undefined, columns: number | undefined): string {
-  return text === undefined ? '' : quoteIfNeeded(begin(text, columns))
 }
 
 function widen(widths: number[], rows: string[][]): number[] {
@@ -67,7 +70,7 @@ function widen(widths: number[], rows: string[][]): number[] {
 
 /** Shares what the id leaves of a line among the texts: the narrow ones keep their width, the others are cut to the same one. */
 function share([id = 0, ...texts]: number[], columns: number | undefined): number[] {
-  if (columns === undefined) return [id, ...texts.map((width) => Math.min(width, widestCell))]
+  if (columns === undefined) return [id, ...texts.map((width) => Math.min(width, maxCellWidth))]
   let room = Math.max(columns - id - texts.length * gap.length, 4 * texts.length)
   const fitted = new Map<number, number>()
   const narrowFirst = [...texts.entries()].toSorted(([, a], [, b]) => a - b)

@@ -4,8 +4,6 @@ import { redact } from '../platform/redact.js'
 import type { Observer } from '../stores/http/types.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
-type ErrorStyle = Pick<OutputStyle, 'errors'>
-
 /** A value that a setting has, and where it came from. */
 interface TracedSetting {
   name: string
@@ -17,32 +15,27 @@ interface TracedSetting {
   place: string
 }
 
-/** Prints the settings of a run, and where each value came from. */
-export function traceSettings(path: string | undefined, settings: TracedSetting[], style: ErrorStyle, io: Io): void {
+/** Logs the settings of a run, and where each value came from. */
+export function traceSettings(path: string | undefined, settings: TracedSetting[], style: Pick<OutputStyle, 'errors'>, io: Io): void {
   trace(io, style, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
   for (const { name, value, fallback, source, place } of settings) {
     trace(io, style, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? fallback} (${place})`])
   }
 }
 
-/** Tells where the token came from. */
-export function traceToken(place: string, style: ErrorStyle, io: Io): void {
-  trace(io, style, { verbose: 'token', place }, [`* token from ${place}`])
+/** Logs where the token or the password came from. */
+export function traceCredential(noun: 'token' | 'password', place: string, style: Pick<OutputStyle, 'errors'>, io: Io): void {
+  trace(io, style, { verbose: noun, place }, [`* ${noun} from ${place}`])
 }
 
-/** Tells where the password came from. */
-export function tracePassword(place: string, style: ErrorStyle, io: Io): void {
-  trace(io, style, { verbose: 'password', place }, [`* password from ${place}`])
-}
-
-/** Tells which proxy is asked; its password stays out of it. */
-export function traceProxy(proxy: string, style: ErrorStyle, io: Io): void {
+/** Logs which proxy is used, without its password. */
+export function traceProxy(proxy: string, style: Pick<OutputStyle, 'errors'>, io: Io): void {
   const { host } = new URL(proxy)
   trace(io, style, { verbose: 'proxy', host }, [`* proxy ${host}`])
 }
 
-/** Tells each request and each answer, in curl's signs: `>` went out, `<` came in. Tokens are left out. */
-export function observerOf(style: ErrorStyle, io: Io): Observer {
+/** Logs requests and responses in curl's signs: `>` was sent, `<` was received. Tokens are redacted. */
+export function observerOf(style: Pick<OutputStyle, 'errors'>, io: Io): Observer {
   return {
     connected: (steps) => {
       const names = { name: 'name', connect: 'connect', tls: 'TLS', tunnel: 'tunnel' } as const
@@ -75,7 +68,7 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 }
 
 /** Nothing waits for whoever reads it, and signals keep their meaning meanwhile. */
-function trace(io: Io, { errors }: ErrorStyle, fields: object, lines: string[]): void {
+function trace(io: Io, { errors }: Pick<OutputStyle, 'errors'>, fields: object, lines: string[]): void {
   const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${escapeControlChars(line)}\n`).join(''), io)
   void io.stderr.log(text)
 }

@@ -9,10 +9,7 @@ export function moveIntoPlace(file: string, target: string): void {
   syncFolder(dirname(target))
 }
 
-/**
- * Replaces a file as a whole: it is written beside its target, and takes its place in `commit`. Whoever reads meanwhile, or crashes,
- * finds or leaves the old file or the new one. End with `discard`, which does nothing after a commit.
- */
+/** Replaces a file atomically: it is written beside its target, and takes its place in `commit`. End with `discard`, also after a commit. */
 export class AtomicFile {
   /** for writing; open until `commit` or `discard` */
   readonly fd: number
@@ -36,7 +33,9 @@ export class AtomicFile {
 
   /** @param old the file that is replaced: the new one gets its owner and mode, as far as this user may. Without it, only this user may read it. */
   commit(old?: Stats): void {
-    fchmodSync(this.fd, old ? modeLike(old, this.fd) : 0o600) // whatever the umask has taken away
+    if (old) this.#giveTo(old)
+    // Whatever the umask has taken away. Another group gets no rights.
+    fchmodSync(this.fd, old ? old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707) : 0o600)
     fsyncSync(this.fd)
     this.#close()
     moveIntoPlace(this.#path, this.#target)
@@ -47,20 +46,18 @@ export class AtomicFile {
     rmSync(this.#path, { force: true })
   }
 
+  #giveTo({ uid, gid }: Stats): void {
+    try {
+      fchownSync(this.fd, uid, gid)
+    } catch (error) {
+      if (systemCode(error) !== 'EPERM') throw error
+    }
+  }
+
   #close(): void {
     if (this.#isOpen) closeSync(this.fd)
     this.#isOpen = false
   }
-}
-
-/** Gives a new file the owner and the group of an old one, where this user may, and returns the mode for it: another group gets no rights. */
-function modeLike(old: Stats, fd: number): number {
-  try {
-    fchownSync(fd, old.uid, old.gid)
-  } catch (error) {
-    if (systemCode(error) !== 'EPERM') throw error
-  }
-  return old.mode & (fstatSync(fd).gid === old.gid ? 0o777 : 0o707)
 }
 
 /** Why the system does not let a file be written, by the code of the system call. */

@@ -8,11 +8,7 @@ export interface Clock {
   random(): number
 }
 
-/**
- * Waits.
- *
- * @throws the reason of the signal that aborts first
- */
+/** Waits. Throws the reason of the signal that aborts first. */
 export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => {
@@ -37,9 +33,7 @@ export function backoff(attempt: number, { base, max, random }: { base: number; 
   return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)
 }
 
-/**
- * Runs an action with a signal that aborts as soon as one of these does, with its reason, or when the time is over, with a `TimeoutError`.
- */
+/** Runs an action with a signal that aborts with the reason of the first of these that does, or when the time is over, with a `TimeoutError`. */
 export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
@@ -53,7 +47,6 @@ export async function within<T>(milliseconds: number, signals: AbortSignal[], ac
   }
 }
 
-/** The reason with which `within` ends an action. */
 export function timeIsOver(): DOMException {
   return new DOMException('The time is over', 'TimeoutError')
 }
@@ -63,7 +56,6 @@ export function isTimeout(reason: unknown): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
 }
 
-/** A time that somebody may have to wait, in words. */
 export function secondsOf(milliseconds: number): string {
   return `${Math.max(1, Math.round(milliseconds / 1000))} s`
 }

@@ -27,26 +27,20 @@ function cacheFolder(env: NodeJS.ProcessEnv): string | undefined {
   return base && isAbsolute(base) ? join(base, ...rest.map(String)) : undefined
 }
 
-/**
- * Whether a folder, which is made where it is missing, is this user's alone: it, and the one around it. What is below it, Node makes
- * for whomever the umask lets in.
- */
+/** Whether a folder, which is made where it is missing, is this user's alone: it, and the one around it. */
 function isOwn(folder: string): boolean {
   try {
     const around = dirname(folder)
-    for (const path of [around, folder]) if (!existsSync(path) && !make(path)) return false
+    for (const path of [around, folder]) {
+      if (existsSync(path)) continue
+      if (!isOf(statSync(dirname(path)))) return false // root makes none in somebody else's home
+      mkdirSync(path, { mode: 0o700 })
+    }
     const stats = lstatSync(folder)
     return stats.isDirectory() && isOf(stats) && isOf(statSync(around)) && (process.getuid === undefined || (stats.mode & 0o077) === 0)
   } catch {
     return false // a start does without, and says nothing
   }
-}
-
-/** Makes a folder in one of this user: root makes none in somebody else's home. */
-function make(path: string): boolean {
-  if (!isOf(statSync(dirname(path)))) return false
-  mkdirSync(path, { mode: 0o700 })
-  return true
 }
 
 function isOf({ uid }: Stats): boolean {

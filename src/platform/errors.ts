@@ -1,57 +1,40 @@
 /** What can go wrong: the contract's `error` value and exit code of each kind. */
 const kinds = {
-  /** wrong flags, an unreadable file, a text that is not JSON */
-  malformed: { error: 400, exitCode: 2 },
-  /** more bytes than the limit */
-  tooLarge: { error: 413, exitCode: 2 },
-  /** JSON or flags, but not a NewPlant */
-  invalid: { error: 422, exitCode: 2 },
-  /** no token, or one that is not accepted */
-  unauthorized: { error: 401, exitCode: 3 },
-  /** a remote store said no, for a reason of its own */
-  refused: { error: 400, exitCode: 1 },
-  /** no plant has this id */
-  notFound: { error: 404, exitCode: 1 },
-  /** the id or the idempotency key is taken */
-  conflict: { error: 409, exitCode: 1 },
-  /** `doctor` found something */
-  unwell: { error: 500, exitCode: 1 },
-  /** nothing was stored: the store could not be opened, reached, read or written */
-  unavailable: { error: 503, exitCode: 4 },
-  /** a commit whose outcome could not be found out */
-  unknownOutcome: { error: 500, exitCode: 5 },
-  /** a remote store answered what the specification does not know */
-  unusable: { error: 502, exitCode: 5 },
-  /** a remote store got the plant and did not answer */
-  unanswered: { error: 504, exitCode: 5 },
-  /** an import in which some plants were refused */
-  incomplete: { error: 422, exitCode: 6 },
-  /** a mistake in this program */
-  defect: { error: 500, exitCode: 70 },
-  /** the answer could not be written */
-  unwritable: { error: 500, exitCode: 74 },
-  /** SIGINT, Ctrl-C, or "no" to a question */
-  interrupted: { error: 500, exitCode: 130 },
-  /** SIGTERM */
-  terminated: { error: 500, exitCode: 143 },
+  malformed: { error: 400, exitCode: 2 }, // wrong flags, an unreadable file, a text that is not JSON
+  tooLarge: { error: 413, exitCode: 2 }, // more bytes than the limit
+  invalid: { error: 422, exitCode: 2 }, // JSON or flags, but not a NewPlant
+  unauthorized: { error: 401, exitCode: 3 }, // no token, or one that is not accepted
+  refused: { error: 400, exitCode: 1 }, // a remote store said no, for a reason of its own
+  notFound: { error: 404, exitCode: 1 }, // no plant has this id
+  conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key is taken
+  unwell: { error: 500, exitCode: 1 }, // `doctor` found something
+  unavailable: { error: 503, exitCode: 4 }, // nothing was stored: the store could not be opened, reached, read or written
+  unknownOutcome: { error: 500, exitCode: 5 }, // a commit whose outcome could not be found out
+  unusable: { error: 502, exitCode: 5 }, // a remote store answered what the specification does not know
+  unanswered: { error: 504, exitCode: 5 }, // a remote store got the plant and did not answer
+  incomplete: { error: 422, exitCode: 6 }, // an import in which some plants were refused
+  defect: { error: 500, exitCode: 70 }, // a mistake in this program
+  unwritable: { error: 500, exitCode: 74 }, // the answer could not be written
+  interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" to a question
+  terminated: { error: 500, exitCode: 143 }, // SIGTERM
 } as const
 
 export type Kind = keyof typeof kinds
 
-/** The specification's `error` value of a kind. */
 export function errorValue(kind: Kind): number {
   return kinds[kind].error
 }
 
-/** An exit code of the contract's table. */
 export type ExitCode = 0 | (typeof kinds)[Kind]['exitCode']
 
 /** The exit codes in their order, each with the `error` values of the failures that end with it. */
 export function exitCodes(): [code: ExitCode, errors: number[]][] {
   const all = Object.values(kinds)
   const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted((a, b) => a - b)
-  const errorsOf = (code: ExitCode) => new Set(all.filter(({ exitCode }) => exitCode === code).map(({ error }) => error))
-  return codes.map((code) => [code, [...errorsOf(code)].toSorted((a, b) => a - b)])
+  return codes.map((code) => {
+    const errors = new Set(all.filter(({ exitCode }) => exitCode === code).map(({ error }) => error))
+    return [code, [...errors].toSorted((a, b) => a - b)]
+  })
 }
 
 interface Details {

@@ -13,12 +13,12 @@ import {
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
-import { giveToOwner, prefixFor, removeFolder } from './files.js'
+import { giveToOwner, prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
 
 // A lock is SQLite's lock on an empty file: the system releases it when a process dies, so nobody has to guess whether a lock is stale.
 
-export interface LockOptions extends Waiting {
+interface LockOptions extends Waiting {
   /** whose file it may be, besides the owner's of its folder */
   trusts(uid: number): boolean
   /** whether the file is removed afterwards */
@@ -51,19 +51,20 @@ async function acquire(path: string, options: LockOptions): Promise<Database> {
       const lock = await retryWhileBusy(
         () => lockNow(path, 'mode=rw'), // SQLite would create one that others can read
         options,
-        () => inUse(path, options.timeout),
+        () => {
+          const hint = 'Try again. If it stays so, look for a plants that was stopped, and end it'
+          return new PlantsError('unavailable', `Another process held ${path} for ${options.timeout / 1000} s`, { hint, retryable: true })
+        },
       )
       if (inodeOf(path) === inode) return lock
       lock.close()
     } catch (error) {
       const isRemoved = !existsSync(path) && existsSync(dirname(path))
-      if (isRemoved && attempt < maxAttempts && !options.clock.signal.aborted) continue
+      if (isRemoved && attempt < 50 && !options.clock.signal.aborted) continue
       throw isSqliteError(error) ? noLock(path, error.message, error) : error
     }
   }
 }
-
-const maxAttempts = 50
 
 function inodeOf(path: string): number | undefined {
   return lstatSync(path, { throwIfNoEntry: false })?.ino
@@ -83,35 +84,25 @@ function lockNow(path: string, query: 'mode=rw' | 'mode=rwc'): Database {
 
 /** What is there already is not opened here: to close it would release a lock of this process. */
 function createFile(path: string, trusts: LockOptions['trusts']): void {
+  const folder = statSync(dirname(path))
   try {
     const fd = openSync(path, 'wx', 0o600)
     fchmodSync(fd, 0o600) // whatever the umask takes away
-    giveToOwner(fd, statSync(dirname(path)))
+    giveToOwner(fd, folder)
     closeSync(fd)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
-    checkFile(path, trusts)
+    // What others have put there may be another database, which taking the lock would change.
+    const stats = lstatSync(path)
+    if (!stats.isFile()) throw noLock(path, 'it is no file')
+    if (stats.nlink > 1) throw noLock(path, 'it has a second name (a hard link)')
+    if (!trusts(stats.uid) && stats.uid !== folder.uid) throw noLock(path, 'it belongs to another user')
   }
 }
 
-/** What others have put there may be another database, which taking the lock would change. */
-function checkFile(path: string, trusts: LockOptions['trusts']): void {
-  const stats = lstatSync(path)
-  if (!stats.isFile()) throw noLock(path, 'it is no file')
-  if (stats.nlink > 1) throw noLock(path, 'it has a second name (a hard link)')
-  if (!trusts(stats.uid) && stats.uid !== statSync(dirname(path)).uid) throw noLock(path, 'it belongs to another user')
-}
-
 function noLock(path: string, why: string, cause?: unknown): PlantsError {
-  return new PlantsError('unwritable', `The lock ${path} could not be taken: ${why}`, {
-    hint: cause === undefined ? 'Remove it when no plants is running' : 'Remove it, or change its permissions',
-    cause,
-  })
-}
-
-function inUse(path: string, timeout: number): PlantsError {
-  const hint = 'Try again. If it stays so, look for a plants that was stopped, and end it'
-  return new PlantsError('unavailable', `Another process held ${path} for ${timeout / 1000} s`, { hint, retryable: true })
+  const hint = cause === undefined ? 'Remove it when no plants is running' : 'Remove it, or change its permissions'
+  return new PlantsError('unwritable', `The lock ${path} could not be taken: ${why}`, { hint, cause })
 }
 
 /**
@@ -127,7 +118,8 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
   let folder = created
   let lock: Database | undefined
   try {
-    removeAbandoned(target, name, lstatSync(created).uid)
+    const { uid } = lstatSync(created)
+    for (const other of tempFoldersBeside(target)) if (isAbandoned(other, name, uid)) removeFolder(other)
     chmodSync(created, 0o700) // whatever the umask takes away
     lock = lockNow(join(created, lockName), 'mode=rwc')
     folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // only now may others look whether it is locked
@@ -141,33 +133,20 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
 
 const lockName = 'lock'
 
-function removeAbandoned(target: string, name: string, user: number): void {
-  const prefix = prefixFor(target)
-  for (const entry of readdirSync(dirname(target), { withFileTypes: true })) {
-    const isTempDir = entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length))
-    const folder = join(dirname(target), entry.name)
-    if (isTempDir && isAbandoned(folder, name, user)) removeFolder(folder)
-  }
-}
-
+/** In a shared folder, others can give anything this name: only what this user has created, for nobody else, counts. */
 function isAbandoned(folder: string, name: string, user: number): boolean {
   try {
-    if (!isOurs(folder, name, user)) return false
-    const stats = lstatSync(join(folder, lockName), { throwIfNoEntry: false })
-    if (!stats) return true // it has a lock from its first moment under this name until it is removed
-    if (!stats.isFile() || stats.nlink > 1) return false
+    const { uid, mode } = lstatSync(folder)
+    if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
+    const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
+    if (!readdirSync(folder).every((entry) => names.includes(entry))) return false
+    const lock = lstatSync(join(folder, lockName), { throwIfNoEntry: false })
+    if (!lock) return true // it has a lock from its first moment under this name until it is removed
+    if (!lock.isFile() || lock.nlink > 1) return false
     lockNow(join(folder, lockName), 'mode=rw').close()
     return true
   } catch (error) {
     if (!isBusy(error) && systemCode(error) === undefined) throw error
     return false // it is in use, or belongs to another user
   }
-}
-
-/** Whether this user has created a folder here, for nobody else: in a shared folder, others can give anything this name. */
-function isOurs(folder: string, name: string, user: number): boolean {
-  const { uid, mode } = lstatSync(folder)
-  if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
-  const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
-  return readdirSync(folder).every((entry) => names.includes(entry))
 }

@@ -8,6 +8,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readlinkSync,
   realpathSync,
   rmSync,
@@ -31,7 +32,7 @@ export function makeFolder(folder: string, finish = (made: string) => chmodSync(
   }
 }
 
-/** Removes a folder with all that is in it. What cannot be removed stays: the next call may remove it. */
+/** Removes a folder with all that is in it, as far as that can be removed. */
 export function removeFolder(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true })
@@ -43,6 +44,16 @@ export function removeFolder(folder: string): void {
 /** The prefix of our temporary folders beside a file, which no other program uses. */
 export function prefixFor(file: string): string {
   return `.${basename(file)}.plants-`
+}
+
+/** The temporary folders that `mkdtemp` has made with this prefix. */
+export function tempFoldersBeside(file: string): string[] {
+  const prefix = prefixFor(file)
+  const entries = readdirSync(dirname(file), { withFileTypes: true })
+  const ours = entries.filter(
+    (entry) => entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length)),
+  )
+  return ours.map(({ name }) => join(dirname(file), name))
 }
 
 /** Makes the names in a folder durable, where the system can. */
@@ -68,15 +79,8 @@ export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number
 /** How many links Linux follows. */
 const maxLinks = 40
 
-/** A symbolic link, and who has made it. */
-interface Link {
-  path: string
-  uid: number
-  target: string
-}
-
 /** The symbolic links from a path to the file that it leads to, which may not be there. */
-export function* linksOf(path: string): Generator<Link> {
+export function* linksOf(path: string): Generator<{ path: string; uid: number; target: string }> {
   let place = path
   for (let count = 0; ; count += 1) {
     const stats = lstatSync(place, { throwIfNoEntry: false })
@@ -112,21 +116,18 @@ interface Trust {
 }
 
 /**
- * Why another user of this machine may have put a file, such as a Unix socket, where it is; undefined when none may. Only who may write
- * to a folder decides what is in it, so the path is followed from the root: what is in a folder that only trusted users may write is
- * theirs, and whoever it was given to is trusted with what is below. In a folder where others may write as well, only the entries of
- * trusted users count, and only with the sticky bit, without which anybody may replace them. Below a folder of a trusted user that lets
- * nobody else in, all is theirs.
+ * Why another user may have put a file, such as a Unix socket, where it is; undefined when none may. What is in a folder is decided by who
+ * may write to it, so the path is followed from the root. Whoever owns a folder on the way is trusted with what is below. Where others may
+ * write as well, only entries of trusted users count, and only with the sticky bit, without which anybody may replace them. Below a folder
+ * that lets nobody else in, all is its owner's.
  *
  * @param path absolute
- * @throws what the system says, where nothing is there, or it may not be seen
+ * @param owners who is trusted besides, because of what is above
+ * @param links that were followed
+ * @throws the system's error where nothing is there, or it may not be seen
  */
-export function strangerAt(path: string, trust: Trust): string | undefined {
-  return process.platform === 'win32' ? undefined : followFromRoot(path, new Set(), trust, 0)
-}
-
-/** @param owners who is trusted besides, because of what is above */
-function followFromRoot(path: string, owners: Set<number>, trust: Trust, links: number): string | undefined {
+export function strangerAt(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
+  if (process.platform === 'win32') return undefined
   const names = path.split('/').filter(Boolean)
   let place = '/'
   let isPrivate = false
@@ -143,7 +144,7 @@ function followFromRoot(path: string, owners: Set<number>, trust: Trust, links: 
     owners.add(entry.uid)
     if (entry.isSymbolicLink()) {
       const target = resolve(dirname(place), readlinkSync(place), ...names.slice(index + 1))
-      return links === maxLinks ? undefined : followFromRoot(target, owners, trust, links + 1)
+      return links === maxLinks ? undefined : strangerAt(target, trust, owners, links + 1)
     }
   }
   return undefined

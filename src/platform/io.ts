@@ -3,27 +3,25 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
-import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
+import { type Input, type Output, ProcessOutput, processInput, Signals } from './streams.js'
 
 export type { Input, Output }
 
-/** The world as the program sees it: everything outside its own memory and the stores. */
+/** The outside: everything but the program's own memory and the stores. */
 export interface Io {
   readonly stdin: Input
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The absolute path of a path that starts in the current directory, or with `~` in the user's home. */
+  /** The absolute path of one that starts in the current directory, or with `~` in the user's home. */
   resolvePath(path: string): string
-  /** The absolute path of the system's place for this user's data. */
+  /** The absolute paths of the system's folders for this user's data, settings, and what was begun and not finished. */
   dataFolder(): Promise<string>
-  /** The absolute path of the system's place for this user's settings. */
   configFolder(): Promise<string>
-  /** The absolute path of the system's place for what this user has begun and not finished. */
   stateFolder(): Promise<string>
-  /** Whether files of the user with this id are as good as this user's own: it is this user, root, or whoever used `sudo`. */
+  /** Whether files of a user are as good as this user's own: it is this user, root, or whoever used `sudo`. */
   trusts(uid: number): boolean
-  /** Whether a command may be run that stands in a file of the user with this id: it is this user or root, not whoever used `sudo`. */
+  /** Whether a command may be run that stands in a file of a user: it is this user or root, not whoever used `sudo`. */
   mayRunFor(uid: number): boolean
   /** What the system calls this user; undefined for a user id without an account. */
   userName(): string | undefined
@@ -43,19 +41,22 @@ export interface Io {
 
 /** The Io of this process, and how it ends. Nothing is opened before it is asked for: that is what keeps a start short. */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
+  const env = { ...process.env }
+  // What is meant for PostgreSQL is taken out of the process: a driver would read it for every database, and a password is for one.
+  for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
   const stdout = new ProcessOutput(1, () => process.stdout, signals)
   const stderr = new ProcessOutput(2, () => process.stderr, signals)
   const io: Io = {
-    stdin: new ProcessInput(),
+    stdin: processInput,
     stdout,
     stderr,
-    env: takeEnvironment(),
+    env,
     resolvePath,
     dataFolder: () => folderOf('data'),
     configFolder: () => folderOf('config'),
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // which is XDG_STATE_HOME there, and elsewhere for logs alone
-    trusts,
+    trusts: (uid) => mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID']),
     mayRunFor,
     userName,
     secrets: new Set(),
@@ -86,16 +87,6 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   return { argv: process.argv.slice(2), io, end }
 }
 
-/**
- * The environment. What is meant for PostgreSQL is taken out of the process: a driver would read it for every database, and a password
- * is for one.
- */
-function takeEnvironment(): Io['env'] {
-  const env = { ...process.env }
-  for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
-  return env
-}
-
 function resolvePath(path: string): string {
   const place = path.replace(/^~(?=$|[\\/])/, homeFolder)
   if (isAbsolute(place)) return place
@@ -109,7 +100,10 @@ function resolvePath(path: string): string {
 
 async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(withoutHome)
-  const folder = inHome(envPaths('plants', { suffix: '' })[kind])
+  // An empty HOME is no folder. Node gives it as it is; Bun takes it for none, and the one that the account has.
+  const home = process.env['HOME'] === '' ? homeFolder() : ''
+  const path = envPaths('plants', { suffix: '' })[kind]
+  const folder = home !== '' && path.startsWith(home) ? relative(home, path) : path
   if (isAbsolute(folder)) return folder
   const [what, hint] = {
     data: ['the store', 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'],
@@ -117,16 +111,6 @@ async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
     config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
   }[kind]
   throw new PlantsError('malformed', `There is no absolute path for ${what}, only ${folder}`, { hint })
-}
-
-/** An empty HOME is no folder. Node gives it as it is; Bun takes it for none, and the one that the account has. */
-function inHome(folder: string): string {
-  const home = process.env['HOME'] === '' ? homeFolder() : ''
-  return home !== '' && folder.startsWith(home) ? relative(home, folder) : folder
-}
-
-function trusts(uid: number): boolean {
-  return mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID'])
 }
 
 function mayRunFor(uid: number): boolean {

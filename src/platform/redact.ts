@@ -1,9 +1,9 @@
 import { escapeControlChars } from './escape.js'
 import type { Io } from './io.js'
 
-/** Replaces every secret in a text by `***`: as it is, percent-encoded, with the escapes of JSON or of `visible`, and where it is cut short. */
+/** Replaces every secret in a text by `***`: as it is, percent-encoded, with the escapes of JSON or of `escapeControlChars`, and where it is cut short. */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
-  const forms = [...secrets].filter(isSecret).flatMap(formsOf)
+  const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf) // shorter ones would make every text unreadable
   if (forms.length === 0) return text
   const longestFirst = forms.toSorted((a, b) => b.length - a.length)
   // A message may show a beginning alone; what follows it is the rest, in whatever form.
@@ -14,21 +14,11 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
 /** characters of a secret that give it away */
 const headLength = 8
 
-/** A token of a letter or two would make every text unreadable. */
-function isSecret(text: string): boolean {
-  return text.length > 3
-}
-
 function formsOf(secret: string): string[] {
   const wellFormed = secret.toWellFormed()
   const json = JSON.stringify(secret).slice(1, -1)
-  return [
-    ...new Set([
-      ...[secret, escapeControlChars(secret), escapeControlChars(json)],
-      ...[json, json.replaceAll('/', '\\/')],
-      ...[encodeURI(wellFormed), encodeURIComponent(wellFormed)],
-    ]),
-  ]
+  const texts = [secret, escapeControlChars(secret), json, escapeControlChars(json), json.replaceAll('/', '\\/')]
+  return [...new Set([...texts, encodeURI(wellFormed), encodeURIComponent(wellFormed)])]
 }
 
 function escapeRegExp(text: string): string {

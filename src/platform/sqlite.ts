@@ -18,14 +18,11 @@ export type Statement = ReturnType<Database['prepare']>
  */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
-  const limits = { sqlLength: maxSqlLength }
+  const limits = { sqlLength: 100_000 } // bytes, including those of what SQLite finds in a schema: many times what ours take
   const db = new DatabaseSync(uri, { readOnly, readBigInts: true, timeout: 0, enableForeignKeyConstraints: false, defensive: true, limits })
   db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1') // neither reads the file
   return db
 }
-
-/** bytes of a statement, including one that SQLite finds in a schema: many times what ours take */
-const maxSqlLength = 100_000
 
 /**
  * Copies a database, page by page, into a file that is empty: SQLite's online backup, in a thread of its own.
@@ -34,11 +31,8 @@ const maxSqlLength = 100_000
  * @param onStep is called now and then; what it throws ends the copy, with the packaged driver only when all is copied
  */
 export async function copyDatabase(db: Database, path: string, onStep: () => void): Promise<void> {
-  await loadDriver().backup(db, path, { rate: pagesInStep, progress: onStep })
+  await loadDriver().backup(db, path, { rate: 1024, progress: onStep }) // pages, 4 MiB
 }
-
-/** 4 MiB */
-const pagesInStep = 1024
 
 /** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
 export function describeDriver(): { version: string; driver: string } {
@@ -52,8 +46,8 @@ export function describeDriver(): { version: string; driver: string } {
 type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync' | 'backup'>
 
 /**
- * `node:sqlite` where it is stable, which is where its SQLite is also free of the WAL-reset bug (3.51.3); else the package
- * that gives older versions of Node the same API. Below Node 24.15 the built-in one prints an ExperimentalWarning.
+ * `node:sqlite` where it is stable and free of the WAL-reset bug (SQLite 3.51.3); else the package with the same API. Below Node 24.15 the
+ * built-in one prints an ExperimentalWarning.
  */
 function loadDriver(): Driver {
   const builtin = isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined
@@ -72,9 +66,10 @@ function isBuiltIn(): boolean {
 function loadPackage(): Driver {
   const require = createRequire(import.meta.url)
   const native = `node_modules/@photostructure/sqlite/prebuilds/${process.platform}-${process.arch}/@photostructure+sqlite.glibc.node`
-  const folder = foldersAbove(fileURLToPath(import.meta.url)).find((candidate) => existsSync(join(candidate, native)))
+  let folder = dirname(fileURLToPath(import.meta.url))
+  while (!existsSync(join(folder, native)) && folder !== dirname(folder)) folder = dirname(folder)
   try {
-    if (folder !== undefined) return require(join(folder, native))
+    if (existsSync(join(folder, native))) return require(join(folder, native))
   } catch (error) {
     if (!systemCode(error)?.startsWith('ERR_DLOPEN_')) throw error // musl, an old glibc, --no-addons
   }
@@ -84,11 +79,6 @@ function loadPackage(): Driver {
     const hint = 'Install again with: npm ci. Or use Node 24.15 or newer, which brings SQLite'
     throw new PlantsError('unavailable', `No SQLite for ${process.platform}-${process.arch} could be loaded`, { hint, cause: error })
   }
-}
-
-function foldersAbove(path: string): string[] {
-  const folder = dirname(path)
-  return folder === path ? [] : [folder, ...foldersAbove(folder)]
 }
 
 /** The `file:` URI of a path, with a query as https://sqlite.org/uri.html has them. */
@@ -104,23 +94,13 @@ export function isSqliteError(error: unknown): error is Error {
 
 /** Whether SQLite wants another process to finish first, so that the same call can be made again. */
 export function isBusy(error: unknown): boolean {
-  const code = resultCode(error)
-  return code !== undefined && busyCodes.has(code & 0xff)
+  return [5, 6, 15].includes(primaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
 }
-
-/** BUSY, LOCKED, PROTOCOL: https://sqlite.org/rescode.html */
-const busyCodes = new Set([5, 6, 15])
 
 /** SQLite's result code without its extension, see https://sqlite.org/rescode.html; undefined for any other error. */
 export function primaryCode(error: unknown): number | undefined {
-  const code = resultCode(error)
-  return code === undefined ? undefined : code & 0xff
-}
-
-/** SQLite's result code, extended where it is known, of what either driver throws. */
-function resultCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined
-  return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : codesByText[error.message]
+  return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode & 0xff : codesByText[error.message]
 }
 
 /** The packaged driver's `all` and `iterate` throw SQLite's text alone (`sqlite3_errstr`). */
@@ -135,17 +115,13 @@ const codesByText: Record<string, number> = {
   'file is not a database': 26,
 }
 
-/** how long others may take, in milliseconds, by a clock */
 export interface Waiting {
+  /** milliseconds that others may take */
   timeout: number
   clock: Clock
 }
 
-/**
- * Calls again while SQLite is busy, until the time is over.
- *
- * @param tooLate the error to throw then
- */
+/** Calls again while SQLite is busy, until the time is over, and then throws `tooLate`. */
 export async function retryWhileBusy<T>(call: () => T, { timeout, clock }: Waiting, tooLate: () => PlantsError): Promise<T> {
   const start = clock.now()
   for (let tries = 0; ; tries += 1) {

@@ -25,25 +25,23 @@ export interface Output {
 }
 
 /** Stdin. A file, and what a pipe already holds, are read without Node's stream, which takes 4 ms to create. */
-export class ProcessInput implements Input {
-  get isTerminal(): boolean {
+export const processInput: Input = {
+  get isTerminal() {
     return isTerminal(0)
-  }
+  },
 
-  get isPiped(): boolean {
+  get isPiped() {
     const stats = fstatSync(0)
     return stats.isFIFO() || stats.isSocket() || stats.isFile()
-  }
+  },
 
-  async *chunks(): AsyncIterable<Uint8Array> {
+  async *chunks() {
     const stats = fstatSync(0)
     if (stats.isFile()) yield* readFrom(0)
     else if (!(stats.isFIFO() && (yield* readPipe()))) yield* process.stdin
-  }
+  },
 
-  stream(): NodeJS.ReadStream {
-    return process.stdin
-  }
+  stream: () => process.stdin,
 }
 
 /** Reads what a pipe holds. True when that was all of it. */
@@ -72,31 +70,39 @@ export function* readFrom(fd: number): Generator<Uint8Array> {
 }
 
 /**
- * Stdout or stderr. It is written with plain system calls: Node's stream takes 2 ms to create, and drops what a full disk does not take.
+ * Stdout or stderr. `write` uses plain system calls: Node's stream takes 2 ms to create, and drops what a full disk does not take.
  * Such a call blocks while the reader stalls, and any signal ends it. Once signals are handled here, or where the pipe is non-blocking,
- * the queue writes instead, which never blocks.
+ * a queue is written instead, which never blocks: what is added to it in one turn of the event loop is one system call.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #open: () => NodeJS.WriteStream
   readonly #signals: Signals
-  readonly #queue: WriteQueue
   #stream: NodeJS.WriteStream | undefined
+  /** what waits in the queue after `#rest` */
+  #lines = ''
+  /** the bytes that are being written */
+  #rest: Uint8Array = new Uint8Array()
+  #writing: Promise<void> | undefined
+  #channel: Channel | undefined
 
   constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
     this.#fd = fd
     this.#open = open
     this.#signals = signals
-    this.#queue = new WriteQueue(fd, () => this.stream())
   }
 
   get isTerminal(): boolean {
     return isTerminal(this.#fd)
   }
 
-  /** Whether something is still being written. */
   get isWriting(): boolean {
-    return this.#queue.isWriting
+    return this.#writing !== undefined
+  }
+
+  /** Whether a thread is writing: until it is done, nobody else may. */
+  get #isInThread(): boolean {
+    return this.isWriting && this.#channel?.blocks === true
   }
 
   get columns(): number {
@@ -104,32 +110,33 @@ export class ProcessOutput implements Output {
   }
 
   stream(): NodeJS.WriteStream {
-    if (!this.#stream) {
-      this.#stream = this.#open()
-      this.#stream.on('error', () => undefined) // each write reports its own
-    }
+    this.#stream ??= this.#open().on('error', () => undefined) // each write reports its own
     return this.#stream
   }
 
   log(line: string): Promise<void> {
-    return this.#queue.add(line)
+    if (this.#lines.length + line.length <= maxBacklog) this.#lines += line
+    return this.#flush().catch((error: unknown) => {
+      if (systemCode(error) === undefined) throw error
+    })
   }
 
   async write(text: string): Promise<void> {
     if (this.#signals.received !== undefined) return this.#writeBriefly(text)
-    if (this.#signals.isListening || this.#queue.isInThread) return this.#writeUntilSignal(text)
-    const bytes = Buffer.concat([this.#queue.take(), Buffer.from(text)])
+    if (this.#signals.isListening || this.#isInThread) return this.#writeUntilSignal(text)
+    const bytes = Buffer.concat([this.#take(), Buffer.from(text)])
     let written = 0
     try {
       while (written < bytes.length) written += writeSync(this.#fd, bytes, written)
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
-      await this.#writeUntilSignal(bytes.subarray(written))
+      this.#rest = bytes.subarray(written)
+      await this.#writeUntilSignal('')
     }
   }
 
   /** Throws the reason of a signal that comes before all is written. Signals stay listened to: one that is pending would be lost. */
-  async #writeUntilSignal(text: string | Uint8Array): Promise<void> {
+  async #writeUntilSignal(text: string): Promise<void> {
     const signal = this.#signals.listen()
     const keepAlive = setInterval(() => undefined, 1000)
     let abort = () => {}
@@ -138,11 +145,12 @@ export class ProcessOutput implements Output {
       signal.addEventListener('abort', abort)
     })
     try {
-      const writing = this.#queue.put(text)
+      this.#lines += text
+      const writing = this.#flush()
       if (!(await Promise.race([aborted, writing.then(() => false)]))) return
       writing.catch(() => undefined) // the signal is what is reported
-      if (this.#queue.isInThread) await this.#writeBriefly('')
-      const isWritten = this.#queue.take().length === 0 && !this.#queue.isInThread
+      if (this.#isInThread) await this.#writeBriefly('')
+      const isWritten = this.#take().length === 0 && !this.#isInThread
       if (!isWritten) throw signal.reason
     } finally {
       clearInterval(keepAlive)
@@ -156,69 +164,29 @@ export class ProcessOutput implements Output {
     const timeout = new Promise<void>((resolve) => {
       timer = setTimeout(resolve, 200)
     })
-    await Promise.race([this.#queue.add(text), timeout])
+    await Promise.race([this.log(text), timeout])
     clearTimeout(timer)
   }
-}
 
-/** Writes to a file descriptor, in order, and blocks nothing while the reader stalls. What is added in one turn of the event loop is one system call. */
-class WriteQueue {
-  readonly #fd: number
-  readonly #openStream: () => void
-  #lines = ''
-  /** the bytes that go before `#lines` */
-  #rest: Uint8Array = new Uint8Array()
-  #writing: Promise<void> | undefined
-  #channel: Channel | undefined
-
-  /** @param openStream opens Node's stream of the file descriptor, which makes a socket non-blocking */
-  constructor(fd: number, openStream: () => void) {
-    this.#fd = fd
-    this.#openStream = openStream
-  }
-
-  get isWriting(): boolean {
-    return this.#writing !== undefined
-  }
-
-  /** Whether a thread is writing: until it is done, nobody else may. */
-  get isInThread(): boolean {
-    return this.isWriting && this.#channel?.blocks === true
-  }
-
-  /** Resolves when a line is written, or dropped: it is when more than 1 MiB waits, or when the write fails. */
-  add(line: string): Promise<void> {
-    if (this.#lines.length + line.length <= maxBacklog) this.#lines += line
-    return this.#start().catch((error: unknown) => {
-      if (systemCode(error) === undefined) throw error
-    })
-  }
-
-  /** Writes a text of any length after what waits, or bytes where nothing waits; rejects with the system's error. */
-  put(text: string | Uint8Array): Promise<void> {
-    if (typeof text === 'string') this.#lines += text
-    else this.#rest = text
-    return this.#start()
-  }
-
-  /** Removes what no thread is writing, for a caller that writes it itself. */
-  take(): Uint8Array {
-    const rest = this.isInThread ? new Uint8Array() : this.#rest
+  /** Removes from the queue what no thread is writing, for a caller that writes it itself. */
+  #take(): Uint8Array {
+    const rest = this.#isInThread ? new Uint8Array() : this.#rest
     const taken = Buffer.concat([rest, Buffer.from(this.#lines)])
-    if (!this.isInThread) this.#rest = new Uint8Array()
+    if (!this.#isInThread) this.#rest = new Uint8Array()
     this.#lines = ''
     return taken
   }
 
-  #start(): Promise<void> {
-    this.#writing ??= this.#write()
+  /** Writes the queue; rejects with the system's error. */
+  #flush(): Promise<void> {
+    this.#writing ??= this.#writeQueue()
     return this.#writing
   }
 
-  async #write(): Promise<void> {
+  async #writeQueue(): Promise<void> {
     await new Promise(setImmediate)
     try {
-      this.#channel ??= openChannel(this.#fd, this.#openStream)
+      this.#channel ??= this.#openChannel()
       while (this.#rest.length > 0 || this.#lines !== '') {
         if (this.#rest.length === 0) {
           this.#rest = Buffer.from(this.#lines)
@@ -246,25 +214,25 @@ class WriteQueue {
       })
     }
   }
+
+  /** A file takes what it is given. A pipe is opened again, non-blocking; a socket cannot be, and becomes so with its stream. */
+  #openChannel(): Channel {
+    const fd = this.#fd
+    const stats = fstatSync(fd)
+    if (stats.isSocket()) this.stream()
+    if (stats.isSocket() || stats.isFile() || (stats.isCharacterDevice() && !isTerminal(fd))) return { fd, blocks: false }
+    const reopened = stats.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
+    return reopened === undefined ? { fd, blocks: true } : { fd: reopened, blocks: false }
+  }
 }
 
 /** characters that wait for a slow reader */
 const maxBacklog = 1_048_576
 
-/** Where a queue writes. */
+/** Where a queue is written, and whether that may block, and so needs a thread. */
 interface Channel {
   fd: number
-  /** whether a write may block, and so needs a thread */
   blocks: boolean
-}
-
-/** A file takes what it is given. A pipe is opened again, non-blocking; a socket cannot be, and becomes so with its stream. */
-function openChannel(fd: number, openStream: () => void): Channel {
-  const stats = fstatSync(fd)
-  if (stats.isSocket()) openStream()
-  if (stats.isSocket() || stats.isFile() || (stats.isCharacterDevice() && !isTerminal(fd))) return { fd, blocks: false }
-  const reopened = stats.isFIFO() ? reopen(fd, constants.O_WRONLY) : undefined
-  return reopened === undefined ? { fd, blocks: true } : { fd: reopened, blocks: false }
 }
 
 function writeInThread(fd: number, bytes: Uint8Array): Promise<number> {
@@ -273,7 +241,7 @@ function writeInThread(fd: number, bytes: Uint8Array): Promise<number> {
   })
 }
 
-/** Opens a pipe of this process again, non-blocking, on Linux; undefined for a pipe of another user, or without another end. */
+/** Opens a pipe of this process again, non-blocking; undefined where that is not Linux, or the pipe is another user's, or has no other end. */
 function reopen(fd: number, mode: number): number | undefined {
   if (process.platform !== 'linux') return undefined
   try {
@@ -284,7 +252,6 @@ function reopen(fd: number, mode: number): number | undefined {
   }
 }
 
-/** Whether a file descriptor is a terminal. */
 function isTerminal(fd: number): boolean {
   const stats = fstatSync(fd)
   // node:tty loads all of node:net, 2 ms that neither a pipe nor /dev/null is worth.

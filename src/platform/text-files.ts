@@ -14,13 +14,19 @@ export const bodyLimit = 1_048_576
  */
 export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge?: string }): Promise<string> {
   const source = sourceName(path)
+  const parts: Uint8Array[] = []
+  let length = 0
   try {
-    const chunks = path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path))
-    return decode(await collect(chunks, source, hints.tooLarge), source)
+    for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path))) {
+      parts.push(chunk)
+      length += chunk.length
+      if (length > bodyLimit)
+        throw new PlantsError('tooLarge', `${capital(source)} is larger than 1 MiB (${bodyLimit} bytes)`, { hint: hints.tooLarge })
+    }
+    return decode(Buffer.concat(parts), source)
   } catch (error) {
     const code = systemCode(error)
-    if (code === undefined || code.startsWith('ERR_')) throw error
-    throw unreadable(source, error, hints.wanted)
+    throw code === undefined || code.startsWith('ERR_') ? error : unreadable(source, error, hints.wanted)
   }
 }
 
@@ -29,16 +35,22 @@ export function sourceName(path: string): string {
 }
 
 /**
- * Reads a whole text file that a flag has named.
+ * Reads a whole text file that a flag has named, at most 16 MiB: a device may have no end.
  *
  * @param path absolute
  * @param hint what file the flag wants
  * @throws {PlantsError} `malformed`, naming the file
  */
 export function readTextFile(path: string, hint: string): string {
+  const parts: Uint8Array[] = []
+  let length = 0
   try {
-    const counted = upTo(maxTextLength, () => new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint }))
-    return Buffer.concat(Array.from(chunksOf(path), counted)).toString()
+    for (const chunk of chunksOf(path)) {
+      parts.push(chunk)
+      length += chunk.length
+      if (length > 16 * 1_048_576) throw new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint })
+    }
+    return Buffer.concat(parts).toString()
   } catch (error) {
     throw systemCode(error) === undefined ? error : unreadable(path, error, hint)
   }
@@ -46,14 +58,8 @@ export function readTextFile(path: string, hint: string): string {
 
 /** The error for an input that the system does not let be read. */
 export function unreadable(source: string, cause: unknown, hint: string): PlantsError {
-  return new PlantsError('malformed', `Could not read ${source}: ${reasonOf(systemCode(cause) ?? '')}`, { hint, cause })
-}
-
-/** bytes of a file that a flag has named; a device may have no end */
-const maxTextLength = 16 * 1_048_576
-
-function reasonOf(code: string): string {
-  return reasons[code] ?? `the system says ${code}`
+  const code = systemCode(cause) ?? ''
+  return new PlantsError('malformed', `Could not read ${source}: ${reasons[code] ?? `the system says ${code}`}`, { hint, cause })
 }
 
 const reasons: Record<string, string> = {
@@ -67,27 +73,6 @@ const reasons: Record<string, string> = {
   ENXIO: 'it is a device without a reader',
   EIO: 'the disk or the terminal failed',
   EINVAL: 'it cannot be read',
-}
-
-async function collect(
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  source: string,
-  hint: string | undefined,
-): Promise<Uint8Array> {
-  const counted = upTo(bodyLimit, () => tooLarge(source, hint))
-  const parts: Uint8Array[] = []
-  for await (const chunk of chunks) parts.push(counted(chunk))
-  return Buffer.concat(parts)
-}
-
-/** Gives chunks back as they come, as long as all of them together have at most so many bytes. */
-function upTo(limit: number, tooLong: () => PlantsError): (chunk: Uint8Array) => Uint8Array {
-  let length = 0
-  return (chunk) => {
-    length += chunk.length
-    if (length > limit) throw tooLong()
-    return chunk
-  }
 }
 
 function* chunksOf(path: string): Iterable<Uint8Array> {
@@ -104,14 +89,10 @@ function decode(bytes: Uint8Array, source: string): string {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch (error) {
     if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    const encoding = /^(?:\xff\xfe|\xfe\xff)/.test(Buffer.from(bytes.subarray(0, 2)).toString('latin1')) ? 'UTF-16' : 'LATIN1'
-    const hint = `Convert it first, from what it is in, for example: iconv -f ${encoding} -t UTF-8`
+    const hasMark = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
+    const hint = `Convert it first, from what it is in, for example: iconv -f ${hasMark ? 'UTF-16' : 'LATIN1'} -t UTF-8`
     throw new PlantsError('malformed', `${capital(source)} is not UTF-8`, { hint, cause: error })
   }
-}
-
-function tooLarge(source: string, hint: string | undefined): PlantsError {
-  return new PlantsError('tooLarge', `${capital(source)} is larger than 1 MiB (${bodyLimit} bytes)`, { hint })
 }
 
 export function capital(source: string): string {

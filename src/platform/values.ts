@@ -65,7 +65,7 @@ export function parseSwitch(name: string, text: string): boolean {
   throw invalidValue(name, 'true or false', text, 'true')
 }
 
-/** Reads what must not be empty, such as a path or a host. */
+/** Reads what must not be empty. */
 export function parseText(flag: string, text: string): string {
   if (text === '') throw new PlantsError('malformed', `${flag} is empty`, { hint: `Give it a value, or leave it out` })
   if (text.includes('\0')) throw new PlantsError('malformed', `${flag} holds U+0000`, { hint: 'Leave that character out' })
@@ -75,17 +75,11 @@ export function parseText(flag: string, text: string): string {
 /** Reads the path of a base url: "" or "/v1", without a slash at its end. */
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
-  if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path))
-    throw invalidValue(
-      flag,
-      'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes',
-      text,
-      '/v1',
-    )
+  const rule = 'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes'
+  if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path)) throw invalidValue(flag, rule, text, '/v1')
   return path
 }
 
-/** Reads one of some words. */
 export function parseChoice<Word extends string>(flag: string, text: string, words: readonly Word[]): Word {
   const word = words.find((candidate) => candidate === text)
   if (word === undefined) throw invalidValue(flag, `one of ${words.join(', ')}`, text, words[0] ?? '')

@@ -76,7 +76,7 @@ export function summary(counts: object): object {
 }
 
 /** What stderr says in text of refused plants, and at the end. */
-export function complaints(told: string[], message: string, hint = 'To keep the refused plants in a file, add --rejects PATH'): string {
+export function complaints(told: string[], message: string, hint = 'To keep the rejected plants in a file, add --rejects PATH'): string {
   return `${[...told, message].map((line) => `plants: ${line}\n`).join('')}  ${hint}\n`
 }
 

@@ -65,6 +65,11 @@ export class PlantService {
     return service
   }
 
+  /** open connections */
+  get connections(): number {
+    return this.#connections
+  }
+
   get url(): string {
     return `http://127.0.0.1:${this.#port}`
   }

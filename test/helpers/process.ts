@@ -13,7 +13,11 @@ export interface ProcessResult {
 
 /** Runs the program as a process of its own. Without `input` its stdin is /dev/null. */
 export async function plants(args: string[], folder: string, options: Options = {}): Promise<ProcessResult> {
-  const { exitCode, stdout, stderr } = await start(args, folder, options)
+  return resultOf(start(args, folder, options))
+}
+
+export async function resultOf(started: ReturnType<typeof start>): Promise<ProcessResult> {
+  const { exitCode, stdout, stderr } = await started
   return { code: exitCode, out: String(stdout), err: String(stderr) }
 }
 

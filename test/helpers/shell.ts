@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { bin } from './process.js'
 import { temporaryFolder } from './temporary.js'
@@ -9,11 +9,6 @@ export type Shell = (typeof shells)[number]
 
 /** The package that many have, which changes how bash completes. */
 export const bashCompletion = '/usr/share/bash-completion/bash_completion'
-
-/** Whether a program is on this machine. */
-export function isHere(program: string): boolean {
-  return (process.env['PATH'] ?? '').split(':').some((folder) => existsSync(join(folder, program)))
-}
 
 /** `said` shows the words that a line was made of, which is what a shell has inserted, however it draws that. */
 const starts: Record<Shell, { args(folder: string): string[]; file: string; lines: string[] }> = {

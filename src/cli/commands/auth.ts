@@ -1,18 +1,17 @@
-import { findToken, noToken, savedToken } from '../../auth/credentials.js'
-import { findPassword, noPassword } from '../../auth/password.js'
-import { removeToken, saveToken } from '../../config/change.js'
+import { changeSettings } from '../../config/change.js'
+import { withField } from '../../config/edit.js'
 import { namedStores } from '../../config/resolve.js'
-import { quoteIfNeeded, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { isLoginAddress, type PostgresAddress } from '../../stores/address.js'
-import { credentialOf, kindOfText, loginAddress, takesCredential, takesPassword, takesToken } from '../../stores/registry.js'
-import { resolveSettings } from '../context.js'
-import { type CredentialKind, credentialKindOf, type FoundCredential } from '../credential-kind.js'
+import { isLoginAddress } from '../../stores/address.js'
+import { credentialOf, kindOfText, loginAddress, takesCredential } from '../../stores/registry.js'
+import { resolveSettings, type Settings } from '../context.js'
+import { type CredentialKind, type CredentialSource, credentialKindOf } from '../credential-kind.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
-import type { Settings } from '../settings.js'
+import { warnOfExposure } from '../store-access.js'
 
 const login = defineCommand({
   name: 'login',
@@ -22,15 +21,22 @@ const login = defineCommand({
     const { settings, kind } = await credentialFor(flags, io)
     const { noun } = kind
     kind.refuseUnusable()
-    const secret = await readSecret(flags, kind, settings, io)
-    kind.hide(secret)
+    const secret = await readSecret(flags.withToken === true, kind, settings, io)
+    kind.redact(secret)
     const verdict = await kind.check(secret)
-    if (verdict.state === 'refused') throw refusedSecret(verdict.error, kind, settings)
-    const savedAt = await saveToken(loginAddress(settings.store), secret, settings, io)
+    if (verdict.state === 'refused') {
+      const { message, status, requestId, error } = verdict.error
+      const hint = `Nothing was saved. ${kind.hint}`
+      const what = `${settings.store.name} does not accept this ${noun}: ${message}`
+      throw new PlantsError('unauthorized', what, { hint, status, requestId, error })
+    }
+    const savedAt = new Date(io.time()).toISOString()
+    const saved = { [loginAddress(settings.store)]: { token: secret, savedAt } }
+    await changeSettings(io, settings, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
     const checked = verdict.state === 'accepted'
-    if (!checked) await warn(io, `The ${noun} is saved, but could not be checked: ${verdict.error.message}`, settings)
-    for (const other of kind.others()) await warn(io, `${other}, and wins over it`, settings)
-    if (kind.exposure !== undefined) await warn(io, kind.exposure, settings)
+    if (!checked) await settings.warn(`The ${noun} is saved, but could not be checked: ${verdict.error.message}`)
+    for (const other of kind.others()) await settings.warn(`${other}, and wins over it`)
+    await warnOfExposure(settings.store, settings)
     const text = `Saved the ${noun} for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
     await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
   },
@@ -41,8 +47,12 @@ const logout = defineCommand({
   description: 'Remove the token or the password for the store.',
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
-    const removed = await removeToken(loginAddress(settings.store), settings, io)
-    for (const other of kind.others()) await warn(io, other, settings)
+    const address = loginAddress(settings.store)
+    const { before, after } = await changeSettings(io, settings, (saved) =>
+      saved.tokens === undefined ? saved : { ...saved, tokens: withField(saved.tokens, address, undefined) },
+    )
+    const removed = after !== before
+    for (const other of kind.others()) await settings.warn(other)
     const text = `${removed ? `Removed the ${kind.noun}` : `There was no saved ${kind.noun}`} for ${calledBy(settings)}`
     await writeResult(io, settings, { ...namesOf(settings), removed }, text)
   },
@@ -53,16 +63,17 @@ const status = defineCommand({
   description: 'Show where the token or the password of each store comes from, but not itself. Exit code 3 when there is none.',
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const { store, storeFlag } = settings
+    const { store } = settings
     if (flags.store !== undefined && !takesCredential(store)) throw takesNoToken(settings)
-    const own = await ownStatus(settings, io)
+    const kind = takesCredential(store) ? credentialKindOf(store, settings, io) : undefined
+    const own = kind && (await ownStatus(kind, settings))
     const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
-    const all = [...(own instanceof PlantsError ? [] : own), ...others]
+    const all = [...(own && !(own instanceof PlantsError) ? [own] : []), ...others]
     const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : sentence(line, settings)))
-    if (lines.length > 0) await writeAnswer(io, lines.join(''), 'Run it again')
+    if (lines.length > 0) await writeAnswer(io, lines.join(''))
     if (own instanceof PlantsError) throw own
-    if (own[0]?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
-    if (takesCredential(store)) throw takesToken(store) ? noToken(store, storeFlag) : noPassword(store, storeFlag)
+    if (own?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
+    if (kind) throw kind.missing()
     const [{ store: name = 'https://plants.example.com' } = {}] = others
     throw new PlantsError('unauthorized', 'No store has a token', { hint: `Save one with: plants auth login --store ${shellWord(name)}` })
   },
@@ -74,7 +85,8 @@ const token = defineCommand({
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const found = await kind.find()
-    await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found[kind.noun]}\n`, 'Run it again')
+    if (!found) throw kind.missing()
+    await writeAnswer(io, settings.errors === 'json' ? `${toJson(found)}\n` : `${found[kind.noun]}\n`)
   },
 })
 
@@ -90,21 +102,7 @@ export const auth: CommandDefinition = {
   ],
 }
 
-function refusedSecret(
-  { message, status, requestId, error }: PlantsError,
-  { noun, hint }: CredentialKind,
-  { store }: Settings,
-): PlantsError {
-  const nothing = `Nothing was saved. ${hint}`
-  return new PlantsError('unauthorized', `${store.name} does not accept this ${noun}: ${message}`, {
-    hint: nothing,
-    status,
-    requestId,
-    error,
-  })
-}
-
-function sentence({ store, address, source, savedAt, expires }: TokenStatus, { file }: Settings): string {
+function sentence({ store, address, source, savedAt, expires }: Status, { file }: Settings): string {
   const name = store === address ? quoteIfNeeded(store) : `${quoteIfNeeded(store)} (${quoteIfNeeded(address)})`
   const until = expires === undefined ? '' : `, valid until ${expires}`
   const isDatabase = credentialOf(kindOfText(address)) === 'password'
@@ -125,43 +123,36 @@ function calledBy({ store, storeName }: Settings): string {
   return storeName === undefined ? address : `${storeName} (${address})`
 }
 
-async function readSecret(
-  flags: { withToken?: boolean | undefined },
-  { noun, clean, failureOf }: CredentialKind,
-  settings: Settings,
-  io: Io,
-): Promise<string> {
+async function readSecret(withToken: boolean, { noun, clean, failureOf }: CredentialKind, settings: Settings, io: Io): Promise<string> {
   const check = (text: string, what: string) => {
     const why = failureOf(clean(text))
     return why && `${what} ${why}`
   }
-  if (flags.withToken && !io.stdin.isTerminal) {
+  if (withToken && !io.stdin.isTerminal) {
     const text = await readStdin(noun, io)
-    const complaint = check(text, `The ${noun} on stdin`)
-    if (complaint === undefined) return clean(text)
-    throw new PlantsError('malformed', complaint, { hint: `Copy the ${noun} again, and nothing else with it` })
+    const failure = check(text, `The ${noun} on stdin`)
+    if (failure === undefined) return clean(text)
+    throw new PlantsError('malformed', failure, { hint: `Copy the ${noun} again, and nothing else with it` })
   }
   if (!settings.mayAsk()) {
-    throw new PlantsError('malformed', `Nobody can be asked for the ${noun}`, {
-      hint: `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`,
-    })
+    const hint = `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`
+    throw new PlantsError('malformed', `Nobody can be asked for the ${noun}`, { hint })
   }
   const { askForSecret } = await import('../prompts.js')
   const message = `${noun} for ${quoteIfNeeded(loginAddress(settings.store))}`
-  return clean(await askForSecret({ message, check: (text) => check(text, `A ${noun}`), isColored: settings.colors(io.stderr) }, io))
+  return clean(await askForSecret(message, (text) => check(text, `A ${noun}`), settings.colors(io.stderr), io))
 }
 
+/** Reads stdin as a credential, which its errors name. */
 async function readStdin(noun: string, io: Io): Promise<string> {
   try {
     return await readText('-', io, { wanted: `Pipe the ${noun} in` })
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    const why = error.kind === 'tooLarge' ? `is too long for a ${noun}` : 'is not UTF-8'
-    if (error.kind !== 'tooLarge' && systemCode(error.cause) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    throw new PlantsError('malformed', `What is on stdin ${why}`, {
-      hint: `Copy the ${noun} again, and nothing else with it`,
-      cause: error,
-    })
+  } catch (cause) {
+    const isTooLarge = cause instanceof PlantsError && cause.kind === 'tooLarge'
+    const isUtf8 = !(cause instanceof PlantsError && systemCode(cause.cause) === 'ERR_ENCODING_INVALID_ENCODED_DATA')
+    if (!isTooLarge && isUtf8) throw cause
+    const hint = `Copy the ${noun} again, and nothing else with it`
+    throw new PlantsError('malformed', `What is on stdin ${isTooLarge ? `is too long for a ${noun}` : 'is not UTF-8'}`, { hint, cause })
   }
 }
 
@@ -179,62 +170,50 @@ function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
   return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })
 }
 
-/** Where the token of a store comes from, or its password. */
-interface TokenStatus {
+/** Where the token or the password of a store comes from. */
+interface Status {
   store: string
   address: string
-  source: FoundCredential['source'] | 'none'
+  source: CredentialSource['source'] | 'none'
   savedAt?: string | undefined
   expires?: string | undefined
 }
 
-/** The store of this run, if it takes a token or a password; or why its token command has none, which hides nothing of the other stores. */
-async function ownStatus(settings: Settings, io: Io): Promise<TokenStatus[] | PlantsError> {
-  if (!takesCredential(settings.store)) return []
-  if (takesPassword(settings.store)) return [await passwordStatus(settings.store, settings, io)]
+function statusOf(settings: Settings, found: CredentialSource | undefined): Status {
+  return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt, expires: found?.expires }
+}
+
+/** The status of the store of this run; or why its token command failed, after which the other stores are still listed. */
+async function ownStatus(kind: CredentialKind, settings: Settings): Promise<Status | PlantsError> {
   try {
-    const { source = 'none' as const, savedAt, expires } = (await findToken(settings.store, settings, io)) ?? {}
-    return [{ ...namesOf(settings), source, savedAt, expires }]
+    return statusOf(settings, await kind.find())
   } catch (error) {
     if (error instanceof PlantsError && error.kind === 'unauthorized') return error
     throw error
   }
 }
 
-/** The stores with a name, and the addresses that a token or a password was saved for. Their commands are not run: they may ask for something. */
-async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<TokenStatus[]> {
+/** The saved stores, and the addresses that a token or a password was saved for. Their commands are not run: they may ask for something. */
+async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
   const { storeName, store, file } = settings
-  const { saved } = file
-  const names = namedStores(saved).flatMap(([name]) => (name === storeName ? [] : name))
-  const resolved = await Promise.all(names.map((name) => resolveOther(name, settings, flags, io)))
-  const named = (await Promise.all(resolved.map((other) => (other ? savedStatus(other, io) : [])))).flat()
+  const names = namedStores(file.saved).flatMap(([name]) => (name === storeName ? [] : name))
+  const named = (await Promise.all(names.map((name) => namedStatus(name, settings, flags, io)))).flat()
   const known = new Set([loginAddress(store), ...named.map(({ address }) => address)])
-  const nameless = Object.entries(saved.tokens ?? {}).filter(([address]) => !known.has(address) && isLoginAddress(address))
+  const nameless = Object.entries(file.saved.tokens ?? {}).filter(([address]) => !known.has(address) && isLoginAddress(address))
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
-/** Warns of a store whose settings are wrong, which hides nothing of the others. */
-async function resolveOther(name: string, settings: Settings, flags: GlobalFlags, io: Io): Promise<Settings | undefined> {
+/** The status of a saved store, if it takes a credential. Warns of invalid settings, after which the other stores are still listed. */
+async function namedStatus(name: string, { file, warn }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
   try {
-    return await resolveSettings(flags, io, { other: name, file: settings.file })
+    const settings = await resolveSettings(flags, io, { other: name, file })
+    const { store } = settings
+    return takesCredential(store) ? [statusOf(settings, await credentialKindOf(store, settings, io).findSource())] : []
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    await warn(io, error.message, settings)
-    return undefined
+    await warn(error.message)
+    return []
   }
-}
-
-async function savedStatus(settings: Settings, io: Io): Promise<TokenStatus[]> {
-  if (!takesCredential(settings.store)) return []
-  if (takesPassword(settings.store)) return [await passwordStatus(settings.store, settings, io)]
-  if (settings.tokenCommand !== undefined) return [{ ...namesOf(settings), source: 'command' }]
-  const saved = savedToken(settings.file.saved, settings.store.name)
-  return [{ ...namesOf(settings), source: saved ? 'file' : 'none', savedAt: saved?.savedAt }]
-}
-
-async function passwordStatus(address: PostgresAddress, settings: Settings, io: Io): Promise<TokenStatus> {
-  const found = await findPassword(address, settings, io)
-  return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt }
 }
 
 /** A store by its name, or its address where it has none, and by the address that its token or its password is kept under. */

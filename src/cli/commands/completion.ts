@@ -1,7 +1,6 @@
 import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import type { Io } from '../../platform/io.js'
 import { defineCommand } from '../define-command.js'
 
 const shells = ['bash', 'zsh', 'fish'] as const
@@ -29,19 +28,13 @@ export const completion = defineCommand({
   examples: ['source <(plants completion bash)', 'plants completion zsh > _plants', 'plants completion fish > plants.fish'],
   async run({ args: [name = ''] }, io) {
     const shell = shells.find((candidate) => candidate === name)
-    if (shell === undefined) throw unknownShell(name, io)
+    if (shell === undefined) {
+      const [own = ''] = /[^/]*$/.exec(io.env['SHELL'] ?? '') ?? []
+      const hint = `For example: plants completion ${shells.find((candidate) => candidate === own) ?? 'bash'}. How to install it: plants completion --help`
+      const unknown = `There is no completion for ${quoteIfNeeded(shorten(name))}, only for bash, zsh and fish`
+      throw new PlantsError('malformed', name === '' ? 'completion needs a shell: bash, zsh or fish' : unknown, { hint })
+    }
     const { scripts } = await import('../completion/scripts.js')
-    await writeAnswer(io, scripts[shell], 'Run it again')
+    await writeAnswer(io, scripts[shell])
   },
 })
-
-function unknownShell(name: string, { env }: Io): PlantsError {
-  const [own = ''] = /[^/]*$/.exec(env['SHELL'] ?? '') ?? []
-  const shell = shells.find((candidate) => candidate === own) ?? 'bash'
-  const hint = `For example: plants completion ${shell}. How to install it: plants completion --help`
-  const message =
-    name === ''
-      ? 'completion needs a shell: bash, zsh or fish'
-      : `There is no completion for ${quoteIfNeeded(shorten(name))}, only for bash, zsh and fish`
-  return new PlantsError('malformed', message, { hint })
-}

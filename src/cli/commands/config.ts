@@ -1,18 +1,16 @@
 import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
-import type { Key } from '../../config/edit.js'
-import { type SavedStore, savedStore, settingsPath } from '../../config/file.js'
-import { addressContextOf, isStoreName, namedStores, type SettingSource, shownValue, unknownStore } from '../../config/resolve.js'
+import { checkedValue, heldForKind, parseKey, withValue } from '../../config/edit.js'
+import { savedStore, settingsPath } from '../../config/file.js'
+import { isStoreName, namedStores, type SettingSource, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
-import { quoteIfNeeded, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
-import type { Address } from '../../stores/address.js'
-import { credentialOf, kindOfText, parseAddress } from '../../stores/registry.js'
+import { credentialOf, kindOfText } from '../../stores/registry.js'
+import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
-import type { Preferences } from '../settings.js'
 import { warnOfExposure } from '../store-access.js'
 
 const setting = {
@@ -31,7 +29,7 @@ const get = defineCommand({
     if (entry?.value === undefined) throw await noValue(name, settings)
     const isSeen = io.stdout.isTerminal && settings.errors === 'text'
     const text = settings.errors === 'json' ? toJson(entry) : isSeen ? quoteIfNeeded(entry.value) : entry.value
-    await writeAnswer(io, `${text}\n`, 'Run it again')
+    await writeAnswer(io, `${text}\n`)
   },
 })
 
@@ -41,19 +39,17 @@ const set = defineCommand({
   arguments: [setting, { name: '<value>', description: 'what it is to be', values: 'setting-value' }],
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const { checkedValue, parseKey, withValue } = await import('../../config/edit.js')
     const key = await parseKey(name, settings.file.saved)
-    const value = await checkedValue(key, name, text, settings.file.saved, io)
-    const address = await addressIn(key, text, settings, io)
+    const { value, address } = await checkedValue(key, name, text, settings.file.saved, io)
     await changeSettings(io, settings, async (saved) => {
-      const isGone = name === 'store' && typeof value === 'string' && isStoreName(value) && !savedStore(saved, value)
-      if (isGone) throw await unknownStore(value, saved)
+      const isGone = name === 'store' && isStoreName(text) && !savedStore(saved, text)
+      if (isGone) throw await unknownStore(text, saved)
       return withValue(key, value, saved)
     })
-    const winner = settings.sources.find((origin) => origin.name === name && origin.source === 'variable')
-    if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
-    if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings, io)
-    if (address) await warnOfExposure(address, settings, io)
+    const winner = settings.sources.find((setting) => setting.name === name && setting.source === 'variable')
+    if (winner) await settings.warn(`${winner.place} is still set, and wins over it`)
+    if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings)
+    if (address) await warnOfExposure(address, settings)
     await writeResult(io, settings, { name, value }, `${name} is ${quoteIfNeeded(String(value))} now`)
   },
 })
@@ -64,7 +60,6 @@ const unset = defineCommand({
   arguments: [setting],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const { parseKey, withValue } = await import('../../config/edit.js')
     const key = await parseKey(name, settings.file.saved)
     if (key.setting === 'address') {
       throw new PlantsError('malformed', 'A store is nothing without its address', {
@@ -82,9 +77,15 @@ const list = defineCommand({
   description: 'List the settings: what they are, where that came from, and what they mean.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const entries = entriesOf(settings)
-    const text = settings.output === 'json' ? entries.map((entry) => `${toJson(entry)}\n`).join('') : await tableOf(entries, settings, io)
-    await writeAnswer(io, text, 'Run it again')
+    const { rowFormatter } = await import('../../output/table.js')
+    const cellsOf = ({ name, value, source, meaning }: ListedSetting) => [
+      name,
+      value === undefined ? '-' : quoteIfNeeded(value),
+      source,
+      meaning,
+    ]
+    const format = await rowFormatter(['NAME', 'VALUE', 'FROM', 'MEANING'], cellsOf, settings, io)
+    await writeAnswer(io, format(entriesOf(settings)))
   },
 })
 
@@ -96,7 +97,7 @@ const path = defineCommand({
     const place = await settingsPath(io)
     const isJson = (await errorFormat(flags.output, io)) === 'json'
     const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? quoteIfNeeded(place) : place
-    await writeAnswer(io, `${text}\n`, 'Run it again')
+    await writeAnswer(io, `${text}\n`)
   },
 })
 
@@ -109,34 +110,26 @@ export const config: CommandDefinition = {
 
 async function noValue(name: string, settings: Preferences): Promise<PlantsError> {
   const known = settingNames.find((candidate) => candidate === name)
-  if (known !== undefined) return new PlantsError('notFound', `${name} has no value`, { hint: `What holds then: ${defaultOf(known)}` })
-  const { parseKey } = await import('../../config/edit.js')
-  const { setting } = await parseKey(name, settings.file.saved)
-  return new PlantsError('notFound', `${name} has no value`, { hint: `What holds for all stores tells: plants config get ${setting}` })
-}
-
-/** Where the store is that a value leads to, if it leads to one. */
-async function addressIn({ setting }: Key, text: string, { file }: Preferences, io: Io): Promise<Address | undefined> {
-  if (setting !== 'address' && setting !== 'store') return undefined
-  if (setting === 'address' || !isStoreName(text)) return parseAddress(text, setting, addressContextOf(io, true))
-  const store = savedStore(file.saved, text)
-  return store && parseAddress(store.address, `stores.${text}.address`, addressContextOf(io, false))
+  const hint =
+    known === undefined
+      ? `For the value of all stores: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
+      : `The default applies: ${defaultOf(known)}`
+  return new PlantsError('notFound', `${name} has no value`, { hint })
 }
 
 /** What was for the old address may not be meant for the new one. */
-async function warnOfMove(name: string, address: string, settings: Preferences, io: Io): Promise<void> {
+async function warnOfMove(name: string, address: string, settings: Preferences): Promise<void> {
   const { saved } = settings.file
   const store = savedStore(saved, name)
-  const { heldForKind } = await import('../../config/edit.js')
   const kept = heldForKind(store)
-  if (kept.length > 0) await warn(io, `${name} keeps its ${kept.join(', ')}`, settings)
+  if (kept.length > 0) await settings.warn(`${name} keeps its ${kept.join(', ')}`)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
   const noun = credentialOf(kindOfText(store?.address ?? '')) ?? 'token'
   if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
-    await warn(io, `The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`, settings)
+    await settings.warn(`The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`)
 }
 
-interface Entry {
+interface ListedSetting {
   name: string
   value: string | undefined
   source: SettingSource['source']
@@ -144,30 +137,15 @@ interface Entry {
 }
 
 /** All settings as they are for the store of this run, and those that are saved with any store. */
-function entriesOf({ sources, file }: Preferences): Entry[] {
-  const own = sources.map(({ name, value, source }) => ({
-    name,
-    value: shownValue(value),
-    source,
-    meaning: settingOf(name).meaning,
-  }))
-  const saved = namedStores(file.saved).flatMap(([store, fields]) => storeEntries(store, fields))
+function entriesOf({ sources, file }: Preferences): ListedSetting[] {
+  const own = sources.map(({ name, value, source }) => ({ name, value: shownValue(value), source, meaning: settingOf(name).meaning }))
+  const saved = namedStores(file.saved).flatMap(([store, fields]) =>
+    (['address', ...settingsIn('store')] as const).flatMap((name): ListedSetting[] => {
+      const value = fields[name]
+      if (value === undefined) return []
+      const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
+      return [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved', meaning }]
+    }),
+  )
   return [...own, ...saved]
-}
-
-function storeEntries(store: string, fields: SavedStore): Entry[] {
-  const names = ['address' as const, ...settingsIn('store')]
-  return names.flatMap((name) => {
-    const value = fields[name]
-    const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
-    return value === undefined
-      ? []
-      : [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved' as const, meaning }]
-  })
-}
-
-async function tableOf(entries: Entry[], settings: Preferences, io: Io): Promise<string> {
-  const { textTable } = await import('../../output/table.js')
-  const rows = entries.map(({ name, value, source, meaning }) => [name, value === undefined ? '-' : quoteIfNeeded(value), source, meaning])
-  return textTable(['NAME', 'VALUE', 'FROM', 'MEANING'], await styleFor(settings.colors(io.stdout)), io.stdout)(rows)
 }

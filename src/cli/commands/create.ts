@@ -1,7 +1,7 @@
-import { addLookupHint, describePlant, styleFor, warn, writeAnswer } from '../../output/output.js'
+import { addLookupHint, describePlant, styleFor, writeResult } from '../../output/output.js'
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
-import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, type NewPlant, plantOf } from '../../plant/plant.js'
 import type { Checked } from '../../plant/schema.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -9,9 +9,9 @@ import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idExists } from '../../stores/conflict.js'
 import { isReadable, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 /** Hints for a document that is not what it should be. */
 const onePlant = 'plants create takes one plant. For many, use plants import'
@@ -59,8 +59,8 @@ export const create = defineCommand({
     const { idempotencyKey } = flags
     if (flags.dryRun || flags.curl) {
       const { showPreview } = await import('../preview.js')
-      const draft = { idempotencyKey, isCurl: flags.curl === true, readPlant: (seen: Settings) => readPlant(flags, seen, io) }
-      return showPreview(draft, settings, io)
+      const isCurl = flags.curl === true
+      return showPreview({ idempotencyKey, isCurl, readPlant: (preview) => readPlant(flags, preview, io) }, settings, io)
     }
     const plant = await readPlant(flags, settings, io)
     const store = await openStore(settings.store, settings.storeOptions)
@@ -68,21 +68,18 @@ export const create = defineCommand({
       const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
         throw addLookupHint(error, plant.id, settings)
       })
-      if (!equalFields(answer, plant)) await warn(io, differs(answer, plant), settings)
+      if (!equalFields(answer, plant)) {
+        const given = toJson({ ...plantOf(plant) })
+        await settings.warn(`The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${given}`)
+      }
       const planted = describePlant({ ...answer, id: plant.id }, await styleFor(settings.colors(io.stdout)))
       const see = isReadable(settings.store) ? `. See it with: plants get ${plant.id}${settings.storeFlag}` : ''
-      const line = settings.output === 'json' ? toJson({ ...answer }) : `Planted ${planted}`
-      await writeAnswer(io, `${line}\n`, `The plant is stored${see}`)
+      await writeResult(io, settings, { ...answer }, `Planted ${planted}`, `The plant is stored${see}`)
     } finally {
       await store.close()
     }
   },
 })
-
-/** What a service answered may not be what it was given; then it is the answer that is shown. */
-function differs(answer: Plant, plant: NewPlant): string {
-  return `The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${toJson({ ...plantOf(plant) })}`
-}
 
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
@@ -99,13 +96,17 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
   const path = flags.file ?? (hasFlags || io.stdin.isTerminal ? undefined : '-')
   if (path !== undefined) {
     const document = await readDocument(path, io)
-    return accept(await check(hasFlags && isObject(document) ? { ...document, ...given } : document), documentHint(document), settings, io)
+    const hint = Array.isArray(document) ? onePlant : example
+    return accept(hasFlags && isObject(document) ? { ...document, ...given } : document, hint, settings)
   }
   const complete = settings.mayAsk() ? await ask(given, flags, settings, io) : given
-  return accept(await check(complete), flagsHint(given, io), settings, io)
+  const missing = [given['id'] === undefined ? '--id NUMBER' : [], given['name'] === undefined ? '--name TEXT' : []].flat()
+  const wanted = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Correct the flags'
+  const other = io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'give a file of JSON with --file PATH'
+  return accept(complete, `${wanted}, or ${other}`, settings)
 }
 
-/** The fields that were given as flags. An id that is no int64 stays a text, for the check to refuse. */
+/** The fields that were given as flags. An id that is no int64 stays a text, which is rejected with the other fields. */
 function fieldsOf(flags: CreateFlags): Record<string, unknown> {
   const given = plantFields.flatMap(({ name, type }): [string, unknown][] => {
     const text = flags[name]
@@ -114,7 +115,7 @@ function fieldsOf(flags: CreateFlags): Record<string, unknown> {
   return Object.fromEntries(given)
 }
 
-/** Asks for what is missing, unless what was given is wrong already, or the store cannot take it. */
+/** Asks for what is missing, unless what was given is invalid already, or the store cannot take it. */
 async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io): Promise<Record<string, unknown>> {
   if ('id' in given && 'name' in given) return given
   const checked = await check({ id: 0n, name: '', ...given })
@@ -126,69 +127,48 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
     if (await isTaken(given['id'])) throw addLookupHint(idExists(checked.plant.id), checked.plant.id, settings)
     const { askForPlant } = await import('../prompts.js')
     const checkId = async (id: bigint) => ((await isTaken(id)) ? idExists(id).message : undefined)
-    return await askForPlant(given, { io, isColored: settings.colors(io.stderr), checkId })
+    return await askForPlant(given, checkId, settings.colors(io.stderr), io)
   } finally {
     await store?.close()
   }
 }
 
-/** What is wrong with a plant is known by a schema, which is loaded only for one that is wrong. */
+/** The schema is loaded only for a plant that is invalid, to say why. */
 async function check(value: unknown): Promise<Checked> {
   return acceptNewPlant(value) ?? (await import('../../plant/schema.js')).checkNewPlant(value)
 }
 
-async function accept(checked: Checked, hint: string, settings: Settings, io: Io): Promise<NewPlant> {
-  const others = checked.otherFields.length === 0 ? undefined : listNames(checked.otherFields)
+async function accept(value: unknown, hint: string, settings: Settings): Promise<NewPlant> {
+  const checked = await check(value)
+  const names = checked.otherFields.slice(0, 5).map((name) => JSON.stringify(shorten(name)))
+  const more = checked.otherFields.length - names.length
+  const others = `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
   if ('problems' in checked) {
     const message = `Not a NewPlant: ${checked.problems.join('; ')}`
-    throw new PlantsError('invalid', message, { hint: others ? `${hint}. Unknown fields: ${others}` : hint })
+    throw new PlantsError('invalid', message, { hint: others === '' ? hint : `${hint}. Unknown fields: ${others}` })
   }
-  if (others) await warn(io, `Not stored, because a NewPlant has only ${fieldsInWords}: ${others}`, settings)
+  if (others !== '') await settings.warn(`Not stored, because a NewPlant has only ${fieldsInWords}: ${others}`)
   return checked.plant
-}
-
-function listNames(names: string[]): string {
-  const shown = names.slice(0, 5).map((name) => JSON.stringify(shorten(name)))
-  return `${shown.join(', ')}${names.length > shown.length ? ` and ${names.length - shown.length} more` : ''}`
-}
-
-function flagsHint(given: Record<string, unknown>, io: Io): string {
-  const missing = [given['id'] === undefined ? '--id NUMBER' : [], given['name'] === undefined ? '--name TEXT' : []].flat()
-  const flags = missing.length > 0 ? `Give ${missing.join(' and ')}` : 'Correct the flags'
-  return `${flags}, or ${io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'give a file of JSON with --file PATH'}`
-}
-
-function documentHint(document: unknown): string {
-  return Array.isArray(document) ? onePlant : example
 }
 
 /**
  * Reads one JSON document from a file, or from stdin when the path is `-`: UTF-8, at most 1 MiB, a byte order mark is skipped.
  *
- * @returns what `parseJson` gives
  * @throws {PlantsError} `malformed` or `tooLarge`, naming the source
  */
 async function readDocument(path: string, io: Io): Promise<unknown> {
   if (path === '') throw new PlantsError('malformed', '--file needs a path', { hint: 'Or read stdin with: --file -' })
-  return parseDocument(
-    await readText(path, io, { wanted: 'Give a file that holds one plant as JSON', tooLarge: onePlant }),
-    sourceName(path),
-  )
-}
-
-function parseDocument(text: string, source: string): unknown {
-  if (text.trim() === '') throw emptyDocument(source)
+  const text = await readText(path, io, { wanted: 'Give a file that holds one plant as JSON', tooLarge: onePlant })
+  if (text.trim() === '' && path !== '-') throw new PlantsError('malformed', `${path} is empty`, { hint: example })
+  if (text.trim() === '')
+    throw new PlantsError('malformed', 'Nothing on stdin', { hint: 'Give the plant with flags: plants create --id 1 --name Fern' })
   try {
     return parseJson(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
+    const source = capital(sourceName(path))
     if (error.cause === severalValues)
-      throw new PlantsError('malformed', `${capital(source)} holds ${error.message}`, { hint: onePlant, cause: error })
-    throw new PlantsError('malformed', `${capital(source)} is not JSON: ${error.message}`, { hint: example, cause: error })
+      throw new PlantsError('malformed', `${source} holds ${error.message}`, { hint: onePlant, cause: error })
+    throw new PlantsError('malformed', `${source} is not JSON: ${error.message}`, { hint: example, cause: error })
   }
-}
-
-function emptyDocument(source: string): PlantsError {
-  if (source !== 'stdin') return new PlantsError('malformed', `${source} is empty`, { hint: example })
-  return new PlantsError('malformed', 'Nothing on stdin', { hint: 'Give the plant with flags: plants create --id 1 --name Fern' })
 }

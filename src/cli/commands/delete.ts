@@ -1,12 +1,9 @@
-import { describePlant, notFound, styleFor, writeAnswer } from '../../output/output.js'
+import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
-import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
@@ -22,22 +19,19 @@ export const deletePlant = defineCommand({
     try {
       const shown = await store?.get(id)
       if (!shown) throw notFound(id, settings, store !== undefined)
-      if (!flags.yes) await confirm(shown, settings, io)
+      if (!flags.yes) {
+        const { askToConfirm } = await import('../prompts.js')
+        const isColored = settings.colors(io.stderr)
+        const question = `Delete ${describePlant(shown, await styleFor(isColored))}?`
+        if (!(await askToConfirm(question, isColored, io))) throw new PlantsError('interrupted', `The plant ${id} stays as it was`)
+      }
       const deleted = await store?.delete(id, flags.yes ? undefined : shown)
       if (!deleted)
         throw new PlantsError('conflict', `The plant ${id} was changed or deleted meanwhile`, { hint: 'Nothing was deleted. Look again' })
       const plant = describePlant(deleted, await styleFor(settings.colors(io.stdout)))
-      const line = settings.output === 'json' ? toJson({ ...deleted }) : `Deleted ${plant}`
-      await writeAnswer(io, `${line}\n`, `It is deleted. It was: ${toJson({ ...deleted })}`)
+      await writeResult(io, settings, { ...deleted }, `Deleted ${plant}`, `It is deleted. It was: ${toJson({ ...deleted })}`)
     } finally {
       await store?.close()
     }
   },
 })
-
-async function confirm(plant: NewPlant, settings: Settings, io: Io): Promise<void> {
-  const { askToConfirm } = await import('../prompts.js')
-  const isColored = settings.colors(io.stderr)
-  const question = `Delete ${describePlant(plant, await styleFor(isColored))}?`
-  if (!(await askToConfirm(question, isColored, io))) throw new PlantsError('interrupted', `The plant ${plant.id} stays as it was`)
-}

@@ -1,15 +1,14 @@
-import { quoteIfNeeded, warn, writeAnswer, writeResult } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseText } from '../../platform/values.js'
 import { isPartOf, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
 import type { Compression, Put } from '../../transfer/export/document.js'
 import { formatNames } from '../../transfer/formats/format.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, queryOptions } from '../define-command.js'
-import type { Settings } from '../settings.js'
+import { defineCommand, pathOption, queryOptions } from '../define-command.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
@@ -20,12 +19,7 @@ export const exportPlants = defineCommand({
       description: 'ndjson, json, csv or tsv; by default what the name of the file says, else ndjson',
       choices: formatNames,
     },
-    {
-      flags: '--out <file>',
-      description: 'replace this file, as a whole; .gz and .zst are compressed. By default stdout',
-      values: 'file',
-      parse: parseText,
-    },
+    pathOption('--out <file>', 'replace this file, as a whole; .gz and .zst are compressed. By default stdout'),
     ...queryOptions,
   ],
   examples: ['plants export > plants.ndjson', 'plants export --out plants.csv.gz'],
@@ -39,43 +33,33 @@ export const exportPlants = defineCommand({
     const compression = path === undefined ? undefined : compressionOf(path)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      if (!store) throw noStore(settings)
+      // An empty file could take the place of one that is needed.
+      if (!store) {
+        const hint = 'Choose another with --store. plants create makes this one'
+        throw new PlantsError('unavailable', `There is no store at ${settings.store.name} yet`, { hint })
+      }
       const blocks = toDocument(store.snapshot({ limit, after, tag, record: format.record, between: format.between }), format)
-      if (path === undefined) await print(blocks, io)
-      else await save(blocks, { path, isNamed: flags.format !== undefined, compression, settings, io })
+      if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
+      const { isTerminal } = io.stdout
+      for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
     } finally {
       await store?.close()
     }
   },
 })
 
-/** Nothing is exported: an empty file could take the place of one that is needed. */
-function noStore({ store }: Settings): PlantsError {
-  return new PlantsError('unavailable', `There is no store at ${store.name} yet`, {
-    hint: 'Choose another with --store. plants create makes this one',
-  })
-}
-
-async function print(blocks: AsyncIterable<Block>, io: Io): Promise<void> {
-  const { isTerminal } = io.stdout
-  for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text, 'Run it again')
-}
-
-interface Saving {
-  path: string
+interface FileOptions {
   /** whether the format was chosen, and not by the path */
   isNamed: boolean
   compression: Compression | undefined
-  settings: Settings
-  io: Io
 }
 
-async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, settings, io }: Saving): Promise<void> {
+async function save(blocks: AsyncIterable<Block>, path: string, options: FileOptions, settings: Settings, io: Io): Promise<void> {
   if (await isPartOf(settings.store, path))
     throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
   const { compress, unknownEnd } = await import('../../transfer/export/document.js')
-  const end = isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
-  if (end !== undefined) await warn(io, `${end} is no format that is known here, so it becomes ndjson; --format NAME says which`, settings)
+  const end = options.isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
+  if (end !== undefined) await settings.warn(`${end} is no format that is known here, so it becomes ndjson; --format NAME says which`)
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
   let bytes = 0
@@ -91,12 +75,8 @@ async function save(blocks: AsyncIterable<Block>, { path, isNamed, compression, 
       bytes += chunk.length
       return put(chunk)
     }
-    await (compression === undefined ? fill(count) : compress(compression, count, fill))
+    await (options.compression === undefined ? fill(count) : compress(options.compression, count, fill))
   })
-  await writeResult(
-    io,
-    settings,
-    { file: path, plants, bytes },
-    `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${quoteIfNeeded(path)}`,
-  )
+  const sentence = `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${quoteIfNeeded(path)}`
+  await writeResult(io, settings, { file: path, plants, bytes }, sentence)
 }

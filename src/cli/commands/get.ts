@@ -1,11 +1,8 @@
 import { notFound, quoteIfNeeded, styleFor, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
-import type { NewPlant } from '../../plant/plant.js'
-import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, parseId } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 export const get = defineCommand({
   name: 'get',
@@ -18,16 +15,14 @@ export const get = defineCommand({
     try {
       const plant = await store?.get(id)
       if (!plant) throw notFound(id, settings, store !== undefined)
-      await writeAnswer(io, settings.output === 'json' ? `${toJson({ ...plant })}\n` : await card(plant, settings, io), 'Run it again')
+      if (settings.output === 'json') return await writeAnswer(io, `${toJson({ ...plant })}\n`)
+      const { faint, strong } = await styleFor(settings.colors(io.stdout))
+      const { name, tag } = plant
+      const lines = [`${faint('id')}    ${id}`, `${faint('name')}  ${strong(quoteIfNeeded(name))}`]
+      if (tag !== undefined) lines.push(`${faint('tag')}   ${quoteIfNeeded(tag)}`)
+      await writeAnswer(io, `${lines.join('\n')}\n`)
     } finally {
       await store?.close()
     }
   },
 })
-
-async function card({ id, name, tag }: NewPlant, settings: Settings, io: Io): Promise<string> {
-  const style = await styleFor(settings.colors(io.stdout))
-  const lines = [`${style.faint('id')}    ${id}`, `${style.faint('name')}  ${style.strong(quoteIfNeeded(name))}`]
-  if (tag !== undefined) lines.push(`${style.faint('tag')}   ${quoteIfNeeded(tag)}`)
-  return lines.map((line) => `${line}\n`).join('')
-}

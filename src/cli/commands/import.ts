@@ -1,4 +1,3 @@
-import { warn } from '../../output/output.js'
 import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -8,10 +7,9 @@ import { existsPolicies } from '../../stores/conflict.js'
 import { isReadable, kindNoun } from '../../stores/registry.js'
 import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format.js'
-import type { ImportOptions as ImportOrder } from '../../transfer/import/import.js'
+import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId } from '../define-command.js'
-import type { Settings } from '../settings.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId, pathOption } from '../define-command.js'
 
 const options = [
   { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default what the content looks like', choices: formatNames },
@@ -33,21 +31,11 @@ const options = [
     choices: ['continue', 'stop'],
     default: 'continue',
   },
-  { flags: '--max-errors <count>', description: 'stop soon after so many were rejected', parse: parseCount },
-  {
-    flags: '--rejects <path>',
-    description: 'write the rejected records to this file, as they came, and why beside it, to PATH.reasons',
-    values: 'file',
-    parse: parseText,
-  },
+  { flags: '--max-errors <count>', description: 'stop soon after this many were rejected', parse: parseCount },
+  pathOption('--rejects <path>', 'write the rejected records to this file, as they came, and why beside it, to PATH.reasons'),
   { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all or none', conflicts: ['restart'] },
-  {
-    flags: '--journal <path>',
-    description: 'keep the checkpoint here; by default in your state directory, for files',
-    values: 'file',
-    parse: parseText,
-  },
+  pathOption('--journal <path>', 'keep the checkpoint here; by default in your state directory, for files'),
   { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },
   { flags: '--restart', description: 'begin again, instead of resuming an interrupted import' },
   {
@@ -74,20 +62,28 @@ export const importPlants = defineCommand({
   ],
   async run({ args, flags }, io) {
     const settings = await resolveSettings(flags, io)
-    checkForService(flags, settings)
-    const order = orderOf(args, flags, io)
-    const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
     const { store } = settings
-    if (idle && isReadable(store)) await warn(io, `${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`, settings)
+    if (!isReadable(store)) checkForService(flags, store.name)
+    const options = optionsOf(args, flags, io)
+    const idle = options.concurrency === undefined ? options.rate && '--rate' : '--concurrency'
+    if (idle && isReadable(store)) await settings.warn(`${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`)
     const { runImport } = await import('../import-run.js')
-    await runImport(order, settings, io)
+    await runImport(options, settings, io)
   },
 })
 
-function orderOf(files: string[], flags: ImportFlags, io: Io): ImportOrder {
+function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
+  if (files.length === 0 && !io.stdin.isPiped)
+    throw new PlantsError('malformed', 'import needs a file, or plants on stdin', { hint: 'For example: plants import plants.ndjson' })
+  const names = files.length === 0 ? ['-'] : files
+  if (names.filter((name) => name === '-').length > 1)
+    throw new PlantsError('malformed', 'Stdin can be read only once', { hint: 'Give "-" once' })
+  const inputs = names.map((name) =>
+    name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
+  )
   const { format, map = {}, idFrom, ifExists, onError, maxErrors = Infinity, rejects, journal, concurrency, rate } = flags
   return {
-    plan: { inputs: inputsOf(files, io), format, rules: { map, idFrom }, ifExists, stopsAtReject: onError === 'stop', maxErrors },
+    plan: { inputs, format, rules: { map, idFrom }, ifExists, stopsAtReject: onError === 'stop', maxErrors },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,
@@ -97,29 +93,23 @@ function orderOf(files: string[], flags: ImportFlags, io: Io): ImportOrder {
   }
 }
 
-function inputsOf(files: string[], io: Io): ImportOrder['plan']['inputs'] {
-  if (files.length === 0 && !io.stdin.isPiped)
-    throw new PlantsError('malformed', 'import needs a file, or plants on stdin', { hint: 'For example: plants import plants.ndjson' })
-  const names = files.length === 0 ? ['-'] : files
-  if (names.filter((name) => name === '-').length > 1)
-    throw new PlantsError('malformed', 'Stdin can be read only once', { hint: 'Give "-" once' })
-  return names.map((name) => (name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name }))
+/** Rejects what needs to read or undo plants, which a service does not offer. */
+function checkForService({ ifExists, atomic }: ImportFlags, name: string): void {
+  const why = `is not for ${name}: its service can create plants, but not show or undo them`
+  if (ifExists === 'same')
+    throw new PlantsError('malformed', `--if-exists same ${why}`, { hint: 'Use --if-exists skip, or do this where its file is' })
+  if (atomic) throw new PlantsError('malformed', `--atomic ${why}`, { hint: 'Leave it out: an interrupted import can be resumed' })
 }
 
 /** `name=CommonName,tag=Family` */
-function parseMap(flag: string, text: string): ImportOrder['plan']['rules']['map'] {
+function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['map'] {
   const entry = new RegExp(`^\\s*(${plantFields.map(({ name }) => name).join('|')})\\s*=\\s*(.*\\S)\\s*$`, 's')
   const entries = text.split(',').map((part) => entry.exec(part) ?? [])
   const fields = entries.map(([, field]) => field)
   if (fields.includes(undefined) || new Set(fields).size < fields.length) {
-    const was = JSON.stringify(shorten(text))
-    throw new PlantsError(
-      'malformed',
-      `${flag} must name a field of the input for ${fieldsInWords.replace(' and ', ' or ')}, but was ${was}`,
-      {
-        hint: 'For example: --map name=CommonName,tag=Family',
-      },
-    )
+    const rule = `must name a field of the input for ${fieldsInWords.replace(' and ', ' or ')}`
+    const hint = 'For example: --map name=CommonName,tag=Family'
+    throw new PlantsError('malformed', `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`, { hint })
   }
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
 }
@@ -127,14 +117,4 @@ function parseMap(flag: string, text: string): ImportOrder['plan']['rules']['map
 /** `100` or `100/s` */
 function parseRate(flag: string, text: string): number {
   return parseCount(flag, text.replace(/\/s$/, ''))
-}
-
-/** Refuses what needs to read or undo plants, which a service does not offer. */
-function checkForService({ ifExists, atomic }: ImportFlags, { store }: Settings): void {
-  if (isReadable(store)) return
-  const flag = ifExists === 'same' ? '--if-exists same' : atomic ? '--atomic' : undefined
-  if (flag === undefined) return
-  const hint =
-    flag === '--atomic' ? 'Leave it out: an interrupted import can be resumed' : 'Use --if-exists skip, or do this where its file is'
-  throw new PlantsError('malformed', `${flag} is not for ${store.name}: its service can create plants, but not show or undo them`, { hint })
 }

@@ -1,5 +1,5 @@
-import { type CommandDefinition, globalOptions } from '../define-command.js'
-import { topics } from '../help/topics.js'
+import { type CommandDefinition, globalOptions, type Topic } from '../define-command.js'
+import type { topicPages } from '../help/topic-pages.js'
 
 /** A command as the help of the program lists it, and its definition, which is loaded for a command line that names it. */
 interface ListedCommand {
@@ -36,13 +36,21 @@ const listed: readonly ListedCommand[] = [
   },
 ]
 
+function topic(name: keyof typeof topicPages, meaning: string): Topic {
+  return { name, meaning, page: async (width) => (await import('../help/topic-pages.js')).topicPages[name](width) }
+}
+
 /** The program. Of its commands, `loadCommands` gets those that a command line names; of the others this has what the help lists. */
 export const plants: CommandDefinition & { commands: CommandDefinition[] } = {
   name: 'plants',
   description: 'Create plants in a store, here or over HTTP, and read what is there.',
   options: [{ flags: '-V, --version', description: 'show the version' }, ...globalOptions],
   commands: listed.map(({ name, summary }) => ({ name, summary, description: summary })),
-  topics,
+  topics: [
+    topic('environment', 'every setting and variable, and which wins'),
+    topic('exit-codes', 'what a run can end with, and when'),
+    topic('formats', 'what plants, answers and errors look like'),
+  ],
   examples: ['plants create --id 1 --name Fern', 'plants list', 'plants help environment'],
 }
 

@@ -1,11 +1,9 @@
-import { styleFor, warn, writeAnswer } from '../../output/output.js'
+import { styleFor, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import type { NewPlant } from '../../plant/plant.js'
-import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, queryOptions } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 export const list = defineCommand({
   name: 'list',
@@ -18,22 +16,19 @@ export const list = defineCommand({
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       let isEmpty = true
-      const write = await pageWriter(settings, io)
+      let format = (page: NewPlant[]) => page.map((plant) => `${toJson({ ...plant })}\n`).join('')
+      if (settings.output === 'text') {
+        const { plantTable } = await import('../../output/table.js')
+        format = plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
+      }
       for await (const page of store?.list({ limit, after, tag }) ?? []) {
         isEmpty = false
-        await writeAnswer(io, write(page), 'Run it again')
+        await writeAnswer(io, format(page))
       }
-      if (!store) await warn(io, `There is no store at ${settings.store.name} yet. plants create makes it`, settings)
-      else if (isEmpty && settings.output === 'text') await warn(io, tag === undefined ? 'No plants' : 'No plants with this tag', settings)
+      if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. plants create makes it`)
+      else if (isEmpty && settings.output === 'text') await settings.warn(tag === undefined ? 'No plants' : 'No plants with this tag')
     } finally {
       await store?.close()
     }
   },
 })
-
-/** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
-async function pageWriter(settings: Settings, io: Io): Promise<(page: NewPlant[]) => string> {
-  if (settings.output === 'json') return (page) => page.map((plant) => `${toJson({ ...plant })}\n`).join('')
-  const { plantTable } = await import('../../output/table.js')
-  return plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
-}

@@ -9,6 +9,6 @@ export const openapi = defineCommand({
   examples: ['plants openapi > openapi.json'],
   async run({ flags: { basePath = '' } }, io) {
     const { openApi } = await import('../../server/openapi.js')
-    await writeAnswer(io, `${openApi(basePath)}\n`, 'Run it again')
+    await writeAnswer(io, `${openApi(basePath)}\n`)
   },
 })

@@ -1,15 +1,17 @@
+import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { toJson } from '../../plant/json.js'
+import { within } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
-import type { Io, Output } from '../../platform/io.js'
+import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
-import type { Settings } from '../settings.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
 
 /** The port without --port, which is no default of the option: it conflicts with --socket. */
 const defaultPort = 4010
@@ -25,16 +27,11 @@ const options = [
     parse: parsePort,
     conflicts: ['socket'],
   },
-  { flags: '--socket <path>', description: 'listen at a Unix socket instead', values: 'file', parse: parseText },
+  pathOption('--socket <path>', 'listen at a Unix socket instead'),
   { flags: '--base-path <path>', description: 'what stands before /plants, such as /v1', parse: parseBasePath },
-  { flags: '--tls-cert <path>', description: 'PEM certificate, with its chain', values: 'file', parse: parseText },
-  { flags: '--tls-key <path>', description: 'PEM key of the certificate', values: 'file', parse: parseText },
-  {
-    flags: '--token-file <path>',
-    description: 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN',
-    values: 'file',
-    parse: parseText,
-  },
+  pathOption('--tls-cert <path>', 'PEM certificate, with its chain'),
+  pathOption('--tls-key <path>', 'PEM key of the certificate'),
+  pathOption('--token-file <path>', 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN'),
   { flags: '--admin-port <port>', description: 'answer /live, /ready and /metrics there, without a token', parse: parsePort },
   { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
   { flags: '--body-limit <size>', description: 'size of a body', default: '1MiB', parse: parseSize },
@@ -71,79 +68,57 @@ export const serve = defineCommand({
     const { startService } = await import('../../server/service.js')
     const service = await startService(await optionsFor(flags, settings, io))
     try {
-      const stopped = untilStopped(io.signal)
+      const stopped: Promise<unknown> = io.signal.aborted ? Promise.resolve() : once(io.signal, 'abort')
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
       // As the lines of a log are: whoever reads it may have left, or be slow, and nothing waits for them.
       const announced = io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
       await Promise.race([stopped, announced.then(() => stopped)])
     } finally {
       await service.drain(flags.drainTimeout)
-      await flush(io.stderr)
+      // The end of the log is waited for a second, in case its reader has stalled.
+      await within(1000, [], (signal) => Promise.race([io.stderr.log(''), once(signal, 'abort')]))
     }
   },
 })
 
-/** Waits for the end of the log; a reader who has stalled is waited for a second, and no more. */
-async function flush(log: Output): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const patience = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, 1000)
-  })
-  await Promise.race([log.log(''), patience])
-  clearTimeout(timer)
-}
-
 async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
   const { tokenSourceFor } = await import('../serve-tokens.js')
+  const { tokenFile, socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
   const { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit } = flags
+  if (flags.adminHost !== undefined && adminPort === undefined)
+    throw new PlantsError('malformed', '--admin-host needs --admin-port', { hint: 'Add --admin-port 9090' })
   // A drain still answers what the service has received, so the signal does not end its store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
-  const opening = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
+  const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
-    openStore: (watch) => openStoreWithTokens(settings.store, { ...opening, ...watch }),
-    openTokenSource: (tokens, complain) => {
-      for (const flag of ['tlsKey', 'tokenFile'] as const) warnOfRights(flag, flags[flag], io, complain)
-      return tokenSourceFor(tokens, {
-        tokenFile: flags.tokenFile,
-        mayShow: flags.input !== false && io.stderr.isTerminal,
-        settings,
-        io,
-        complain,
-      })
+    openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch }),
+    openTokenSource: (tokens, warn) => {
+      warnOfRights('--tls-key', flags.tlsKey, io, warn)
+      warnOfRights('--token-file', tokenFile, io, warn)
+      const mayShow = flags.input !== false && io.stderr.isTerminal
+      return tokenSourceFor(tokens, { tokenFile, mayShow, settings, io, warn })
     },
-    listen: placeOf(flags, io),
+    listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     basePath: flags.basePath ?? '',
-    tls: await tlsOf(flags, io),
-    admin: adminOf(flags),
+    tls: await tlsFor(flags, io),
+    admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit },
     log: { output: io.stderr, level: flags.logLevel },
     now: () => performance.now(), // at half the price of the one that starts fast
   }
 }
 
-function placeOf({ socket, host, port }: ServeFlags, io: Io): ServiceOptions['listen'] {
-  return socket === undefined ? { host, port: port ?? defaultPort } : { path: io.resolvePath(socket) }
-}
-
-function adminOf({ adminHost, adminPort }: ServeFlags): ServiceOptions['admin'] {
-  if (adminPort !== undefined) return { host: adminHost ?? loopback, port: adminPort, isAdmin: true }
-  if (adminHost !== undefined) throw new PlantsError('malformed', '--admin-host needs --admin-port', { hint: 'Add --admin-port 9090' })
-  return undefined
-}
-
 /** Warns of a file of secrets that is not for this user alone. */
-function warnOfRights(flag: 'tlsKey' | 'tokenFile', given: string | undefined, io: Io, complain: (message: string) => void): void {
+function warnOfRights(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
   const path = given === undefined ? undefined : io.resolvePath(given)
   const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
   if (path === undefined || !stats || process.platform === 'win32') return
-  const name = flag === 'tlsKey' ? '--tls-key' : '--token-file'
-  if (!io.trusts(stats.uid))
-    complain(`The file of ${name}, ${path}, belongs to another user (uid ${stats.uid}), who can read and change it`)
+  if (!io.trusts(stats.uid)) warn(`The file of ${flag}, ${path}, belongs to another user (uid ${stats.uid}), who can read and change it`)
   else if ((stats.mode & 0o077) !== 0)
-    complain(`Others can read or write ${path}, the file of ${name}. Change that with: chmod 600 ${shellWord(path)}`)
+    warn(`Others can read or write ${path}, the file of ${flag}. Change that with: chmod 600 ${shellWord(path)}`)
 }
 
-async function tlsOf({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
+async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
     throw new PlantsError('malformed', 'TLS needs a certificate and its key', { hint: 'Give both --tls-cert PATH and --tls-key PATH' })
@@ -160,11 +135,4 @@ async function tlsOf({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOp
       cause: error,
     })
   }
-}
-
-function untilStopped(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
 }

@@ -1,11 +1,11 @@
 import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
-import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
-import { addressContextOf, isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
+import { savedValue, withField } from '../../config/edit.js'
+import { type SavedStore, savedStore } from '../../config/file.js'
+import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
-import { quoteIfNeeded, styleFor, warn, writeAnswer, writeResult } from '../../output/output.js'
-import { toJson } from '../../plant/json.js'
+import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
@@ -17,13 +17,11 @@ import {
   kindNoun,
   kindOfText,
   loginAddress,
-  parseAddress,
   takesPassword,
   takesToken,
 } from '../../stores/registry.js'
 import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
-import type { Preferences, Settings } from '../settings.js'
 import { warnOfExposure } from '../store-access.js'
 
 const add = defineCommand({
@@ -36,20 +34,27 @@ const add = defineCommand({
   options: [{ flags: '--token-command <command>', description: 'take its token from what this command prints; no shell reads it' }],
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    checkName(name)
-    const address = await parseAddress(text, 'The address', addressContextOf(io, true))
-    const store = await storeFrom(address, flags, io)
+    if (!isStoreName(name)) {
+      const why = name === 'local' ? '"local" is the store at the beginning' : `A store cannot be called ${JSON.stringify(name)}`
+      const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
+      throw new PlantsError('malformed', why, { hint })
+    }
+    const address = await resolveAddress(text, 'The address', io, { isArgument: true })
+    const store = storeFrom(address, flags, io)
     // --timeout belongs to the store here, and says nothing about others who change the settings.
     await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
       const other = savedStore(saved, name)
-      if (other) throw nameTaken(name, other)
+      if (other) {
+        const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
+        throw new PlantsError('malformed', `There is a store ${name} already, ${shownValue(other.address)}`, { hint })
+      }
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
       const hint = `plants config set stores.${name}.allow-http true`
-      await warn(io, `No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`, settings)
+      await settings.warn(`No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`)
     }
-    await warnOfExposure(address, settings, io)
+    await warnOfExposure(address, settings)
     const how = `Use it with --store ${name}, or always: plants stores use ${name}`
     await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${quoteIfNeeded(address.name)}. ${how}`)
   },
@@ -62,7 +67,7 @@ const init = defineCommand({
   arguments: [{ name: '<address>', description: "postgres://…, of an administrator or of the database's owner" }],
   options: [{ flags: '--role <name>', description: 'the role that plants serve is to log in as', parse: parseText }],
   async run({ args: [text], flags }, io) {
-    if (!isStoreName(text)) await parseAddress(text, 'The address', addressContextOf(io, true)) // whose errors name it as what it is here
+    if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true }) // whose errors name it as what it is here
     const settings = await resolveSettings({ ...flags, store: text }, io)
     const { store } = settings
     if (!takesPassword(store)) {
@@ -88,14 +93,22 @@ const list = defineCommand({
     const settings = await resolvePreferences(flags, io)
     const used = shownValue(settings.sources.find(({ name }) => name === 'store')?.value)
     const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
-    const local = { name: 'local', address: (await parseAddress('local', '', addressContextOf(io, false))).name }
+    const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
     const nameless = used === undefined || used === 'local' || isStoreName(used) ? [] : [{ name: undefined, address: used }]
-    const rows: Row[] = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
+    const rows = [local, ...saved.map(([name, store]) => fieldsOf(name, store)), ...nameless].map((row) => ({
       ...row,
       inUse: (row.name ?? row.address) === used,
     }))
-    const text = settings.output === 'json' ? rows.map((row) => `${toJson(row)}\n`).join('') : await tableOf(rows, settings, io)
-    await writeAnswer(io, text, 'Run it again')
+    const { rowFormatter } = await import('../../output/table.js')
+    const cellsOf = ({ name, inUse, address, ...others }: SavedStore & { name: string | undefined; inUse: boolean }) => [
+      inUse ? '*' : '',
+      name === undefined ? '-' : quoteIfNeeded(name),
+      quoteIfNeeded(address),
+      Object.entries(others)
+        .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${quoteIfNeeded(String(value))}`))
+        .join(', '),
+    ]
+    await writeAnswer(io, (await rowFormatter(['', 'NAME', 'ADDRESS', 'SETTINGS'], cellsOf, settings, io))(rows))
   },
 })
 
@@ -113,10 +126,12 @@ const use = defineCommand({
       throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
     })
     const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
-    if (winner) await warn(io, `${winner.place} is still set, and wins over it`, settings)
-    await warnOfExposure(chosen.store, settings, io)
+    if (winner) await settings.warn(`${winner.place} is still set, and wins over it`)
+    await warnOfExposure(chosen.store, settings)
+    const saved = chosen.storeName === undefined ? undefined : savedStore(chosen.file.saved, chosen.storeName)
+    const fields = saved ? fieldsOf(store, saved) : { name: store, address: chosen.store.name }
     const text = `From now on commands use ${quoteIfNeeded(store)}${chosen.store.name === store ? '' : `, ${quoteIfNeeded(chosen.store.name)}`}`
-    await writeResult(io, settings, { ...fieldsOfChosen(store, chosen), inUse: !winner }, text)
+    await writeResult(io, settings, { ...fields, inUse: !winner }, text)
   },
 })
 
@@ -130,11 +145,14 @@ const remove = defineCommand({
       throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })
     let address = ''
     const { before, after } = await changeSettings(io, settings, async (saved) => {
-      const addresses = await addressesOf(saved, io)
-      const own = addresses.get(name)
-      if (own === undefined) throw await unknownStore(name, saved)
-      address = own
-      return without(name, addresses, saved)
+      const removed = savedStore(saved, name)
+      if (!removed) throw await unknownStore(name, saved)
+      address = await loginAddressOf(removed, io)
+      const stores = withField(saved.stores ?? {}, name, undefined)
+      const others = await Promise.all(Object.values(stores).map((store) => loginAddressOf(store, io)))
+      const tokens = saved.tokens && !others.includes(address) ? withField(saved.tokens, address, undefined) : saved.tokens
+      const kept = { ...saved, stores, ...(tokens && { tokens }) }
+      return saved.store === name ? withField(kept, 'store', undefined) : kept
     })
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
     const rest = before.store === name ? '. Commands use the store local again' : ''
@@ -155,22 +173,8 @@ export const stores: CommandDefinition = {
   ],
 }
 
-function checkName(name: string): void {
-  if (isStoreName(name)) return
-  const why = name === 'local' ? '"local" is the store at the beginning' : `A store cannot be called ${JSON.stringify(name)}`
-  throw new PlantsError('malformed', why, {
-    hint: 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long',
-  })
-}
-
-function nameTaken(name: string, { address }: SavedStore): PlantsError {
-  const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
-  return new PlantsError('malformed', `There is a store ${name} already, ${shownValue(address)}`, { hint })
-}
-
 /** What is kept of a store: its address, and every setting that was given and belongs to one. */
-async function storeFrom(address: Address, flags: GlobalFlags, io: Io): Promise<SavedStore> {
-  const { savedValue } = await import('../../config/edit.js')
+function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
   const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
     const text = flagValue(name, flags)
     if (text === undefined) return []
@@ -187,51 +191,12 @@ function fieldsOf(name: string, store: SavedStore) {
   return { name, address: shownValue(store.address), ...Object.fromEntries(values) }
 }
 
-/** A line of the list; the store in use may have an address alone. */
-interface Row extends SavedStore {
-  name: string | undefined
-  inUse: boolean
-}
-
-async function tableOf(rows: Row[], settings: Preferences, io: Io): Promise<string> {
-  const { textTable } = await import('../../output/table.js')
-  const cells = rows.map(({ name, inUse, address, ...others }) => [
-    inUse ? '*' : '',
-    name === undefined ? '-' : quoteIfNeeded(name),
-    quoteIfNeeded(address),
-    Object.entries(others)
-      .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${quoteIfNeeded(String(value))}`))
-      .join(', '),
-  ])
-  return textTable(['', 'NAME', 'ADDRESS', 'SETTINGS'], await styleFor(settings.colors(io.stdout)), io.stdout)(cells)
-}
-
-function fieldsOfChosen(name: string, { store, storeName, file }: Settings) {
-  const saved = storeName === undefined ? undefined : savedStore(file.saved, storeName)
-  return saved === undefined ? { name, address: store.name } : fieldsOf(name, saved)
-}
-
-/** The addresses of the saved stores as tokens and passwords are bound to them; one that is broken stays as it is. */
-async function addressesOf({ stores = {} }: SavedSettings, io: Io): Promise<Map<string, string>> {
-  const addresses = Object.entries(stores).map(async ([name, { address }]): Promise<[string, string]> => {
-    try {
-      return [name, loginAddress(await parseAddress(address, '', addressContextOf(io, false)))]
-    } catch (error) {
-      if (!(error instanceof PlantsError)) throw error
-      return [name, address]
-    }
-  })
-  return new Map(await Promise.all(addresses))
-}
-
-/** The settings without a store, and without the token for its address, unless another store has the same. */
-function without(name: string, addresses: Map<string, string>, saved: SavedSettings): SavedSettings {
-  const { [name]: removed, ...stores } = saved.stores ?? {}
-  const address = addresses.get(name) ?? ''
-  const isShared = Object.entries(stores).some(([other, store]) => (addresses.get(other) ?? store.address) === address)
-  const { store, ...rest } = { ...saved, stores }
-  const kept = store === undefined || store === name ? rest : { ...rest, store }
-  if (isShared || kept.tokens === undefined) return kept
-  const { [address]: token, ...tokens } = kept.tokens
-  return { ...kept, tokens }
+/** The address that a token or a password is bound to; one that is broken as it is. */
+async function loginAddressOf({ address }: SavedStore, io: Io): Promise<string> {
+  try {
+    return loginAddress(await resolveAddress(address, '', io))
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return address
+  }
 }

@@ -1,14 +1,13 @@
-import { styleFor, warn, writeAnswer } from '../../output/output.js'
+import { writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
-import type { Io } from '../../platform/io.js'
 import { parseLife } from '../../platform/values.js'
 import { openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
 import type { Token, TokenStore } from '../../stores/store.js'
+import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { type CommandDefinition, defineCommand, parseId } from '../define-command.js'
-import type { Settings } from '../settings.js'
 
 const create = defineCommand({
   name: 'create',
@@ -30,7 +29,7 @@ const create = defineCommand({
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
       await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...fieldsOf(added), token })}\n` : `${token}\n`, hint)
       if (io.stdout.isTerminal && settings.errors === 'text')
-        await warn(io, `This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is shown only now`, settings)
+        await settings.warn(`This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is shown only now`)
     } finally {
       await store.close()
     }
@@ -44,12 +43,20 @@ const list = defineCommand({
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
       let isEmpty = true
-      const write = await pageWriter(settings, io)
+      const { rowFormatter } = await import('../../output/table.js')
+      const cellsOf = (token: Token) => [
+        String(token.id),
+        escapeControlChars(token.note ?? ''),
+        dateOf(token.createdAt),
+        dateOf(token.expiresAt),
+        token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
+      ]
+      const format = await rowFormatter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
-        await writeAnswer(io, write(page), 'Run it again')
+        await writeAnswer(io, format(page.map(fieldsOf)))
       }
-      if (isEmpty) await warn(io, `No tokens. Make one with: plants tokens create${settings.storeFlag}`, settings)
+      if (isEmpty) await settings.warn(`No tokens. Make one with: plants tokens create${settings.storeFlag}`)
     })
   },
 })
@@ -67,8 +74,7 @@ const revoke = defineCommand({
         throw new PlantsError('notFound', `No token has the id ${id} in ${settings.store.name}`, { hint })
       }
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
-      const line = settings.output === 'json' ? toJson(fieldsOf(token)) : `Revoked token ${id}${note}`
-      await writeAnswer(io, `${line}\n`, 'It is revoked')
+      await writeResult(io, settings, fieldsOf(token), `Revoked token ${id}${note}`, 'It is revoked')
     })
   },
 })
@@ -93,32 +99,11 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
   }
 }
 
-/** What turns a page into text: the rows of a table for people, lines of JSON for programs. */
-async function pageWriter(settings: Settings, io: Io): Promise<(page: Token[]) => string> {
-  if (settings.output === 'json') return (page) => page.map((token) => `${toJson(fieldsOf(token))}\n`).join('')
-  const { textTable } = await import('../../output/table.js')
-  const table = textTable(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], await styleFor(settings.colors(io.stdout)), io.stdout)
-  return (page) =>
-    table(
-      page.map((token) => [
-        String(token.id),
-        escapeControlChars(token.note ?? ''),
-        dateOf(token.createdAt),
-        dateOf(token.expiresAt),
-        stateOf(token, io),
-      ]),
-    )
-}
-
-function fieldsOf({ id, note, createdAt, expiresAt, revokedAt }: Token): Record<string, unknown> {
+/** The fields of a token in the order of the output. */
+function fieldsOf({ id, note, createdAt, expiresAt, revokedAt }: Token): Token {
   return { id, note, createdAt, expiresAt, revokedAt }
 }
 
 function dateOf(date: Date | undefined): string {
   return date === undefined ? '' : date.toISOString().replace(/:\d\d\.\d+Z$/, 'Z')
-}
-
-function stateOf({ revokedAt, expiresAt }: Token, io: Io): string {
-  if (revokedAt !== undefined) return 'revoked'
-  return expiresAt !== undefined && expiresAt.getTime() <= io.time() ? 'expired' : 'valid'
 }

@@ -3,9 +3,10 @@ import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
-import type { ArgumentDefinition, CommandDefinition } from '../define-command.js'
+import { plants } from '../commands/index.js'
+import type { CommandDefinition, OptionDefinition } from '../define-command.js'
+import { helpCommand, helpOption } from '../help/page.js'
 import { type Candidate, type Completions, candidatesOnly, completeValues, nothing, type ValueContext } from './values.js'
-import { findOption, namesOf, optionsAt, type ParsedWords, parseWords, takesValue } from './words.js'
 
 /**
  * Answers the script of a shell: a line that says which files the shell is to offer (`none`, `any`, or endings) and, after a tab,
@@ -15,7 +16,7 @@ export async function answerCompletion(words: string[], io: Io): Promise<void> {
   const { files, prefix, candidates } = await complete(words, () => savedSettings(io))
   const first = `${typeof files === 'string' ? files : files.join(' ')}\t${prefix}\n`
   const lines = candidates.map(({ word, meaning }) => `${word}\t${meaning}\n`)
-  await writeAnswer(io, redact([first, ...lines].join(''), io), 'Run it again')
+  await writeAnswer(io, redact([first, ...lines].join(''), io))
 }
 
 /** Settings that are broken are reported by the next command; somebody who is still writing one only sees less. */
@@ -52,28 +53,16 @@ async function complete(words: readonly string[], saved: () => Promise<SavedSett
 
 async function completeOperand(parsed: ParsedWords, context: ValueContext): Promise<Completions> {
   const { path, operands, isHelp } = parsed
-  const command = path.at(-1)
-  if (isHelp) return candidatesOnly(operands.length > 0 ? [] : [...(command?.commands ?? []).map(commandCandidate), ...topicsOf(command)])
-  if (command?.commands) return candidatesOnly(operands.length > 0 ? [] : [...command.commands.map(commandCandidate), helpCandidate])
-  const argument = argumentAt(command?.arguments ?? [], operands.length)
+  const { commands, arguments: taken = [], topics = [] } = path.at(-1) ?? {}
+  if (commands || isHelp) {
+    const others = isHelp ? topics : [helpCommand]
+    const names = [...(commands ?? []).map(({ name, summary, description }) => ({ name, meaning: summary ?? description })), ...others]
+    return candidatesOnly(operands.length > 0 ? [] : names.map(({ name, meaning }) => ({ word: name, meaning })))
+  }
+  const argument = taken[operands.length] ?? taken.findLast(({ name }) => name.includes('...'))
   if (argument) return completeValues(argument.values, context)
   return context.text === '' ? candidatesOnly(optionCandidates(parsed, '--')) : nothing
 }
-
-function argumentAt(taken: readonly ArgumentDefinition[], index: number): ArgumentDefinition | undefined {
-  const last = taken.at(-1)
-  return taken[index] ?? (last?.name.includes('...') ? last : undefined)
-}
-
-function commandCandidate({ name, summary, description }: CommandDefinition): Candidate {
-  return { word: name, meaning: summary ?? description }
-}
-
-function topicsOf(command: CommandDefinition | undefined): Candidate[] {
-  return (command?.topics ?? []).map(({ name, meaning }) => ({ word: name, meaning }))
-}
-
-const helpCandidate: Candidate = { word: 'help', meaning: 'show the help of a command' }
 
 /** Long options; a short one only to who has begun to write it. */
 function optionCandidates(parsed: ParsedWords, text: string): Candidate[] {
@@ -82,4 +71,65 @@ function optionCandidates(parsed: ParsedWords, text: string): Candidate[] {
     .filter((option) => !parsed.given.has(option))
     .flatMap((option) => namesOf(option).map((word) => ({ word, meaning: option.description })))
     .filter(({ word }) => word.startsWith('--') !== isShort)
+}
+
+/** What the words in front of the cursor say. */
+interface ParsedWords {
+  /** the commands that they lead to, from the program on */
+  path: CommandDefinition[]
+  /** the arguments of the last command; after `help`, words that are no command */
+  operands: string[]
+  given: Set<OptionDefinition>
+  /** the option whose value comes next */
+  pending: OptionDefinition | undefined
+  /** after `help`, where words name commands */
+  isHelp: boolean
+  /** after `--`, where nothing is an option any more */
+  optionsEnded: boolean
+}
+
+/** Parses words as the command line will, without errors: people are still writing. */
+function parseWords(words: readonly string[]): ParsedWords {
+  const parsed: ParsedWords = { path: [plants], operands: [], given: new Set(), pending: undefined, isHelp: false, optionsEnded: false }
+  for (const word of words) {
+    if (parsed.pending) parsed.pending = undefined
+    else if (parsed.optionsEnded) parsed.operands.push(word)
+    else if (word === '--') parsed.optionsEnded = true
+    else if (/^-./.test(word)) addOption(word, parsed)
+    else addOperand(word, parsed)
+  }
+  return parsed
+}
+
+function addOption(word: string, parsed: ParsedWords): void {
+  const option = findOption(word.replace(/=.*/s, ''), parsed)
+  if (option) parsed.given.add(option)
+  if (option && takesValue(option) && !word.includes('=')) parsed.pending = option
+}
+
+function addOperand(word: string, parsed: ParsedWords): void {
+  const commands = parsed.operands.length === 0 ? parsed.path.at(-1)?.commands : undefined
+  const next = commands?.find(({ name }) => name === word)
+  if (next) parsed.path.push(next)
+  else if (word === 'help' && commands && !parsed.isHelp) parsed.isHelp = true
+  else parsed.operands.push(word)
+}
+
+/** The options that can be given here, those of the command first. */
+function optionsAt({ path, isHelp }: ParsedWords): OptionDefinition[] {
+  const own = isHelp ? [] : (path.slice(1).at(-1)?.options ?? [])
+  return [...own, ...(plants.options ?? []), helpOption]
+}
+
+function findOption(name: string, parsed: ParsedWords): OptionDefinition | undefined {
+  return optionsAt(parsed).find((option) => namesOf(option).includes(name))
+}
+
+/** `-v` and `--verbose` for `-v, --verbose`. */
+function namesOf({ flags }: OptionDefinition): string[] {
+  return flags.replace(/ [<[].*/, '').split(', ')
+}
+
+function takesValue({ flags }: OptionDefinition): boolean {
+  return flags.includes('<')
 }

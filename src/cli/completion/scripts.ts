@@ -1,6 +1,6 @@
 /**
  * What bash runs for a Tab. It takes words apart at "=" and ":", so they are put together again, and what it is to insert
- * begins behind the last of these. Nothing that was typed is evaluated.
+ * begins after the last of these. Nothing that was typed is evaluated.
  */
 const bash = script`# Completion of plants for bash 4.4 and newer: source <(plants completion bash)
 

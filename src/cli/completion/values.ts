@@ -1,6 +1,6 @@
-import type { SavedSettings, SavedStore } from '../../config/file.js'
+import type { SavedSettings } from '../../config/file.js'
 import { namedStores, shownValue } from '../../config/resolve.js'
-import { isFor, type SettingName, settingNames, settingOf, settingsIn } from '../../config/table.js'
+import { isFor, type Scope, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { escapeControlChars, shorten } from '../../platform/escape.js'
 import type { Values } from '../../platform/values.js'
 import { kindOfText } from '../../stores/registry.js'
@@ -62,36 +62,23 @@ async function completeStores({ text, saved }: ValueContext): Promise<Completion
 }
 
 function storesIn(saved: SavedSettings): Candidate[] {
-  return namedStores(saved).map(([word, { address }]) => ({ word, meaning: shown(address) }))
+  return namedStores(saved).map(([word, { address }]) => ({ word, meaning: escapeControlChars(shorten(shownValue(address))) }))
 }
 
-/** Those of the user, and the stores that have some; those of a store to who has written its name. */
+/** The settings of the user, and the stores; the settings of a store once its name is written. */
 function settingsFor(text: string, saved: SavedSettings): Candidate[] {
-  const stores = namedStores(saved)
-  const [name, store] = stores.find(([name]) => text.startsWith(placeOf(name))) ?? []
-  if (name !== undefined && store) return settingsOf(store, placeOf(name))
-  const places = stores.map(([name, { address }]) => ({ word: placeOf(name), meaning: `the settings of ${shown(address)}` }))
-  return [...settingsIn('user').map((setting) => candidateOf(setting)), ...places]
+  const candidates = (scope: Scope) => settingsIn(scope).map((name) => ({ name, word: name, meaning: settingOf(name).meaning }))
+  const [name, store] = namedStores(saved).find(([known]) => text.startsWith(`stores.${known}.`)) ?? []
+  if (store) {
+    const own = candidates('store').filter((candidate) => isFor(candidate.name, kindOfText(store.address)))
+    const address = { word: 'address', meaning: 'where the store is' }
+    return [address, ...own].map(({ word, meaning }) => ({ word: `stores.${name}.${word}`, meaning }))
+  }
+  const stores = storesIn(saved).map(({ word, meaning }) => ({ word: `stores.${word}.`, meaning: `the settings of ${meaning}` }))
+  return [...candidates('user'), ...stores]
 }
 
-function placeOf(store: string): string {
-  return `stores.${store}.`
-}
-
-function settingsOf({ address }: SavedStore, place: string): Candidate[] {
-  const names = settingsIn('store').filter((name) => isFor(name, kindOfText(address)))
-  return [{ word: `${place}address`, meaning: 'where the store is' }, ...names.map((name) => candidateOf(name, place))]
-}
-
-function candidateOf(name: SettingName, place = ''): Candidate {
-  return { word: `${place}${name}`, meaning: settingOf(name).meaning }
-}
-
-function shown(address: string): string {
-  return escapeControlChars(shorten(shownValue(address)))
-}
-
-/** What the setting can be that has this name for people. */
+/** What a setting can be, as `plants config` calls it. */
 function valuesOf(key: string): Values | undefined {
   const setting = key.replace(/^stores\.[^.]*\./, '')
   if (setting === 'address') return 'file'

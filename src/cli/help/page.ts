@@ -3,7 +3,7 @@ import type { Io } from '../../platform/io.js'
 import type { CommandDefinition, OptionDefinition } from '../define-command.js'
 
 export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
-export const helpCommand = { name: 'help [command]', description: 'show the help of a command' }
+export const helpCommand = { name: 'help', meaning: 'show the help of a command' }
 
 /**
  * The help of a command. It is laid out here because it is shown a hundred times a day, and commander takes longer to load than
@@ -21,7 +21,7 @@ export function helpPage(path: readonly CommandDefinition[], width: number): str
     ['Arguments', taken.map((argument) => ({ term: argument.name.replace(/[<>[\].]/g, ''), meaning: argument.description }))],
     ['Options', [...options, helpOption].map(optionRow)],
     ['Global Options', below.length > 0 ? (program.options ?? []).map(optionRow) : []],
-    ['Commands', commands ? [...commands.map(commandRow), { term: helpCommand.name, meaning: helpCommand.description }] : []],
+    ['Commands', commands ? [...commands.map(commandRow), { term: `${helpCommand.name} [command]`, meaning: helpCommand.meaning }] : []],
     ['Topics', topics.map((topic) => ({ term: `help ${topic.name}`, meaning: topic.meaning }))],
   ]
   const column = columnFor(
@@ -66,7 +66,7 @@ export function rowsOf(rows: readonly Row[], width: number, column = columnFor(r
 }
 
 /** Where the meanings begin that stand beside the longest of the terms, but in the left half. */
-export function columnFor(rows: readonly Row[], width: number): number {
+function columnFor(rows: readonly Row[], width: number): number {
   return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
 }
 

@@ -1,83 +1,79 @@
-import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../config/table.js'
+import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import { paragraph, type Row, rowsOf, section } from './page.js'
 
-/** Where values come from, in words; the README has the same. */
-const precedence = 'The first that is there counts: flag, variable, what is saved with the store, what is saved for all stores, default.'
-
 /** Variables that are no settings. */
 const otherVariables: [name: string, meaning: string][] = [
-  ['PLANTS_TOKEN', 'the token for the store of this run; wins over a token command and a saved token'],
+  ['PLANTS_TOKEN', 'the token for the store of the current command; takes precedence over a token command and a saved token'],
   ['PLANTS_SERVE_TOKEN', 'the token that plants serve accepts, instead of those of the store'],
-  ['PGPASSWORD, PGPASSFILE', 'the password for the database of this run; another password file than ~/.pgpass'],
-  ['PGHOST, PGPORT, PGUSER, PGDATABASE', 'what the address of a database leaves open, as for psql'],
-  ['PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY', 'how a database is reached by TLS, where its address leaves that open'],
-  ['PGREQUIREAUTH, PGREQUIREPEER', 'which logins a database may ask for; to whom its Unix socket must belong'],
+  ['PGPASSWORD, PGPASSFILE', 'the password for the database of the current command; the path of the password file (default ~/.pgpass)'],
+  ['PGHOST, PGPORT, PGUSER, PGDATABASE', 'defaults for the address of a database, as for psql'],
+  ['PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY', 'TLS parameters of a database, if its address does not set them'],
+  ['PGREQUIREAUTH, PGREQUIREPEER', 'the authentication methods that a database may use; the owner of its Unix socket'],
   [
     'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT',
-    'which of several servers, under which name, and the seconds until the next is tried',
+    'which of several servers, the application name, and the seconds until the next server is tried',
   ],
-  ['PLANTS_DATA_DIR', 'the folder of the store local'],
-  ['PLANTS_CONFIG_DIR', 'the folder of the settings file'],
-  ['PLANTS_STATE_DIR', 'the folder of the journals of imports'],
-  ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the way to a remote store; also in lower case'],
-  ['NODE_EXTRA_CA_CERTS', 'PEM certificates that are trusted besides the usual ones'],
-  ['NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE', 'another folder for what Node keeps of the compiled program; 1 for none'],
-  ['NO_COLOR, FORCE_COLOR', 'no colours; colours also where there is no terminal (0 for none), which wins'],
+  ['PLANTS_DATA_DIR', 'the directory of the store local'],
+  ['PLANTS_CONFIG_DIR', 'the directory of the settings file'],
+  ['PLANTS_STATE_DIR', 'the directory of import journals'],
+  ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for services; also in lower case'],
+  ['NODE_EXTRA_CA_CERTS', "PEM certificates that are trusted in addition to the system's"],
+  ['NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE', "another directory for Node's compile cache; 1 disables it"],
+  ['NO_COLOR, FORCE_COLOR', 'no colours; colours also without a terminal (0 disables them), which takes precedence'],
 ]
 
 /** The page `plants help environment`: every setting and every variable. */
-export function environmentPage(width: number): string {
-  const settings = settingNames.map((name) => ({ term: name, meaning: `${settingOf(name).meaning}. ${placesOf(name).join('. ')}` }))
+function environmentPage(width: number): string {
+  const settings = settingNames.map((name) => {
+    const { meaning, variable, scopes } = settingOf(name)
+    const saved = scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
+    const flag = flagOf(name)
+    const sources = [
+      flag === undefined ? [] : `Flag: ${flag}`,
+      variable === undefined ? [] : `Variable: ${variable}`,
+      `Saved as: ${saved.join(' or ')}`,
+      `Default: ${defaultOf(name)}`,
+    ]
+    return { term: name, meaning: `${meaning}. ${sources.flat().join('. ')}` }
+  })
   const variables = otherVariables.map(([term, meaning]) => ({ term, meaning }))
-  const lists = [`Settings:\n${rowsOf(settings, width)}`, `Other variables:\n${rowsOf(variables, width)}`]
-  return [paragraph(precedence, width), ...lists, paragraph('An empty variable counts as none. See also: plants config list', width)].join(
-    '\n',
-  )
-}
-
-/** Where a setting has its value from, in the order of the README's table. */
-function placesOf(name: SettingName): string[] {
-  const { variable, scopes } = settingOf(name)
-  const flag = flagOf(name)
-  const saved = scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
+  const precedence = 'Precedence, highest first: flag, variable, the value saved for the store, the value saved for all stores, default.'
   return [
-    ...(flag === undefined ? [] : [`Flag: ${flag}`]),
-    ...(variable === undefined ? [] : [`Variable: ${variable}`]),
-    `Saved as: ${saved.join(' or ')}`,
-    `Default: ${defaultOf(name)}`,
-  ]
+    paragraph(precedence, width),
+    `Settings:\n${rowsOf(settings, width)}`,
+    `Other variables:\n${rowsOf(variables, width)}`,
+    paragraph('An empty variable counts as unset. See also: plants config list', width),
+  ].join('\n')
 }
 
-/** When a run ends with each of them; the README has the same words. */
+/** The meanings of docs/exit-codes-and-errors.md. */
 const exitCodeMeanings: Record<ExitCode, string> = {
-  0: 'done; also when the reader of a pipe has left, and when serve was stopped',
-  1: 'the store refused: the id or the key exists, no plant has this id, or a service had a reason of its own; a setting has no value; doctor found something',
+  0: 'success; also if the reader of a pipe closed it, and after serve drained',
+  1: 'the store rejected the request: the id or the idempotency key exists, no plant has this id, or a service rejected it for a reason of its own; a setting has no value; doctor found a problem',
   2: 'wrong usage or invalid input; nothing was sent to a store',
-  3: 'no token, or one that is not accepted',
-  4: 'nothing was stored: the store could not be opened, reached, read or written, or was in use for too long',
-  5: 'whether the plant is stored is not known: the disk failed in the middle of a commit, or a service did not answer as it should',
-  6: 'an import that rejected some plants; the others are created',
-  70: 'a mistake in this program',
-  74: 'the work is done, but the answer could not be written, for example to a full disk behind stdout or --out; or the settings, or a backup, could not be written',
-  130: 'interrupted by Ctrl-C (SIGINT), or a question answered with no',
+  3: 'no token, or a token that was not accepted',
+  4: 'nothing was stored: the store could not be opened, reached, read or written, or was busy for too long',
+  5: 'outcome unknown: the disk failed during a commit, or a service gave no usable response; the plant may be stored',
+  6: 'an import rejected some records; the others are created',
+  70: 'internal error: a bug in plants',
+  74: 'the work is done, but the output could not be written, for example because the disk of stdout or --out is full; or the settings, or a backup, could not be written',
+  130: 'interrupted by Ctrl-C (SIGINT), or a confirmation was declined',
   143: 'terminated (SIGTERM)',
 }
 
 /** The page `plants help exit-codes`. */
-export function exitCodesPage(width: number): string {
-  const rows = exitCodes().map(([code, errors]) => ({ term: String(code), meaning: `${exitCodeMeanings[code]}${errorsIn(code, errors)}` }))
+function exitCodesPage(width: number): string {
+  const rows = exitCodes().map(([code, errors]) => {
+    const values = `${errors.join(', ')}${code === 6 ? ', or the value that all rejected records have' : ''}`
+    return { term: String(code), meaning: `${exitCodeMeanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}` }
+  })
   const about = 'What a run ends with, and what an error is then called in JSON. It is printed on stderr, with what to do next.'
   return `${paragraph(about, width)}\n${rowsOf(rows, width)}\nSee also: plants help formats\n`
 }
 
-function errorsIn(code: ExitCode, errors: number[]): string {
-  if (errors.length === 0) return ''
-  return ` (error ${errors.join(', ')}${code === 6 ? ', or what all were rejected with' : ''})`
-}
-
 /** The page `plants help formats`. */
-export function formatsPage(width: number): string {
+function formatsPage(width: number): string {
   return [
     paragraph('A plant has an id, a name and perhaps a tag. These are two plants, of which the second has no tag.', width),
     section('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
@@ -103,7 +99,7 @@ const values: Row[] = [
   { term: 'name, tag', meaning: 'any Unicode text, also an empty one, without U+0000' },
   {
     term: 'no tag',
-    meaning: 'in JSON there is no field, and null is refused; in csv and tsv an empty cell is no tag, and "" the empty text',
+    meaning: 'in JSON there is no field, and null is invalid; in csv and tsv an empty cell is no tag, and "" the empty text',
   },
   { term: 'other fields', meaning: 'are not stored; a warning names them' },
 ]
@@ -123,3 +119,5 @@ const quantities: Row[] = [
   { term: 'a duration', meaning: '500ms, 30s, 2m, 1h or 90d; a number alone is seconds, except for --expires, which wants the unit' },
   { term: 'a size', meaning: '16KiB, 1MiB or 1GiB; a number alone is bytes' },
 ]
+
+export const topicPages = { environment: environmentPage, 'exit-codes': exitCodesPage, formats: formatsPage }

@@ -1,7 +1,6 @@
 import { closeSync, fsyncSync, openSync, readSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
-import type { Clock } from '../../platform/clock.js'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
@@ -22,7 +21,7 @@ export async function backUp(address: FileAddress, file: string, options: Backup
     await reportOwner(address, options)
     return await withSnapshot(path, options, async (snapshot) => {
       await checkTarget(target, options)
-      return copyStore(snapshot, target, options.clock)
+      return copyStore(snapshot, target, options.clock.signal)
     })
   } catch (error) {
     throw explainFailure(unchanged(error, options.clock.signal), path)
@@ -47,12 +46,15 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
   if (stats?.isDirectory()) throw notReplaced(target, 'is a folder', `Name a file in it: ${shellWord(`${target}/plants.bak`)}`)
   if (stats && !stats.isFile()) throw notReplaced(target, 'is a device or a pipe', 'Choose another file for the backup')
   // The log of another file would be taken for that of the backup.
-  if (['-wal', '-journal'].some((suffix) => fileHasContent(target + suffix))) {
+  if (['-wal', '-journal'].some((suffix) => fileHasContent(target + suffix)))
     throw notReplaced(target, 'is in use, or was not closed: a log is beside it', 'Choose another file for the backup')
-  }
   if (!stats?.size) return
-  if (!(await isStore(target, options))) throw notReplaced(target, 'holds no store', mayGo)
-  if (isWal(target)) throw notReplaced(target, 'is a store that is used as one, and no backup', mayGo)
+  const hint = 'Choose another file for the backup, or delete this one first'
+  const isStore = await holdsStore(target, options).catch((error: unknown) => {
+    throw asMalformed(error, target, 'A backup would replace what is no backup', hint)
+  })
+  if (!isStore) throw notReplaced(target, 'holds no store', hint)
+  if (isWal(target)) throw notReplaced(target, 'is a store that is used as one, and no backup', hint)
 }
 
 /** A backup is no store that was written to: that would have turned the write-ahead log on (https://sqlite.org/fileformat.html, 1.3). */
@@ -67,17 +69,12 @@ function isWal(path: string): boolean {
   }
 }
 
-async function isStore(target: string, options: OpenOptions): Promise<boolean> {
-  try {
-    return await holdsStore(target, options)
-  } catch (error) {
-    const explained = explainFailure(error, target)
-    if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') throw explained
-    throw new PlantsError('malformed', `A backup would replace what is no backup: ${explained.message}`, { hint: mayGo, cause: error })
-  }
+/** The error for a file that a person has named, and that is not of use. */
+export function asMalformed(error: unknown, path: string, what: string, hint: string): unknown {
+  const explained = explainFailure(error, path)
+  if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') return explained
+  return new PlantsError('malformed', `${what}: ${explained.message}`, { hint, cause: error })
 }
-
-const mayGo = 'Choose another file for the backup, or delete this one first'
 
 function notReplaced(target: string, why: string, hint: string): PlantsError {
   return new PlantsError('malformed', `${target} cannot be replaced by a backup: it ${why}`, { hint })
@@ -89,8 +86,7 @@ export async function withSnapshot<T>(
   waiting: Waiting,
   action: (snapshot: Connection) => Promise<T>,
 ): Promise<T | undefined> {
-  if (!fileHasContent(path)) return undefined
-  const connection = await openToRead(path, waiting)
+  const connection = fileHasContent(path) ? await openToRead(path, waiting) : undefined
   if (!connection) return undefined
   const { db } = connection
   try {
@@ -106,9 +102,6 @@ export async function withSnapshot<T>(
   }
 }
 
-/** What listens to signals from when it is first asked for its own. Before, while nothing is made, they end the process at once. */
-type Signalled = Pick<Clock, 'signal'>
-
 /**
  * Copies a store into a file for its owner alone, which takes the place of `target` once it is whole, checked and on the disk.
  *
@@ -116,14 +109,14 @@ type Signalled = Pick<Clock, 'signal'>
  * @throws {PlantsError} `unwritable` when there is no place for it, `unavailable` when the store could not be read or is damaged, or
  * the reason of the signal. What was at `target` is as it was then.
  */
-export async function copyStore(snapshot: Connection, target: string, { signal }: Signalled, beside = target): Promise<Copy> {
+export async function copyStore(snapshot: Connection, target: string, signal: AbortSignal, beside = target): Promise<Copy> {
   try {
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
       makeFile({ path: copy, isDefault: false })
       await copyDatabase(snapshot.db, copy, () => signal.throwIfAborted())
-      await checkSignal({ signal })
+      await checkSignal(signal)
       const plants = finishCopy(copy, snapshot.path)
-      await checkSignal({ signal })
+      await checkSignal(signal)
       snapshot.checkUnchanged()
       moveIntoPlace(copy, target)
       return { plants, bytes: statSync(target).size }
@@ -151,11 +144,9 @@ function finishCopy(path: string, source: string): bigint {
 }
 
 /**
- * Checks a whole store for damage. It can be called again when SQLite was busy.
+ * Checks a whole store for damage, and returns how many plants it holds.
  *
  * @param path what the store is called in an error
- * @returns how many plants it holds
- * @throws {PlantsError} when it is no store, or damaged
  */
 export function integrityCheck(db: Database, path: string): bigint {
   if (!identify(db, path)) throw notOurs(path, 'holds no store')
@@ -165,9 +156,9 @@ export function integrityCheck(db: Database, path: string): bigint {
 }
 
 /** Lets signals in, which wait while SQLite works, and throws the reason when there was one. */
-export async function checkSignal(clock: Signalled): Promise<void> {
+export async function checkSignal(signal: AbortSignal): Promise<void> {
   await new Promise(setImmediate)
-  clock.signal.throwIfAborted()
+  signal.throwIfAborted()
 }
 
 /** What is wrong with the disk is wrong where the copy is made, except for a store that cannot be read. */
@@ -175,10 +166,8 @@ function explainCopy(error: unknown, target: string, source: string): unknown {
   const code = primaryCode(error) ?? systemCode(error)
   const why = reasons[code === 10 && isFull(target) ? 13 : (code ?? '')]
   if (why === undefined) return explainFailure(error, source)
-  return new PlantsError('unwritable', `The copy ${target} could not be written: ${why}`, {
-    hint: 'Fix that, or choose another place. What was there is as it was',
-    cause: error,
-  })
+  const hint = 'Fix that, or choose another place. What was there is as it was'
+  return new PlantsError('unwritable', `The copy ${target} could not be written: ${why}`, { hint, cause: error })
 }
 
 /** By SQLite's primary result code, and by the code of a system call. */

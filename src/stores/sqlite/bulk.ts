@@ -13,7 +13,8 @@ type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 export class BulkInsert {
   readonly #connection: Connection
   readonly #clock: Pick<Clock, 'now'>
-  readonly #changeset = new ChangesetWriter()
+  /** of the last changeset, for the next one */
+  #buffer = Buffer.alloc(0)
 
   constructor(connection: Connection, clock: Pick<Clock, 'now'>) {
     this.#connection = connection
@@ -36,11 +37,11 @@ export class BulkInsert {
     return rank
   }
 
-  /** Creates a range of rows, or none of them when any cannot be created. */
+  /** Creates all rows of a range, or none. */
   #createAll({ rows, order, outcomes }: Batch, range: Range): boolean {
     for (let rank = range.from; rank < range.to; rank += 1) if (outcomes[rowAt(order, rank)] !== Outcome.pending) return false
     const before = this.#changes()
-    if (!this.#connection.db.applyChangeset(this.#changeset.write(rows, order, range), { onConflict: () => SQLITE_CHANGESET_ABORT }))
+    if (!this.#connection.db.applyChangeset(this.#changesetOf(rows, order, range), { onConflict: () => SQLITE_CHANGESET_ABORT }))
       return false
     if (this.#changes() - before !== BigInt(range.to - range.from)) throw new Error('SQLite took a changeset and left rows out')
     for (let rank = range.from; rank < range.to; rank += 1) outcomes[rowAt(order, rank)] = Outcome.created
@@ -66,6 +67,21 @@ export class BulkInsert {
     return false
   }
 
+  /**
+   * Rows as a changeset that inserts them (https://sqlite.org/session/sqlite3changeset_apply.html; the format stands in SQLite's
+   * ext/session/sqlite3session.c). SQLite takes it in one call, which no statement with values can match.
+   *
+   * @returns bytes that are valid until the next call
+   */
+  #changesetOf(rows: PlantRows, order: Uint32Array | undefined, { from, to }: Range): Uint8Array {
+    let size = header.length
+    for (let rank = from; rank < to; rank += 1) size += maxRowOverhead + rows.sizeAt(rowAt(order, rank))
+    if (size > this.#buffer.length) this.#buffer = Buffer.allocUnsafeSlow(2 * size)
+    let at = header.copy(this.#buffer)
+    for (let rank = from; rank < to; rank += 1) at = writeRow(this.#buffer, at, rows, rowAt(order, rank))
+    return this.#buffer.subarray(0, at)
+  }
+
   #changes(): bigint {
     return BigInt(this.#connection.prepare('SELECT total_changes() AS changes').get()?.['changes'] as bigint) // a number in SQL
   }
@@ -85,41 +101,14 @@ const rowsAtOnce = 4096
 
 const SQLITE_CHANGESET_ABORT = 2
 
-/**
- * Writes rows as a changeset that inserts them (https://sqlite.org/session/sqlite3changeset_apply.html; the format stands in SQLite's
- * ext/session/sqlite3session.c). SQLite takes it in one call, which no statement with values can match.
- */
-class ChangesetWriter {
-  #bytes = Buffer.alloc(0)
-
-  /**
-   * @param order the rows in this order, or as they stand
-   * @returns bytes that are valid until the next call
-   */
-  write(rows: PlantRows, order: Uint32Array | undefined, range: Range): Uint8Array {
-    const size = sizeOf(rows, order, range)
-    if (size > this.#bytes.length) this.#bytes = Buffer.allocUnsafeSlow(2 * size)
-    const bytes = this.#bytes
-    let at = header.copy(bytes)
-    for (let rank = range.from; rank < range.to; rank += 1) at = writeRow(bytes, at, rows, rowAt(order, rank))
-    return bytes.subarray(0, at)
-  }
-}
-
-/** How many bytes rows take, at most. */
-function sizeOf(rows: PlantRows, order: Uint32Array | undefined, { from, to }: Range): number {
-  let size = header.length
-  for (let rank = from; rank < to; rank += 1) size += maxRowOverhead + rows.sizeAt(rowAt(order, rank))
-  return size
-}
-
-/** Writes a row at a place, and returns the place after it. */
+/** Returns where the row ends. */
 function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number): number {
   const high = rows.idHigh[row] ?? 0
   const low = rows.idLow[row] ?? 0
   bytes[start] = insert
   bytes[start + 1] = 0
   bytes[start + 2] = integer
+  // Buffer's methods for this take several times as long.
   bytes[start + 3] = high >>> 24
   bytes[start + 4] = high >>> 16
   bytes[start + 5] = high >>> 8

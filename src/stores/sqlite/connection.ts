@@ -5,24 +5,29 @@ import { explained, explainFailure, isWritable, lockedError } from './errors.js'
 import { checkKind, fileVersion, identityOf, isImmutable } from './file.js'
 import { identify, prepareStore } from './schema.js'
 
+/** How a file is opened. SQLite takes no lock of an `immutable` one, so others can change it while it is read, and leaves no trace. */
+type Mode = 'rw' | 'ro' | 'immutable'
+
 /** A connection to the file of a store, with its statements. */
 export class Connection {
   readonly db: Database
   readonly path: string
+  readonly uri: string
   /** `identityOf` the file, from before it was opened */
   readonly identity: string
   readonly #waiting: Waiting
-  /** of a file that is read without a lock */
+  /** of an `immutable` file */
   readonly #fileVersion: string | undefined
   readonly #statements = new Map<string, Statement>()
 
-  /** @param isLocked false when SQLite takes no lock, so that others can change the file while it is read */
-  constructor(path: string, { uri, readOnly, isLocked }: { uri: string; readOnly: boolean; isLocked: boolean }, waiting: Waiting) {
+  constructor(path: string, mode: Mode, waiting: Waiting) {
+    checkKind(path)
     this.path = path
+    this.uri = uriOf(path, mode === 'immutable' ? 'mode=ro&immutable=1' : `mode=${mode}`)
     this.identity = identityOf(path)
     this.#waiting = waiting
-    this.#fileVersion = isLocked ? undefined : fileVersion(path)
-    this.db = connect(uri, { readOnly })
+    this.#fileVersion = mode === 'immutable' ? fileVersion(path) : undefined
+    this.db = connect(this.uri, { readOnly: mode !== 'rw' })
   }
 
   /** Prepares a statement, once for each text. */
@@ -49,11 +54,10 @@ export class Connection {
     }
   }
 
-  /** Throws `unavailable` when what was read without a lock is of no use, because others have changed the file since it was opened. */
+  /** Throws `unavailable` when others have changed an `immutable` file since it was opened: what was read is of no use. */
   checkUnchanged(cause?: unknown): void {
     if (this.#fileVersion === undefined || this.#fileVersion === fileVersion(this.path)) return
-    const details = { hint: 'Try again', retryable: true, cause }
-    throw new PlantsError('unavailable', `${this.path} was changed while it was read`, details)
+    throw new PlantsError('unavailable', `${this.path} was changed while it was read`, { hint: 'Try again', retryable: true, cause })
   }
 
   close(): void {
@@ -65,8 +69,7 @@ export class Connection {
 /** Connects to an existing file to write to it. One that is empty becomes a store. */
 export function openToWrite(path: string, waiting: Waiting): Promise<Connection> {
   return explained(path, async () => {
-    checkKind(path)
-    const connection = new Connection(path, { uri: uriOf(path, 'mode=rw'), readOnly: false, isLocked: true }, waiting)
+    const connection = new Connection(path, 'rw', waiting)
     await prepare(connection, () => prepareStore(connection.db, path))
     return connection
   })
@@ -75,14 +78,21 @@ export function openToWrite(path: string, waiting: Waiting): Promise<Connection>
 /** Connects to an existing file to read it, which may be one that this user may not write; undefined when it is not a store yet. */
 export function openToRead(path: string, waiting: Waiting): Promise<Connection | undefined> {
   return explained(path, async () => {
-    const isAlone = isImmutable(path) // asked once, because a log may come or go at any moment
-    checkKind(path)
-    const mode = isAlone ? 'mode=ro&immutable=1' : isWritable(path) ? 'mode=rw' : 'mode=ro'
-    const connection = new Connection(path, { uri: uriOf(path, mode), readOnly: mode !== 'mode=rw', isLocked: !isAlone }, waiting)
+    const connection = new Connection(path, isImmutable(path) ? 'immutable' : isWritable(path) ? 'rw' : 'ro', waiting)
     if (await prepare(connection, () => identify(connection.db, path))) return connection
     connection.close()
     return undefined
   })
+}
+
+/** Reads an existing file, and leaves no trace: where there is no log, SQLite would create one. */
+export async function look<T>(path: string, waiting: Waiting, read: (connection: Connection) => Promise<T>): Promise<T> {
+  const connection = new Connection(path, existsSync(`${path}-wal`) ? 'ro' : 'immutable', waiting)
+  try {
+    return await read(connection)
+  } finally {
+    connection.close()
+  }
 }
 
 /** Makes a connection durable, and runs what has to come first. EXTRA is FULL, and holds also where somebody has turned the write-ahead log off. */
@@ -94,20 +104,4 @@ async function prepare<T>(connection: Connection, first: () => T): Promise<T> {
     connection.close()
     throw error
   }
-}
-
-/** Connects to an existing file for a look that leaves no trace. */
-export function openReadOnly(path: string, waiting: Waiting): Connection {
-  checkKind(path)
-  const isLocked = hasLog(path)
-  return new Connection(path, { uri: readOnlyUri(path, isLocked), readOnly: true, isLocked }, waiting)
-}
-
-/** The URI of a file to be read without a trace: where there is no log, SQLite would create one. */
-export function readOnlyUri(path: string, isLocked = hasLog(path)): string {
-  return uriOf(path, isLocked ? 'mode=ro' : 'mode=ro&immutable=1')
-}
-
-function hasLog(path: string): boolean {
-  return existsSync(`${path}-wal`)
 }

@@ -1,29 +1,28 @@
-import { accessSync, constants, lstatSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
 
-/**
- * Turns a failure of SQLite or of the file system into an error that says what to do about it.
- * Anything else, a defect of ours, is returned as it is.
- */
+/** Turns a failure of SQLite or of the file system into an error that says what to do about it. Returns any other, a defect, as it is. */
 export function explainFailure(error: unknown, path: string): unknown {
   if (error instanceof BadRowError) return new DamagedStoreError(path, error.message, error)
   const code = primaryCode(error) ?? systemCode(error) ?? ''
-  const text = error instanceof Error ? error.message : ''
+  const text = messageOf(error)
   // A file that claims to be ours can be the reason for these errors in our SQL; any other is a defect.
   const isOfFile = code === 1 && /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)
   if (isOfFile || code === 11) return new DamagedStoreError(path, text, error)
-  const explain = explanations[code]
-  if (!explain) return error
+  const [explain] = explanations.find(([, codes]) => codes.includes(code)) ?? []
   try {
-    const { message, hint, retryable = false } = explain(path, text)
-    return new PlantsError('unavailable', message, { hint, retryable, cause: error })
+    return explain ? explain(path, error) : error
   } catch (reason) {
     if (systemCode(reason) === undefined) throw reason
-    const hint = 'Look at the disk and its logs, then try again' // looking for the reason has failed, perhaps for the same reason
-    return new PlantsError('unavailable', `The store ${path} could not be used: ${text}`, { hint, retryable: true, cause: error })
+    // Looking for the reason has failed, perhaps for the same reason.
+    return unavailable(`The store ${path} could not be used: ${text}`, lookAtDisk, { retryable: true, cause: error })
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : ''
 }
 
 /** Runs an action on a store, and explains what it throws. */
@@ -35,7 +34,7 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
   }
 }
 
-/** A row that this program cannot have written, because no store of plants can hold it. */
+/** A row that only another program can have written. */
 export class BadRowError extends Error {}
 
 /** What is in the file contradicts itself. */
@@ -49,15 +48,8 @@ export class DamagedStoreError extends PlantsError {
   }
 }
 
-/** The store is there, but not a file that this version can use. */
 export function notOurs(path: string, why: string, hint = elsewhere): PlantsError {
   return new PlantsError('unavailable', `${path} ${why}`, { hint })
-}
-
-/** This user may not write to a store, or not beside it. */
-export function unwritableStore(path: string): PlantsError {
-  const { message, hint } = forbidden(path)
-  return new PlantsError('unavailable', message, { hint })
 }
 
 /** Whether a COMMIT that failed like this may still be found on the disk: its bytes were written, but not known to be safe. */
@@ -65,7 +57,7 @@ export function isCommitOutcomeUnknown(error: unknown): boolean {
   return primaryCode(error) === 10
 }
 
-/** The error for a commit of which nobody knows whether a crash would undo it. */
+/** The error for a commit that a crash may undo. */
 export function commitOutcomeUnknown(
   reason: string,
   { done, hint }: { done: 'stored' | 'restored'; hint: string },
@@ -74,66 +66,48 @@ export function commitOutcomeUnknown(
   return new PlantsError('unknownOutcome', `${reason} in the middle of a commit: whether it is ${done} is not known`, { hint, cause })
 }
 
-/** The error for a file that is no longer the one that was opened. */
 export function replacedStore(path: string): PlantsError {
   return new PlantsError('unavailable', `${path} was deleted or replaced`, { hint: 'Try again', retryable: true })
 }
 
-/** Adds to the reason of a signal that nothing was changed; any other error is given back as it is. */
+/** Adds to the reason of a signal that nothing was changed. */
 export function unchanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
   return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
 }
 
-interface Explanation {
-  message: string
-  hint: string
-  retryable?: boolean
-}
-
+const lookAtDisk = 'Look at the disk and its logs, then try again'
 const elsewhere = 'Choose another file with --store PATH'
 
-/** By SQLite's primary result code, and by the code of a system call. */
-const explanations: Record<string, (path: string, message: string) => Explanation> = {
-  3: forbidden,
-  7: tooLarge,
-  8: forbidden,
-  10: failing,
-  13: full,
-  14: unopened,
-  18: tooLarge,
-  26: (path) => ({ message: `${path} is not a store: it is no SQLite file`, hint: elsewhere }),
-  EACCES: forbidden,
-  EPERM: forbidden,
-  EROFS: forbidden,
-  ENOSPC: full,
-  EDQUOT: full,
-  EIO: failing,
-  EEXIST: unopened,
-  ENOENT: unopened,
-  ENOTDIR: unopened,
-  EISDIR: unopened,
-  ELOOP: unopened,
-  ENAMETOOLONG: (path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }),
-  EMFILE: crowded,
-  ENFILE: crowded,
+/** What explains which errors, by SQLite's primary result codes and the codes of system calls. */
+const explanations: [explain: (path: string, cause: unknown) => PlantsError, codes: (number | string)[]][] = [
+  [forbidden, [3, 8, 'EACCES', 'EPERM', 'EROFS']],
+  [full, [13, 'ENOSPC', 'EDQUOT']],
+  [failing, [10, 'EIO']],
+  [tooLarge, [7, 18]],
+  [unopened, [14, 'EEXIST', 'ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']],
+  [tooManyFiles, ['EMFILE', 'ENFILE']],
+  [(path, cause) => unavailable(`${path} is not a store: it is no SQLite file`, elsewhere, { cause }), [26]],
+  [(path, cause) => unavailable(`The path of the store is too long: ${path}`, elsewhere, { cause }), ['ENAMETOOLONG']],
+]
+
+function unavailable(message: string, hint: string, details: { cause: unknown; retryable?: boolean }): PlantsError {
+  return new PlantsError('unavailable', message, { hint, ...details })
 }
 
-function full(path: string): Explanation {
-  return { message: `No space left on the disk of ${path}`, hint: 'Free some space, then try again', retryable: true }
+function full(path: string, cause: unknown): PlantsError {
+  return unavailable(`No space left on the disk of ${path}`, 'Free some space, then try again', { retryable: true, cause })
 }
 
 /** SQLite calls it an I/O error as well when there is no room for the shared memory of its log. */
-function failing(path: string, message: string): Explanation {
-  if (isFull(path)) return full(path)
-  return { message: `The disk failed under ${path}: ${message}`, hint: 'Look at the disk and its logs, then try again', retryable: true }
+function failing(path: string, cause: unknown): PlantsError {
+  if (isFull(path)) return full(path, cause)
+  return unavailable(`The disk failed under ${path}: ${messageOf(cause)}`, lookAtDisk, { retryable: true, cause })
 }
 
-function tooLarge(path: string, message: string): Explanation {
-  return {
-    message: `The store ${path} holds more than this machine can take: ${message}`,
-    hint: 'Read a part of it with plants list --after ID',
-  }
+function tooLarge(path: string, cause: unknown): PlantsError {
+  const message = `The store ${path} holds more than this machine can take: ${messageOf(cause)}`
+  return unavailable(message, 'Read a part of it with plants list --after ID', { cause })
 }
 
 /** Whether less than 1 MiB is left where a file is; false when that is not known. */
@@ -147,39 +121,37 @@ export function isFull(path: string): boolean {
   }
 }
 
+function tooManyFiles(path: string, cause: unknown): PlantsError {
+  return unavailable(`Too many open files to open ${path}`, 'Close some, or raise the limit: ulimit -n', { retryable: true, cause })
+}
+
 /** Nothing about the file or its folder says why. */
-function unready(path: string): Explanation {
-  return {
-    message: `The store ${path} could not be opened`,
-    hint: 'Try again, or raise the limit of open files: ulimit -n',
-    retryable: true,
-  }
+function unready(path: string, cause: unknown): PlantsError {
+  const hint = 'Try again, or raise the limit of open files: ulimit -n'
+  return unavailable(`The store ${path} could not be opened`, hint, { retryable: true, cause })
 }
 
-function crowded(path: string): Explanation {
-  return { message: `Too many open files to open ${path}`, hint: 'Close some, or raise the limit: ulimit -n', retryable: true }
-}
-
-function forbidden(path: string): Explanation {
+/** This user may not read a store, or not write to it or beside it. */
+export function forbidden(path: string, cause?: unknown): PlantsError {
   const hint = 'Change the permissions, or choose another file with --store PATH'
-  if (exists(path) && !allows(path, constants.R_OK)) return { message: `The store ${path} may not be read by this user`, hint }
-  if (isWritable(path)) return isFull(path) ? full(path) : unready(path)
-  const what = allows(path, constants.W_OK) || !exists(path) ? `its folder, ${dirname(path)},` : 'its file'
-  return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
+  if (existsSync(path) && !allows(path, constants.R_OK))
+    return unavailable(`The store ${path} may not be read by this user`, hint, { cause })
+  if (isWritable(path)) return isFull(path) ? full(path, cause) : unready(path, cause)
+  const what = allows(path, constants.W_OK) || !existsSync(path) ? `its folder, ${dirname(path)},` : 'its file'
+  return unavailable(`The store ${path} cannot be written: ${what} is read-only for this user`, hint, { cause })
 }
 
-function unopened(path: string): Explanation {
+function unopened(path: string, cause: unknown): PlantsError {
   const folder = dirname(path)
-  if (isFolder(path))
-    return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}` }
-  if (!exists(folder))
-    return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${shellWord(folder)}` }
-  if (!isFolder(folder)) return { message: `There is no place for the store ${path}: ${folder} is not a folder`, hint: elsewhere }
-  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !exists(path)) {
-    return { message: `${path} is a link to a file that is not there`, hint: elsewhere }
-  }
-  if (!allows(folder, constants.W_OK)) return forbidden(path)
-  return allows(path, constants.R_OK) ? unready(path) : forbidden(path)
+  if (existsSync(path) && statSync(path).isDirectory())
+    return unavailable(`${path} is a folder, not a store`, `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}`, { cause })
+  if (!existsSync(folder))
+    return unavailable(`There is no folder ${folder} for the store ${path}`, `Make it with: mkdir -p ${shellWord(folder)}`, { cause })
+  if (!statSync(folder).isDirectory())
+    return unavailable(`There is no place for the store ${path}: ${folder} is not a folder`, elsewhere, { cause })
+  if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !existsSync(path))
+    return unavailable(`${path} is a link to a file that is not there`, elsewhere, { cause })
+  return allows(folder, constants.W_OK) && allows(path, constants.R_OK) ? unready(path, cause) : forbidden(path, cause)
 }
 
 /** Whether this user may write to a file and beside it. */
@@ -198,14 +170,6 @@ export function allows(path: string, mode: number): boolean {
   }
 }
 
-function exists(path: string): boolean {
-  return allows(path, constants.F_OK)
-}
-
-function isFolder(path: string): boolean {
-  return exists(path) && statSync(path).isDirectory()
-}
-
 /** The error for a call that had no turn within its time. */
 export function lockedError(path: string, timeout: number): PlantsError {
   const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
@@ -215,37 +179,18 @@ export function lockedError(path: string, timeout: number): PlantsError {
 /** The process that holds a lock on the file or its log, such as "process 4242 (sqlite3)"; known on Linux only. */
 function findHolder(path: string): string | undefined {
   try {
-    const inodes = [path, `${path}-shm`].map((file) => statSync(file, { throwIfNoEntry: false })?.ino)
-    const holders = readFileSync('/proc/locks', 'utf8')
-      .split('\n')
-      .map((line) => /POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /.exec(line))
-      .flatMap((match) => (match && inodes.includes(parseInt(match[2] ?? '', 10)) ? [match[1] ?? ''] : []))
-    const holder = holders.find((pid) => hasOpen(pid, path))
-    return holder && `process ${holder} (${programOf(holder)})`
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return undefined
-  }
-}
-
-/** The name of its executable; of another user's process, what its main thread is called. */
-function programOf(pid: string): string {
-  try {
-    return basename(readlinkSync(`/proc/${pid}/exe`))
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
-  }
-}
-
-function hasOpen(pid: string, path: string): boolean {
-  const folder = `/proc/${pid}/fd`
-  return readdirSync(folder).some((fd) => {
-    try {
-      return readlinkSync(`${folder}/${fd}`).startsWith(path)
-    } catch (error) {
-      if (systemCode(error) !== 'ENOENT') throw error
-      return false
+    const files = [path, `${path}-shm`].flatMap((file) => statSync(file, { throwIfNoEntry: false }) ?? [])
+    const isOpenAs = (link: string) => {
+      const stats = statSync(link, { throwIfNoEntry: false })
+      return files.some(({ dev, ino }) => dev === stats?.dev && ino === stats.ino)
     }
-  })
+    for (const [, pid, inode] of readFileSync('/proc/locks', 'utf8').matchAll(/POSIX +\w+ +WRITE (\d+) [\da-f]+:[\da-f]+:(\d+) /g)) {
+      const isLocked = files.some(({ ino }) => ino === Number(inode))
+      if (isLocked && readdirSync(`/proc/${pid}/fd`).some((fd) => isOpenAs(`/proc/${pid}/fd/${fd}`)))
+        return `process ${pid} (${basename(readlinkSync(`/proc/${pid}/exe`))})`
+    }
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+  }
+  return undefined
 }

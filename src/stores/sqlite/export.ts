@@ -3,6 +3,7 @@ import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
+import { largestId, smallestId } from './schema.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, in one transaction. SQLite writes the text: to do it here takes three times as long. */
 export async function* snapshot(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
@@ -79,6 +80,3 @@ function cell(column: string, separator: string): string {
 /** A block ends at whichever comes first, so that an export needs the same memory for any plants. */
 const blockRows = 1000
 const blockBytes = 131_072n
-
-const smallestId = -(2n ** 63n)
-const largestId = 2n ** 63n - 1n

@@ -6,12 +6,7 @@ import type { FileAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
 import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
 
-/**
- * The real path of a file that may not be there yet. SQLite keeps the log beside the file that a link leads to, so
- * everything that looks for the log must go by this path.
- *
- * @throws {PlantsError} `unavailable` when the system does not resolve it
- */
+/** The real path of a file that may not be there yet: SQLite keeps the log beside the file that a link leads to. */
 export function realPathOf(path: string): string {
   const known = [path, dirname(path)].find((candidate) => existsSync(candidate))
   if (known === undefined) return path
@@ -23,9 +18,8 @@ export function realPathOf(path: string): string {
 }
 
 /**
- * Makes the file of a store, empty and for its owner alone, unless it is there. The file is made before SQLite sees it,
- * because SQLite would make it readable for others. It is never opened here once it exists: closing it again would
- * drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
+ * Makes the file of a store, empty and for its owner alone, unless it is there: SQLite would make it readable for others. One that exists
+ * is not opened, because closing it would drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefault'>): void {
   if (isDefault) makeFolder(dirname(path))
@@ -43,7 +37,7 @@ export function fileHasContent(path: string): boolean {
   return (statIfThere(path)?.size ?? 0) > 0
 }
 
-/** Reports who owns the file of a store that is there, and who owns the links that lead to it. */
+/** Reports who owns the file of a store, and the links that lead to it. */
 export async function reportOwner(address: Pick<FileAddress, 'path'>, { onOwner }: Pick<OpenOptions, 'onOwner'>): Promise<void> {
   const path = realPathOf(address.path)
   const owner = statIfThere(path)?.uid
@@ -63,16 +57,14 @@ export function statIfThere(path: string): Stats | undefined {
 }
 
 /**
- * Whether the file is all there is, and SQLite cannot make what it needs beside it, for lack of rights or of room: "immutable"
- * then spares it that. Without a lock it cannot see that somebody else writes, see `fileVersion`.
+ * Whether the file is all there is, and SQLite cannot make what it needs beside it, for lack of rights or of room.
  *
  * @throws {PlantsError} when a crash has left changes beside the file, which take a writer to bring in
  */
 export function isImmutable(path: string): boolean {
   const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
   if (left === undefined) return !isWritable(path) || isFull(path)
-  if (isWritable(path)) return false
-  if (fileHasContent(`${path}-shm`)) return false
+  if (isWritable(path) || fileHasContent(`${path}-shm`)) return false
   const why = `was not closed: its last changes are in ${left}, and reading them takes a folder that can be written`
   throw notOurs(path, why, 'Copy both files to such a folder')
 }
@@ -88,11 +80,7 @@ export function identityOf(path: string): string {
   }
 }
 
-/**
- * Whether a path leads to the file of a store, or to one that SQLite keeps beside it.
- *
- * @param store the real path of the store
- */
+/** Whether a path leads to the file of a store, given by its real path, or to one that SQLite keeps beside it. */
 export function isPartOf(store: string, path: string): boolean {
   const isOne = (one: string, other: string) => identityOf(one).includes(':') && identityOf(one) === identityOf(other)
   const isSame = (file: string) => file === path || (basename(file) === basename(path) && isOne(dirname(file), dirname(path)))
@@ -110,9 +98,8 @@ export function checkKind(path: string): void {
   const stats = statSync(path)
   if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
   if (!stats.isFile()) throw notOurs(path, 'is a device or a pipe, not a store')
-  if (stats.nlink > 1) {
+  if (stats.nlink > 1)
     throw notOurs(path, 'has a second name (a hard link), and each name would have a log of its own', 'Copy the file instead')
-  }
   checkJournal(path)
 }
 
@@ -141,12 +128,13 @@ function checkJournal(path: string): void {
 const superJournalMark = Buffer.from('d9d505f920a163d7', 'hex')
 
 /**
- * Makes the names of a new file and of its folders durable. Any of them may just have been made, by this process or by
- * one that has not come to this line yet, so all of them are synced; a folder that this user may not open was not made by this user.
+ * Makes the names of a new file and of its folders durable. Any of them may just have been made, by this process or by another that has not
+ * come to this line yet; a folder that this user may not open was not made by this user.
  */
 export function syncFolders(path: string): void {
-  for (let folder = dirname(path); ; folder = dirname(folder)) {
+  let folder = path
+  do {
+    folder = dirname(folder)
     syncFolder(folder)
-    if (folder === dirname(folder)) return
-  }
+  } while (folder !== dirname(folder))
 }

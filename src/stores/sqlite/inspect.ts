@@ -2,16 +2,16 @@ import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { plantColumns } from '../../plant/fields.js'
 import type { NewPlant } from '../../plant/plant.js'
-import type { Database, Waiting } from '../../platform/sqlite.js'
+import type { Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
 import { refuseUnlessRepeated } from '../conflict.js'
 import type { CreateOptions, CreatePreview, FileReport, OpenOptions } from '../store.js'
-import { type Connection, openReadOnly } from './connection.js'
-import { allows, explained, isWritable, unwritableStore } from './errors.js'
+import { type Connection, look } from './connection.js'
+import { allows, explained, forbidden, isWritable } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
 import { identify, toPlant } from './schema.js'
 
-/** Looks at a store and at its place, and changes nothing. Throws what opening it to read throws. */
+/** Looks at a store and at its folder, and changes nothing. Throws what opening it to read throws. */
 export function inspect(address: FileAddress, options: OpenOptions): Promise<FileReport> {
   const path = realPathOf(address.path)
   return explained(path, async () => {
@@ -32,19 +32,9 @@ export function inspect(address: FileAddress, options: OpenOptions): Promise<Fil
   })
 }
 
-/** Whether a file that is there holds a store, now or a moment ago. Throws what SQLite throws, and what `identify` throws for a file of another program. */
+/** Whether a file that is there holds a store. Throws what SQLite and `identify` throw. */
 export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
   return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path)))
-}
-
-/** Reads a file, and leaves no trace. */
-async function look<T>(path: string, waiting: Waiting, read: (connection: Connection) => Promise<T>): Promise<T> {
-  const connection = openReadOnly(path, waiting)
-  try {
-    return await read(connection)
-  } finally {
-    connection.close()
-  }
 }
 
 /** By the magic numbers of statfs(2); SQLite's log needs memory that is shared, which these do not have. */
@@ -66,13 +56,15 @@ export async function dryRun(address: FileAddress, plant: NewPlant, create: Crea
   const path = realPathOf(address.path)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)
-  if (!isOpen) throw unwritableStore(path)
-  const check = (connection: Connection) => connection.run(() => wouldCreate(connection.db, plant, create))
-  return { exists, creates: !exists || (await explained(path, () => look(path, options, check))) }
+  if (!isOpen) throw forbidden(path)
+  if (!exists) return { exists, creates: true }
+  return explained(path, () =>
+    look(path, options, async (connection) => ({ exists, creates: await connection.run(() => wouldCreate(connection, plant, create)) })),
+  )
 }
 
 /** False when the key has created the plant already. Throws `conflict` as `create` does. */
-function wouldCreate(db: Database, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
+function wouldCreate({ db }: Connection, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
   const find = (column: 'id' | 'idempotency_key', value: bigint | string) =>
     db.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
   const first = idempotencyKey === undefined ? undefined : find('idempotency_key', idempotencyKey)

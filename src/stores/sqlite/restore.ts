@@ -1,11 +1,10 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
-import type { Clock } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
 import type { OpenOptions, Restored, RestoreOptions } from '../store.js'
-import { checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
-import { type Connection, openReadOnly, openToWrite, readOnlyUri } from './connection.js'
+import { asMalformed, checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
+import { type Connection, look, openToWrite } from './connection.js'
 import { commitOutcomeUnknown, DamagedStoreError, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { checkBackup, countPlants, tables } from './schema.js'
@@ -28,7 +27,11 @@ export async function restore(address: FileAddress, file: string, options: Resto
       connection.close()
     }
   } catch (error) {
-    throw explainRestore(unchanged(error, options.clock.signal), path)
+    const explained = explainFailure(unchanged(error, options.clock.signal), path)
+    if (!(explained instanceof DamagedStoreError) || explained.path !== path) throw explained
+    // A backup is what one has for a store that is damaged, and there is nothing in that to put the rows into.
+    const hint = `Move it aside, then restore again: mv ${shellWord(path)} ${shellWord(`${path}.damaged`)}`
+    throw new PlantsError(explained.kind, explained.message, { hint, cause: error })
   }
 }
 
@@ -37,17 +40,12 @@ async function checkWhole(backup: string, options: OpenOptions): Promise<Connect
   try {
     if (!existsSync(backup)) throw new PlantsError('malformed', `There is no file ${backup}`, { hint: another })
     if (!fileHasContent(backup)) throw new PlantsError('malformed', `${backup} is empty, and no backup`, { hint: another })
-    const connection = openReadOnly(backup, options)
-    try {
+    return await look(backup, options, async (connection) => {
       await connection.run(() => integrityCheck(connection.db, backup))
       return connection
-    } finally {
-      connection.close()
-    }
+    })
   } catch (error) {
-    const explained = explainFailure(error, backup)
-    if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') throw explained
-    throw new PlantsError('malformed', `Not restored: ${explained.message}`, { hint: another, cause: error })
+    throw asMalformed(error, backup, 'Not restored', another)
   }
 }
 
@@ -56,27 +54,25 @@ const another = 'Choose a file that plants backup has made'
 /** Replaces the rows of a store in one transaction, so that whoever has it open goes on with those of the backup. */
 async function replaceRows(connection: Connection, backup: Connection, options: RestoreOptions): Promise<Restored> {
   const { db, path } = connection
-  db.prepare('ATTACH ? AS backup').run(readOnlyUri(backup.path))
+  db.prepare('ATTACH ? AS backup').run(backup.uri)
   await connection.run(() => db.exec('BEGIN IMMEDIATE'))
   const present = countPlants(db)
   if (present > 0n && !options.force) {
-    const what = present === 1n ? 'has a plant' : `has ${present} plants`
-    throw new PlantsError('conflict', `The store ${path} ${what}`, {
-      hint: 'To replace what is there, which is then kept beside it, add --force',
-    })
+    const hint = 'To replace what is there, which is then kept beside it, add --force'
+    throw new PlantsError('conflict', `The store ${path} has ${present === 1n ? 'a plant' : `${present} plants`}`, { hint })
   }
   const isEmpty = Object.keys(tables).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
-  const backupPath = isEmpty ? undefined : await backUpBeside(path, options)
+  const kept = isEmpty ? undefined : await backUpBeside(path, options)
   try {
     checkBackup(db, backup.path) // it may be another file since it was looked through
-    await copyRows(db, options.clock)
+    await copyRows(db, options.clock.signal)
     const plants = countPlants(db)
     backup.checkUnchanged()
     commit(connection)
-    return { plants, kept: backupPath }
+    return { plants, kept }
   } catch (error) {
     const isUnknown = error instanceof PlantsError && error.kind === 'unknownOutcome'
-    if (backupPath !== undefined && !isUnknown) rmSync(backupPath, { force: true })
+    if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
     throw error
   }
 }
@@ -84,14 +80,14 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
 /** Copies a store beside itself; nobody can write to it meanwhile, because this process may. */
 async function backUpBeside(path: string, options: RestoreOptions): Promise<string> {
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
-  let backupPath = name
-  for (let count = 2; existsSync(backupPath); count += 1) backupPath = `${name}-${count}`
-  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, backupPath, options.clock, path))
-  return backupPath
+  let file = name
+  for (let count = 2; existsSync(file); count += 1) file = `${name}-${count}`
+  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, file, options.clock.signal, path))
+  return file
 }
 
 /** Puts the rows of the attached database `backup` in the place of those of a store, in steps of some milliseconds. */
-async function copyRows(db: Database, clock: Clock): Promise<void> {
+async function copyRows(db: Database, signal: AbortSignal): Promise<void> {
   const names = Object.keys(tables) as (keyof typeof tables)[] // of a constant
   for (const name of names) db.prepare(`DELETE FROM main.${name}`).run()
   const { plants: columns } = tables
@@ -100,10 +96,10 @@ async function copyRows(db: Database, clock: Clock): Promise<void> {
   let copied = copyAfter('').run().changes
   const copyNext = copyAfter('WHERE id > (SELECT max(id) FROM main.plants)')
   while (Number(copied) === rowsInStep) {
-    await checkSignal(clock)
+    await checkSignal(signal)
     copied = copyNext.run().changes
   }
-  await checkSignal(clock)
+  await checkSignal(signal)
   for (const name of names.filter((other) => other !== 'plants'))
     db.prepare(`INSERT INTO main.${name} (${tables[name]}) SELECT ${tables[name]} FROM backup.${name}`).run()
 }
@@ -119,12 +115,4 @@ function commit({ db, path, identity }: Connection): void {
     throw isCommitOutcomeUnknown(error) ? commitOutcomeUnknown(`The disk failed under ${path}`, details, error) : error
   }
   if (identityOf(path) !== identity) throw commitOutcomeUnknown(`${path} was deleted or replaced`, details)
-}
-
-/** A backup is what one has for a store that is damaged, and there is nothing in that to put the rows into. */
-function explainRestore(error: unknown, path: string): unknown {
-  const explained = explainFailure(error, path)
-  if (!(explained instanceof DamagedStoreError) || explained.path !== path) return explained
-  const hint = `Move it aside, then restore again: mv ${shellWord(path)} ${shellWord(`${path}.damaged`)}`
-  return new PlantsError(explained.kind, explained.message, { hint, cause: error })
 }

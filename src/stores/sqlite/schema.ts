@@ -4,22 +4,22 @@ import { BadRowError, notOurs } from './errors.js'
 import { syncFolders } from './file.js'
 
 /**
- * Finds out what a connection leads to, before anything in it is read: whoever made the file may have put anything there. It can be
- * called again when SQLite was busy.
+ * Finds out what a connection leads to, before anything in it is read: whoever made the file may have put anything there.
  *
- * @returns whether there is a store; false for a file that is still empty
+ * @returns false for a file that is still empty
  * @throws {PlantsError} when the file belongs to another program or to a newer version of this one, or has another schema
  */
 export function identify(db: Database, path: string): boolean {
   const found = readObjects(db, 'main')
-  const [{ application_id: application, user_version: version, encoding, type } = noHeader] = found
-  if (application !== applicationId) {
-    if (application !== 0n || version !== 0n || type !== null) throw notOurs(path, 'is an SQLite file of another program, not a store')
+  const [first] = found
+  if (first?.application_id !== applicationId) {
+    const isEmpty = first?.application_id === 0n && first.user_version === 0n && first.type === null
+    if (!isEmpty) throw notOurs(path, 'is an SQLite file of another program, not a store')
     return false
   }
-  if (version > schemaVersion) {
+  const { user_version: version, encoding } = first
+  if (version > schemaVersion)
     throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one knows ${schemaVersion})`, 'Update plants')
-  }
   if (version < schemaVersion)
     throw noStore(path, `it has schema ${version}, and this plants reads schema ${schemaVersion} alone`, 'Choose another file')
   if (encoding !== 'UTF-8') throw noStore(path, `its texts are ${encoding}, not UTF-8`, 'Choose another file')
@@ -33,10 +33,7 @@ export function checkBackup(db: Database, path: string): void {
 }
 
 function checkObjects(found: SchemaObject[], path: string): void {
-  const has = (wanted: ExpectedObject) =>
-    found.some(({ type, name, tbl_name, sql }) => {
-      return type === wanted.type && name === wanted.name && tbl_name === wanted.tbl_name && sql === wanted.sql
-    })
+  const has = (wanted: SchemaObject) => found.some((object) => objectFields.every((field) => object[field] === wanted[field]))
   if (storeObjects.every(has) && found.length === storeObjects.length + statistics.filter(has).length) return
   throw noStore(path, 'its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
 }
@@ -45,26 +42,24 @@ function noStore(path: string, why: string, hint: string): Error {
   return notOurs(path, `is not a store of plants: ${why}`, hint)
 }
 
-/** A row of `sqlite_schema`. Where that is empty, all of it is null. */
-type SchemaObject = Record<'type' | 'name' | 'tbl_name' | 'sql', unknown>
+/** columns of `sqlite_schema`; where that is empty, all of them are null */
+const objectFields = ['type', 'name', 'tbl_name', 'sql'] as const
 
-type ExpectedObject = Record<'type' | 'name' | 'tbl_name', string> & { sql: string | null }
+type SchemaObject = Record<(typeof objectFields)[number], string | null>
 
-type Header = { application_id: bigint; user_version: bigint; encoding: string }
-
-const noHeader = { application_id: 0n, user_version: 0n, encoding: '', type: null }
+type Row = SchemaObject & { application_id: bigint; user_version: bigint; encoding: string }
 
 /** In one statement, so at one moment: another process may be making the store right now. No more is read than a store has. */
-function readObjects(db: Database, database: 'main' | 'backup'): (SchemaObject & Header)[] {
+function readObjects(db: Database, database: 'main' | 'backup'): Row[] {
   const expected = [...storeObjects, ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
   const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
     FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
-  return select.all() as (SchemaObject & Header)[] // the columns of the statement
+  return select.all() as Row[] // the columns of the statement
 }
 
 /**
- * Makes a store of a file that is empty, in one transaction, and turns the write-ahead log on. It can be called again when SQLite was busy.
+ * Makes a store of a file that is empty, in one transaction, and turns the write-ahead log on.
  *
  * @throws {PlantsError} as `identify` does, and when the place cannot hold a write-ahead log
  */
@@ -92,7 +87,7 @@ function isWal(db: Database): boolean {
 /** "plnt": the application id in the header of every file that is a store. */
 const applicationId = 0x706c6e74n
 
-/** The version of the one schema. The two before it were never released; it keeps its number, so that files made with it still open. */
+/** The two before it were never released. */
 export const schemaVersion = 3n
 
 const plants = `CREATE TABLE plants (
@@ -100,7 +95,6 @@ const plants = `CREATE TABLE plants (
 ${textFields.map(({ name, isRequired }) => `  ${name} TEXT${isRequired ? ' NOT NULL' : ''},\n`).join('')}  idempotency_key TEXT
 ) STRICT`
 
-/** A key is unique among the plants that have one: an index over them alone is free for all others. */
 const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
 
 /** Who may use the service in front of this store. Times are milliseconds since 1970. A row stays when its token is revoked, so that no id comes twice. */
@@ -123,8 +117,8 @@ export const tables = {
   imports: 'id, state',
 } as const
 
-/** What `sqlite_schema` holds for this schema: the text of each statement, and the indexes that UNIQUE and PRIMARY KEY make. */
-const storeObjects: readonly ExpectedObject[] = [
+/** What `sqlite_schema` holds, with the indexes that UNIQUE and PRIMARY KEY make. */
+const storeObjects: readonly SchemaObject[] = [
   { type: 'table', name: 'plants', tbl_name: 'plants', sql: plants },
   { type: 'index', name: 'plants_idempotency_key', tbl_name: 'plants', sql: keys },
   { type: 'table', name: 'tokens', tbl_name: 'tokens', sql: tokens },
@@ -134,11 +128,15 @@ const storeObjects: readonly ExpectedObject[] = [
 ]
 
 /** What ANALYZE and AUTOINCREMENT leave there (https://sqlite.org/fileformat2.html, 2.6). */
-const statistics: readonly ExpectedObject[] = Object.entries({
+const statistics: readonly SchemaObject[] = Object.entries({
   sqlite_sequence: 'name,seq',
   sqlite_stat1: 'tbl,idx,stat',
   sqlite_stat4: 'tbl,idx,neq,nlt,ndlt,sample',
 }).map(([name, columns]) => ({ type: 'table', name, tbl_name: name, sql: `CREATE TABLE ${name}(${columns})` }))
+
+/** SQLite's integers, and so the ids of rows. */
+export const smallestId = -(2n ** 63n)
+export const largestId = 2n ** 63n - 1n
 
 /** Reads a row of `plants`. Throws `BadRowError` for one that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {

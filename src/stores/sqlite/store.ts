@@ -15,12 +15,11 @@ import type {
   SnapshotQuery,
   TokenStore,
 } from '../store.js'
-import type { BulkInsert } from './bulk.js'
 import { type Connection, openToRead, openToWrite } from './connection.js'
 import { BadRowError, explained } from './errors.js'
 import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
 import { toPlant, valuesOf } from './schema.js'
-import { SqliteTokens } from './tokens.js'
+import { sqliteTokens } from './tokens.js'
 import { Writer } from './writer.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
@@ -34,7 +33,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     this.#connection = connection
     this.#options = options
     this.#writer = new Writer(connection, options)
-    this.tokens = new SqliteTokens(connection, this.#writer)
+    this.tokens = sqliteTokens(connection, this.#writer)
   }
 
   /** Opens the file; makes it first where that is needed. */
@@ -58,19 +57,18 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     })
   }
 
-  create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
-    return this.#writer.write(
-      () => {
-        this.#insert(plant, idempotencyKey)
-        return plantOf(plant)
-      },
-      signal,
-      1,
-    )
+  create(plant: NewPlant, { idempotencyKey: key, signal }: CreateOptions = {}): Promise<Plant> {
+    const work = () => {
+      const sql = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${placeholders}, ?) ON CONFLICT DO NOTHING`
+      const { changes } = this.#connection.prepare(sql).run(...valuesOf(plant), key ?? null)
+      if (Number(changes) === 0) refuseUnlessRepeated(plant, key === undefined ? undefined : this.#find('idempotency_key', key))
+      return plantOf(plant)
+    }
+    return this.#writer.write(work, signal, 1)
   }
 
   async get(id: bigint): Promise<NewPlant | undefined> {
-    return this.#connection.run(() => this.#find(`SELECT ${plantColumns} FROM plants WHERE id = ?`, id))
+    return this.#connection.run(() => this.#find('id', id))
   }
 
   async *list({ after, limit = Infinity, tag }: ListQuery = {}): AsyncIterable<NewPlant[]> {
@@ -92,7 +90,7 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
 
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
     return this.#writer.write(() => {
-      const plant = this.#find(`SELECT ${plantColumns} FROM plants WHERE id = ?`, id)
+      const plant = this.#find('id', id)
       if (!plant || (only && !equalPlants(plant, only))) return undefined
       this.#connection.prepare('DELETE FROM plants WHERE id = ?').run(id)
       return plant
@@ -100,26 +98,33 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    const insert = await this.#prepareForMany()
-    for (let from = firstPending(batch); from < batch.rows.length && !options.stop.aborted; ) {
+    const { rows, order, outcomes } = batch
+    this.#writer.isBulk = true
+    // Room in memory and in the log, so that pages that many rows go to are written once.
+    await this.#connection.run(() => this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
+    const { BulkInsert } = await import('./bulk.js')
+    const insert = new BulkInsert(this.#connection, this.#options.clock)
+    let from = 0 // a batch that was begun before goes on: its rows were taken in its order
+    while (from < rows.length && outcomes[order?.[from] ?? from] !== Outcome.pending) from += 1
+    while (from < rows.length && !options.stop.aborted) {
       const begun = from
-      from = await this.#writer
-        .write(() => {
+      try {
+        from = await this.#writer.write(() => {
           const end = insert.run(batch, begun, options)
           this.#keep(options.checkpoint?.())
           return end
         })
-        .catch((error: unknown) => {
-          reset(batch, begun)
-          throw error
-        })
+      } catch (error) {
+        for (let rank = begun; rank < rows.length; rank += 1) outcomes[order?.[rank] ?? rank] = Outcome.pending // it was undone
+        throw error
+      }
       options.onProgress()
     }
   }
 
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
     return this.#connection.run(() => {
-      const found = ids.flatMap((id) => this.#find(`SELECT ${plantColumns} FROM plants WHERE id = ?`, id) ?? [])
+      const found = ids.flatMap((id) => this.#find('id', id) ?? [])
       return new Map(found.map((plant) => [plant.id, plant]))
     })
   }
@@ -128,21 +133,13 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     return this.#writer.write(() => {
       for (const page of pages()) {
         for (const plant of page) {
-          const existing = this.#find(`SELECT ${plantColumns} FROM plants WHERE id = ?`, plant.id)
+          const existing = this.#find('id', plant.id)
           if (existing) onConflict(plant, existing)
         }
       }
       const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${placeholders}) ON CONFLICT DO NOTHING`)
       for (const page of pages()) for (const plant of page) insert.run(...valuesOf(plant))
     })
-  }
-
-  /** Room in memory and in the log, so that pages that many rows go to are written once. */
-  async #prepareForMany(): Promise<BulkInsert> {
-    this.#writer.isBulk = true
-    await this.#connection.run(() => this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
-    const { BulkInsert } = await import('./bulk.js')
-    return new BulkInsert(this.#connection, this.#options.clock)
   }
 
   #keep(checkpoint: Checkpoint | undefined): void {
@@ -177,19 +174,8 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     this.#connection.close()
   }
 
-  #insert(plant: NewPlant, key: string | undefined): void {
-    const insert = this.#connection.prepare(
-      `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${placeholders}, ?) ON CONFLICT DO NOTHING`,
-    )
-    if (BigInt(insert.run(...valuesOf(plant), key ?? null).changes) === 1n) return
-    refuseUnlessRepeated(
-      plant,
-      key === undefined ? undefined : this.#find(`SELECT ${plantColumns} FROM plants WHERE idempotency_key = ?`, key),
-    )
-  }
-
-  #find(sql: string, value: bigint | string): NewPlant | undefined {
-    const row: unknown = this.#connection.prepare(sql).get(value)
+  #find(column: 'id' | 'idempotency_key', value: bigint | string): NewPlant | undefined {
+    const row: unknown = this.#connection.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
     return row === undefined ? undefined : toPlant(row)
   }
 
@@ -216,15 +202,3 @@ const placeholders = plantFields.map(() => '?').join()
 /** A page ends at whichever comes first, so that a list needs the same memory for any plants. */
 const pageRows = 1000
 const pageCharacters = 1_000_000
-
-/** Where a batch that was begun before goes on: its rows were taken in its order. */
-function firstPending({ rows, order, outcomes }: Batch): number {
-  let rank = 0
-  while (rank < rows.length && outcomes[order?.[rank] ?? rank] !== Outcome.pending) rank += 1
-  return rank
-}
-
-/** Forgets what was noted of rows whose transaction was undone. */
-function reset({ rows, order, outcomes }: Batch, from: number): void {
-  for (let rank = from; rank < rows.length; rank += 1) outcomes[order?.[rank] ?? rank] = Outcome.pending
-}

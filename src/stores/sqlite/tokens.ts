@@ -1,56 +1,45 @@
 import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
+import { largestId, smallestId } from './schema.js'
 import type { Writer } from './writer.js'
 
 /** The tokens of a store, in its own file. */
-export class SqliteTokens implements TokenStore {
-  readonly #connection: Connection
-  readonly #writer: Writer
+export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
+  return {
+    find: (digest) => connection.run(() => toToken(connection.prepare(findSql).get(digest, digest))),
 
-  constructor(connection: Connection, writer: Writer) {
-    this.#connection = connection
-    this.#writer = writer
-  }
+    async add(digest, token) {
+      const { note, createdAt, expiresAt } = token
+      const id = await writer.write(() => {
+        const insert = connection.prepare('INSERT INTO tokens (digest, note, created_at, expires_at) VALUES (?, ?, ?, ?) RETURNING id')
+        const row = insert.get(digest, note ?? null, createdAt.getTime(), expiresAt?.getTime() ?? null)
+        return (row as { id: bigint }).id // RETURNING gives the row
+      })
+      return { id, ...token, revokedAt: undefined }
+    },
 
-  find(digest: Uint8Array): Promise<Token | undefined> {
-    return this.#connection.run(() => toToken(this.#connection.prepare(findSql).get(digest, digest)))
-  }
+    async *list() {
+      const sql = `SELECT ${columns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ${tokensAtOnce}`
+      for (let first = smallestId; ; ) {
+        const from = first
+        const rows = await connection.run(() => connection.prepare(sql).all(from))
+        const page = rows.flatMap((row) => toToken(row) ?? [])
+        if (page.length > 0) yield page
+        const last = page.at(-1)?.id ?? from
+        if (page.length < tokensAtOnce || last === largestId) return
+        if (last < from) throw new BadRowError(`the token ${last} comes after ${from - 1n}`)
+        first = last + 1n
+      }
+    },
 
-  async add(digest: Uint8Array, token: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
-    const { note, createdAt, expiresAt } = token
-    const id = await this.#writer.write(() => {
-      const insert = this.#connection.prepare('INSERT INTO tokens (digest, note, created_at, expires_at) VALUES (?, ?, ?, ?) RETURNING id')
-      const row = insert.get(digest, note ?? null, createdAt.getTime(), expiresAt?.getTime() ?? null)
-      return (row as { id: bigint }).id // RETURNING gives the row
-    })
-    return { id, ...token, revokedAt: undefined }
-  }
-
-  async *list(): AsyncIterable<Token[]> {
-    const sql = `SELECT ${columns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ${tokensAtOnce}`
-    for (let first = smallestId; ; ) {
-      const from = first
-      const rows = await this.#connection.run(() => this.#connection.prepare(sql).all(from))
-      const page = rows.flatMap((row) => toToken(row) ?? [])
-      if (page.length > 0) yield page
-      const last = page.at(-1)?.id ?? from
-      if (page.length < tokensAtOnce || last === largestId) return
-      if (last < from) throw new BadRowError(`the token ${last} comes after ${from - 1n}`)
-      first = last + 1n
-    }
-  }
-
-  revoke(id: bigint, at: Date): Promise<Token | undefined> {
-    return this.#writer.write(() => {
-      this.#connection.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
-      return toToken(this.#connection.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`).get(id))
-    })
+    revoke: (id, at) =>
+      writer.write(() => {
+        connection.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
+        return toToken(connection.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`).get(id))
+      }),
   }
 }
-
-const smallestId = -(2n ** 63n)
-const largestId = 2n ** 63n - 1n
 
 const columns = 'id, note, created_at, expires_at, revoked_at'
 
@@ -63,15 +52,11 @@ function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
   const { id, note, created_at, expires_at, revoked_at } = row as Row // the columns of a STRICT table
   if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is no text`)
-  return { id, note: note ?? undefined, createdAt: toDate(created_at), expiresAt: toDate(expires_at), revokedAt: toDate(revoked_at) }
+  const [expiresAt, revokedAt] = [expires_at, revoked_at].map((time) => (time === null ? undefined : toDate(time)))
+  return { id, note: note ?? undefined, createdAt: toDate(created_at), expiresAt, revokedAt }
 }
 
-/** milliseconds before and after 1970 that a `Date` can hold: past them it would be neither before nor after any other */
-const maxTime = 8.64e15
-
-function toDate(time: bigint): Date
-function toDate(time: bigint | null): Date | undefined
-function toDate(time: bigint | null): Date | undefined {
-  if (time === null) return undefined
-  return new Date(Math.min(Math.max(Number(time), -maxTime), maxTime))
+/** Past the milliseconds that a `Date` can hold, a time would be neither before nor after any other. */
+function toDate(time: bigint): Date {
+  return new Date(Math.min(Math.max(Number(time), -8.64e15), 8.64e15))
 }

@@ -7,26 +7,25 @@ import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedErr
 import { identityOf } from './file.js'
 import { identify, schemaVersion } from './schema.js'
 
-interface Job<T = unknown> {
+/** What waits for its turn, and then for its transaction to be on the disk. */
+interface Job {
   deadline: number
   /** how many creates it is */
   creates: number
-  work(): T
-  resolve(value: T): void
-  reject(error: unknown): void
-  /** ends the wait for its turn, when the signal aborts */
-  abort: (() => void) | undefined
+  /** ends the wait for its turn; the job stays in the queue until then */
   signal: AbortSignal | undefined
-  /** what came of the work, until the transaction is on the disk */
-  result: { value: T } | { error: PlantsError } | undefined
+  perform(): void
+  /** gives the caller what came of the work */
+  settle(): void
+  reject(error: unknown): void
 }
 
-/** Jobs in one transaction at most, so that others get a turn: about 10 ms. */
+/** jobs in a transaction, about 10 ms: then others get a turn */
 const defaultBatch = 1000
 
 /**
- * Writes to one connection, in turn. What waits at the same moment goes into one transaction and one fsync,
- * and each caller gets its own answer once that is on disk.
+ * Group commit: what waits at the same moment goes into one transaction and one fsync, and each caller gets its own result once that is
+ * on the disk.
  */
 export class Writer {
   readonly #connection: Connection
@@ -56,28 +55,40 @@ export class Writer {
   write<T>(work: () => T, signal?: AbortSignal, creates = 0): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       signal?.throwIfAborted()
+      const abort = () => reject(signal?.reason)
+      signal?.addEventListener('abort', abort, { once: true })
       const deadline = this.#options.clock.now() + this.#options.timeout
-      const job: Job<T> = { deadline, creates, work, resolve, reject, abort: undefined, signal, result: undefined }
-      if (signal) {
-        job.abort = () => reject(signal.reason)
-        signal.addEventListener('abort', job.abort, { once: true })
+      const job: Job = {
+        deadline,
+        creates,
+        signal,
+        perform() {
+          signal?.removeEventListener('abort', abort)
+          try {
+            const value = work()
+            job.settle = () => resolve(value)
+          } catch (error) {
+            if (!(error instanceof PlantsError)) throw error
+            job.settle = () => reject(error)
+          }
+        },
+        settle() {},
+        reject(error) {
+          signal?.removeEventListener('abort', abort)
+          reject(error)
+        },
       }
-      this.#jobs.push(job as Job) // which is given back what its own work gave
-      this.#start()
+      this.#jobs.push(job)
+      // The next turn of the loop: calls that came in together then share a transaction.
+      if (!this.#isRunning) setImmediate(() => this.#run())
+      this.#isRunning = true
     })
-  }
-
-  #start(): void {
-    if (this.#isRunning) return
-    this.#isRunning = true
-    // The next turn of the loop: calls that came in together then share a transaction.
-    setImmediate(() => this.#run())
   }
 
   async #run(): Promise<void> {
     for (let tries = 0; this.#jobs.length > 0; tries += 1) {
       if (this.#begin()) {
-        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch).filter((job) => !isCancelled(job)))
+        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch).filter(isWanted))
         tries = 0
         if (this.#jobs.length > 0) await new Promise(setImmediate) // whatever else the process has to do gets its turn
       } else await this.#wait(tries)
@@ -94,7 +105,7 @@ export class Writer {
       return true
     } catch (error) {
       if (hasBegun) this.#rollBack() // else the connection may be closed
-      if (!isBusy(error)) this.#rejectWaiting(explainFailure(error, this.#connection.path))
+      if (!isBusy(error)) rejectAll(this.#jobs.splice(0), explainFailure(error, this.#connection.path))
       return false
     }
   }
@@ -119,12 +130,13 @@ export class Writer {
   async #wait(tries: number): Promise<void> {
     const { clock, timeout } = this.#options
     const now = clock.now()
-    const late = this.#jobs.filter((job) => job.deadline <= now && !isCancelled(job))
-    this.#jobs = this.#jobs.filter((job) => job.deadline > now && !isCancelled(job))
+    const waiting = this.#jobs.filter(isWanted)
+    const late = waiting.filter(({ deadline }) => deadline <= now)
+    this.#jobs = waiting.filter(({ deadline }) => deadline > now)
     if (late.length > 0) rejectAll(late, lockedError(this.#connection.path, timeout))
     if (this.#jobs.length > 0) {
       const milliseconds = backoff(tries, { base: 2, max: this.isBulk ? 32 : 8, random: clock.random }) // what is short goes first
-      await wait(milliseconds, [clock.signal]).catch((reason: unknown) => this.#rejectWaiting(unchanged(reason, clock.signal)))
+      await wait(milliseconds, [clock.signal]).catch((reason: unknown) => rejectAll(this.#jobs.splice(0), unchanged(reason, clock.signal)))
     }
   }
 
@@ -132,7 +144,7 @@ export class Writer {
     const { db, path } = this.#connection
     let isDone = false
     try {
-      for (const job of jobs) perform(job)
+      for (const job of jobs) job.perform()
       isDone = true
       db.exec('COMMIT')
     } catch (error) {
@@ -141,16 +153,13 @@ export class Writer {
       rejectAll(jobs, isUndone ? explainFailure(error, path) : commitOutcomeUnknown(`The disk failed under ${path}`, storedHint, error))
       return
     }
-    if (this.#isInPlace()) for (const job of jobs) settle(job)
+    if (this.#isInPlace()) for (const job of jobs) job.settle()
     else rejectAll(jobs, commitOutcomeUnknown(`${path} was deleted or replaced`, storedHint))
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
   }
 
-  /**
-   * Settles a commit that failed after its bytes were written: a crash could still bring it back from the log. Another
-   * commit takes its place there, so that it is certainly gone. Whether that worked is the answer.
-   */
+  /** Takes the place of a failed commit in the log, from which a crash could bring it back. Returns whether that worked. */
   #overwrite(): boolean {
     try {
       this.#connection.db.exec('BEGIN IMMEDIATE')
@@ -178,43 +187,14 @@ export class Writer {
       if (!isSqliteError(error)) throw error
     }
   }
-
-  #rejectWaiting(error: unknown): void {
-    rejectAll(this.#jobs.splice(0), error)
-  }
 }
 
-/** Whether a job has left the queue, in which it stays until its turn. */
-function isCancelled({ signal }: Job): boolean {
-  return signal?.aborted === true
-}
-
-/** Does the work of a job, whose turn has come. */
-function perform(job: Job): void {
-  removeAbortListener(job)
-  try {
-    job.result = { value: job.work() }
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    job.result = { error }
-  }
-}
-
-/** Resolves or rejects a job whose transaction is on the disk. */
-function settle({ result, resolve, reject }: Job): void {
-  if (result && 'value' in result) resolve(result.value)
-  else reject(result?.error)
-}
-
-function removeAbortListener({ abort, signal }: Job): void {
-  if (abort) signal?.removeEventListener('abort', abort)
+function isWanted({ signal }: Job): boolean {
+  return !signal?.aborted
 }
 
 function rejectAll(jobs: Job[], error: unknown): void {
-  for (const job of jobs) {
-    removeAbortListener(job)
-    job.reject(error)
-  }
+  for (const job of jobs) job.reject(error)
 }
 
 const storedHint = { done: 'stored', hint: 'Look at the disk first. Then plants get shows whether the plant is there' } as const

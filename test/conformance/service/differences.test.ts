@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest'
+import { differences } from '../../helpers/differences.js'
+import { connectTo, requestBytes } from '../../helpers/raw-http.js'
+import { serveForAll } from '../../helpers/service.js'
+
+const service = serveForAll(['--header-timeout', '300ms', '--request-timeout', '300ms'])
+
+const headers = 'Host: plants.example\r\nContent-Length: 0\r\n'
+const requests: Record<string, string | Buffer> = {
+  'POST *': `POST * HTTP/1.1\r\n${headers}\r\n`,
+  'OPTIONS *': `OPTIONS * HTTP/1.1\r\n${headers}\r\n`,
+  'POST ftp://plants.example/plants': `POST ftp://plants.example/plants HTTP/1.1\r\n${headers}\r\n`,
+  'GET /openapi.json HTTP/2.0': `GET /openapi.json HTTP/2.0\r\n${headers}\r\n`,
+  'GET /openapi.json, as HTTP/0.9 has it': 'GET /openapi.json\r\n',
+  'more than 200 headers': requestBytes('no token', {
+    headers: { a: Array.from({ length: 201 }, () => 'b') },
+    body: '{"id":1,"name":"Fern"}',
+  }),
+}
+
+test('docs/serve.md lists the requests that are tried here, and no other', () => {
+  expect([...differences.keys()]).toEqual(Object.keys(requests))
+})
+
+test.each(Object.entries(requests))('%s gets the response that docs/serve.md shows', async (name, bytes) => {
+  const connection = await connectTo(service().place)
+  connection.send(bytes)
+  const answer = await connection.answer()
+  const { error, message } = JSON.parse(answer?.body || '{}')
+  expect(answer ? `${answer.status}, ${error}: ${message}` : 'none').toBe(differences.get(name))
+})

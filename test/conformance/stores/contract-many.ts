@@ -1,0 +1,178 @@
+import { describe, expect, test } from 'vitest'
+import type { NewPlant } from '../../../src/plant/plant.js'
+import { PlantRows } from '../../../src/plant/rows.js'
+import { Outcome } from '../../../src/stores/conflict.js'
+import type { Batch, CheckpointStore, CreateManyOptions, ReadableStore, SnapshotQuery } from '../../../src/stores/store.js'
+
+type Store = CheckpointStore & ReadableStore
+
+const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
+const moss: NewPlant = { id: 2n, name: 'Moss' }
+const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
+
+const { created, pending, skipped, taken } = Outcome
+
+/** What a store must do that takes many plants at once, and gives all of them back. `open` gives an empty one. */
+export function describeManyStore(name: string, open: () => Promise<Store>): void {
+  describe(`${name} takes many plants: it`, () => {
+    describeOutcomes(open)
+    describeCheckpoints(open)
+  })
+  describe(`${name} gives all of its plants: it`, () => describeSnapshots(open))
+}
+
+function describeOutcomes(open: () => Promise<Store>): void {
+  test('creates them all, whatever their texts and their order', async () => {
+    const store = await open()
+    const plants = [{ id: 2n ** 63n - 1n, name: '\u{1f33f}'.repeat(100), tag: '"\\,;\t\n' }, ivy, { id: -(2n ** 63n), name: '' }, moss]
+    expect(await createMany(store, plants)).toEqual([created, created, created, created])
+    expect(await all(store)).toStrictEqual(plants.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
+  })
+
+  test.each<[CreateManyOptions['ifExists'], number[]]>([
+    ['error', [taken, taken, created, taken]],
+    ['skip', [skipped, skipped, created, skipped]],
+    ['same', [skipped, taken, created, skipped]],
+  ])('holds ids that are taken, there or in the input, against the policy "%s"', async (ifExists, outcomes) => {
+    const store = await open()
+    await store.create(fern)
+    await store.create(moss, { idempotencyKey: 'key' })
+    expect(await createMany(store, [fern, { ...moss, tag: 'wet' }, ivy, ivy], { ifExists })).toEqual(outcomes)
+    expect(await all(store)).toStrictEqual([fern, moss, ivy])
+  })
+
+  test('begins nothing after one that was refused, when that ends it', async () => {
+    const store = await open()
+    await store.create(moss)
+    expect(await createMany(store, [ivy, moss, fern], { stopsAtReject: true })).toEqual([created, taken, pending])
+    expect(await all(store)).toStrictEqual([moss, ivy])
+  })
+
+  test('leaves out what is settled already, and everything when it was told to stop', async () => {
+    const store = await open()
+    expect(await createMany(store, [fern, moss], {}, [taken, pending])).toEqual([taken, created])
+    expect(await createMany(store, [ivy], { stop: AbortSignal.abort() })).toEqual([pending])
+    expect(await all(store)).toStrictEqual([moss])
+  })
+
+  test('shares the ids with whoever creates at the same moment, so that each is given once', async () => {
+    const store = await open()
+    const plants = Array.from({ length: 3000 }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}` }))
+    const single = plants.filter(({ id }) => id % 7n === 0n)
+    const [many, ...each] = await Promise.all([
+      createMany(store, plants),
+      ...single.map((plant) =>
+        store.create({ ...plant, tag: 'single' }).then(
+          () => plant.id,
+          () => undefined,
+        ),
+      ),
+    ])
+    const ofSingle = new Set(each.filter((id) => id !== undefined))
+    expect(many).toEqual(plants.map(({ id }) => (ofSingle.has(id) ? taken : created)))
+    expect(await all(store)).toStrictEqual(plants.map((plant) => (ofSingle.has(plant.id) ? { ...plant, tag: 'single' } : plant)))
+  })
+}
+
+function describeCheckpoints(open: () => Promise<Store>): void {
+  test('keeps, finds and removes the positions of imports', async () => {
+    const store = await open()
+    await store.keepCheckpoint({ id: 'one', state: '{"at":1}' })
+    await store.keepCheckpoint({ id: 'one', state: `{"at":"'\\"}` })
+    await store.keepCheckpoint({ id: 'two', state: '' })
+    await store.removeCheckpoint('two')
+    expect([await store.findCheckpoint('one'), await store.findCheckpoint('two')]).toEqual([`{"at":"'\\"}`, undefined])
+  })
+
+  test('asks for a position when it knows the outcomes, and keeps it with the plants', async () => {
+    const store = await open()
+    await store.create(moss)
+    const batch = batchOf([fern, moss, ivy])
+    const checkpoint = () => ({ id: 'one', state: Array.from(batch.outcomes).join() })
+    await store.createMany(batch, manyOptions({ checkpoint }))
+    expect(await store.findCheckpoint('one')).toBe([created, taken, created].join())
+  })
+}
+
+function describeSnapshots(open: () => Promise<Store>): void {
+  const odd = ['', ' ', '"', ',', '\t', '\r', '\n', '\\', "'", '\u0001\u001b\u007f\u009b\u2028', 'é\u{10ffff}', 'a,"b"\n', '=1+1']
+
+  test.each<[SnapshotQuery['record'], string, string]>([
+    ['json', ',\n', '{"id":1,"name":"Fern","tag":"shade"},\n{"id":2,"name":"Moss"},\n{"id":3,"name":"Ivy","tag":""}'],
+    ['csv', '\n', '1,Fern,shade\n2,Moss,\n3,Ivy,""'],
+    ['tsv', '\n', '1\tFern\tshade\n2\tMoss\t\n3\tIvy\t""'],
+  ])('writes them as %s', async (record, between, text) => {
+    const store = await open()
+    await createMany(store, [ivy, moss, fern])
+    expect(await textOf(store, { record, between })).toBe(text)
+  })
+
+  test('writes texts of every kind as JSON does', async () => {
+    const store = await open()
+    const plants = odd.map((name, index) => ({ id: BigInt(index), name, tag: name }))
+    await createMany(store, plants)
+    const text = await textOf(store, { record: 'json', between: ',' })
+    expect(JSON.parse(`[${text}]`)).toEqual(plants.map(({ id, ...texts }) => ({ id: Number(id), ...texts })))
+    expect(text.match(/[\u0000-\u001f\u007f-\u009f\u2028]/)).toBeNull()
+  })
+
+  test('quotes the cells of CSV and TSV that need it', async () => {
+    const store = await open()
+    await createMany(
+      store,
+      odd.map((name, index) => ({ id: BigInt(index), name })),
+    )
+    const quoted = (separator: string) => (text: string) =>
+      text === '' || /["\r\n]/.test(text) || text.includes(separator) ? `"${text.replaceAll('"', '""')}"` : text
+    expect(await textOf(store, { record: 'csv', between: '\n' })).toBe(
+      odd.map((text, index) => `${index},${quoted(',')(text)},`).join('\n'),
+    )
+    expect(await textOf(store, { record: 'tsv', between: '\n' })).toBe(
+      odd.map((text, index) => `${index}\t${quoted('\t')(text)}\t`).join('\n'),
+    )
+  })
+
+  test('chooses them as a list does', async () => {
+    const store = await open()
+    await createMany(
+      store,
+      Array.from({ length: 3000 }, (_, index) => ({ id: BigInt(index), name: 'F', ...(index % 3 === 0 && { tag: 'x' }) })),
+    )
+    const text = await textOf(store, { record: 'csv', between: ' ', after: 10n, limit: 1500, tag: 'x' })
+    expect(text.split(' ')).toEqual(Array.from({ length: 996 }, (_, index) => `${12 + 3 * index},F,x`))
+  })
+}
+
+function batchOf(plants: NewPlant[], outcomes: number[] = []): Batch {
+  const all = new Uint8Array(plants.length)
+  all.set(outcomes)
+  return { rows: PlantRows.of(plants), order: undefined, outcomes: all, rejections: new Map() }
+}
+
+function manyOptions(options: Partial<CreateManyOptions>): CreateManyOptions {
+  const usual = { ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal } as const
+  return { ...usual, keyOf: () => '', beforeSend: async () => undefined, onProgress: () => undefined, ...options }
+}
+
+async function createMany(
+  store: Store,
+  plants: NewPlant[],
+  options: Partial<CreateManyOptions> = {},
+  outcomes?: number[],
+): Promise<number[]> {
+  const batch = batchOf(plants, outcomes)
+  await store.createMany(batch, manyOptions(options))
+  return Array.from(batch.outcomes)
+}
+
+async function all(store: Store): Promise<NewPlant[]> {
+  const plants: NewPlant[] = []
+  for await (const page of store.list()) plants.push(...page)
+  return plants
+}
+
+async function textOf(store: Store, query: SnapshotQuery): Promise<string> {
+  const blocks: string[] = []
+  for await (const { text } of store.snapshot(query)) blocks.push(text)
+  return blocks.join(query.between)
+}

@@ -1,0 +1,60 @@
+import { describe, expect, test } from 'vitest'
+import { digestOf } from '../../../src/server/authenticator.js'
+import { type ServedStore, type Token, type TokenStore, tokensAtOnce } from '../../../src/stores/store.js'
+
+const [created, expires, revoked] = [new Date(1_700_000_000_000), new Date(1_900_000_000_001), new Date(1_800_000_000_000)]
+
+/** What a store must do that a service can be put in front of. `open` gives an empty one. */
+export function describeServedStore(name: string, open: () => Promise<ServedStore>): void {
+  describe(`${name} keeps tokens: it`, () => {
+    test('finds one by its digest, with all that it was given', async () => {
+      const { tokens } = await open()
+      const added = await tokens.add(digestOf('one'), { note: `it's "ours"`, createdAt: created, expiresAt: expires })
+      expect(added).toStrictEqual({ id: added.id, note: `it's "ours"`, createdAt: created, expiresAt: expires, revokedAt: undefined })
+      expect(typeof added.id).toBe('bigint')
+      expect(await tokens.find(digestOf('one'))).toStrictEqual(added)
+      expect(await tokens.find(digestOf('two'))).toBeUndefined()
+    })
+
+    test('lists them in the order in which they were made, and never gives a number twice', async () => {
+      const { tokens } = await open()
+      const one = await tokens.add(digestOf('one'), { note: undefined, createdAt: created, expiresAt: undefined })
+      await tokens.revoke(one.id, revoked)
+      const two = await tokens.add(digestOf('two'), { note: '', createdAt: created, expiresAt: undefined })
+      expect(two.id).toBeGreaterThan(one.id)
+      expect(await pagesOf(tokens)).toStrictEqual([[{ ...one, revokedAt: revoked }, two]])
+    })
+
+    test('lists them in pages, and none when there is none', async () => {
+      const { tokens } = await open()
+      expect(await pagesOf(tokens)).toEqual([])
+      const token = { note: undefined, createdAt: created, expiresAt: undefined }
+      for (let index = 0; index < tokensAtOnce; index += 100)
+        await Promise.all(Array.from({ length: 100 }, (_, offset) => tokens.add(digestOf(`${index + offset}`), token)))
+      expect((await pagesOf(tokens)).map((page) => page.length)).toEqual([tokensAtOnce])
+      const last = await tokens.add(digestOf('last'), token)
+      const pages = await pagesOf(tokens)
+      expect(pages.map((page) => page.length)).toEqual([tokensAtOnce, 1])
+      expect(pages[1]).toStrictEqual([last])
+    })
+
+    test('revokes one, once, and tells when there is none', async () => {
+      const { tokens } = await open()
+      const { id } = await tokens.add(digestOf('one'), { note: undefined, createdAt: created, expiresAt: undefined })
+      expect(await tokens.revoke(id, revoked)).toMatchObject({ id, revokedAt: revoked })
+      expect(await tokens.revoke(id, expires)).toMatchObject({ id, revokedAt: revoked })
+      expect(await tokens.revoke(id + 1n, revoked)).toBeUndefined()
+      expect((await tokens.find(digestOf('one')))?.revokedAt).toEqual(revoked)
+    })
+
+    test('says that plants can be created', async () => {
+      await expect((await open()).check()).resolves.toBeUndefined()
+    })
+  })
+}
+
+async function pagesOf(tokens: TokenStore): Promise<Token[][]> {
+  const pages: Token[][] = []
+  for await (const page of tokens.list()) pages.push(page)
+  return pages
+}

@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest'
+import type { NewPlant } from '../../../src/plant/plant.js'
+import type { PlantsError } from '../../../src/platform/errors.js'
+import type { ListQuery, PlantStore, ReadableStore } from '../../../src/stores/store.js'
+
+/** A store under test, and a look behind it that does not go through it. */
+export interface Subject<Store extends PlantStore> {
+  store: Store
+  /** what a store opened afresh holds under an id */
+  look(id: bigint): Promise<NewPlant | undefined>
+}
+
+type Open<Store extends PlantStore> = () => Promise<Subject<Store>>
+
+const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
+
+/** What every store must do, wherever it keeps its plants. `open` gives an empty one. */
+export function describePlantStore(name: string, open: Open<PlantStore>): void {
+  describe(`${name} is a plant store: it`, () => {
+    describeAnswers(open)
+    describeRefusals(open)
+    describeKeys(open)
+    describeCrowds(open)
+  })
+}
+
+function describeAnswers(open: Open<PlantStore>): void {
+  test('answers with the name, then the tag', async () => {
+    const { store } = await open()
+    expect(JSON.stringify(await store.create(fern))).toBe('{"name":"Fern","tag":"shade"}')
+  })
+
+  test('answers without a tag when none was given', async () => {
+    const { store, look } = await open()
+    expect(await store.create({ id: 1n, name: '' })).toStrictEqual({ name: '' })
+    expect(await look(1n)).toStrictEqual({ id: 1n, name: '' })
+  })
+
+  test.each([-9223372036854775808n, -1n, 0n, 9007199254740993n, 9223372036854775807n])('keeps the id %s exact', async (id) => {
+    const { store, look } = await open()
+    await store.create({ ...fern, id })
+    expect(await look(id)).toStrictEqual({ ...fern, id })
+  })
+
+  test.each([
+    ['the empty one', ''],
+    ['spaces at its ends', '  Fern  '],
+    ['combining marks, not composed', 'e\u0301 \u00e9'],
+    ['all planes', '蕨 🌿 \u{10ffff} \uffff \ufffd'],
+    ['control characters', '\u0001\t\n\r\u001b[31m\u007f\u009b'],
+    ['quotes and backslashes', `"'\\%_?;--`],
+    ['a long one', '🌿'.repeat(50_000)],
+  ])('keeps every code point of a name and a tag: %s', async (_, text) => {
+    const { store, look } = await open()
+    expect(await store.create({ id: 1n, name: text, tag: text })).toStrictEqual({ name: text, tag: text })
+    expect(await look(1n)).toStrictEqual({ id: 1n, name: text, tag: text })
+  })
+}
+
+function describeRefusals(open: Open<PlantStore>): void {
+  test.each([
+    ['equal', fern],
+    ['different', { ...fern, name: 'Moss' }],
+  ])('refuses an id that is taken, by a plant that is %s', async (_, second) => {
+    const { store, look } = await open()
+    await store.create(fern)
+    expect(await refusal(store.create(second))).toEqual({ kind: 'conflict', error: 409, message: 'A plant with id 1 already exists' })
+    expect(await look(1n)).toStrictEqual(fern)
+  })
+
+  test('stores nothing when it was told to stop before', async () => {
+    const { store, look } = await open()
+    const reason = new Error('stopped')
+    await expect(store.create(fern, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+    expect(await look(1n)).toBeUndefined()
+  })
+}
+
+function describeKeys(open: Open<PlantStore>): void {
+  const idempotencyKey = 'order-66'
+  const keyTaken = { kind: 'conflict', error: 409, message: 'This idempotency key was used for a different plant' }
+
+  test('answers a repeated key as it did the first time', async () => {
+    const { store } = await open()
+    const first = await store.create(fern, { idempotencyKey })
+    expect(await store.create(fern, { idempotencyKey })).toStrictEqual(first)
+  })
+
+  test.each<[string, NewPlant]>([
+    ['another id', { ...fern, id: 2n }],
+    ['another name', { ...fern, name: 'Moss' }],
+    ['another tag', { ...fern, tag: 'sun' }],
+    ['no tag', { id: 1n, name: 'Fern' }],
+  ])('refuses a repeated key with %s', async (_, second) => {
+    const { store, look } = await open()
+    await store.create(fern, { idempotencyKey })
+    expect(await refusal(store.create(second, { idempotencyKey }))).toEqual(keyTaken)
+    expect(await look(1n)).toStrictEqual(fern)
+    expect(await look(2n)).toBeUndefined()
+  })
+
+  test.each([undefined, 'another-key'])('refuses a taken id under the key %s, though the plants are equal', async (key) => {
+    const { store } = await open()
+    await store.create(fern, { idempotencyKey })
+    expect(await refusal(store.create(fern, { idempotencyKey: key }))).toMatchObject({
+      error: 409,
+      message: 'A plant with id 1 already exists',
+    })
+  })
+
+  test('leaves a key free when its plant was refused', async () => {
+    const { store } = await open()
+    await store.create(fern)
+    await refusal(store.create({ ...fern, name: 'Moss' }, { idempotencyKey }))
+    expect(await store.create({ ...fern, id: 2n }, { idempotencyKey })).toStrictEqual({ name: 'Fern', tag: 'shade' })
+  })
+}
+
+function describeCrowds(open: Open<PlantStore>): void {
+  const ids = Array.from({ length: 50 }, (_, index) => BigInt(index))
+
+  test('creates what comes at the same moment, each with its own answer', async () => {
+    const { store, look } = await open()
+    const answers = await Promise.all(ids.map((id) => store.create({ id, name: `Fern ${id}` })))
+    expect(answers).toStrictEqual(ids.map((id) => ({ name: `Fern ${id}` })))
+    expect(await Promise.all(ids.map(look))).toStrictEqual(ids.map((id) => ({ id, name: `Fern ${id}` })))
+  })
+
+  test('gives an id to one of those who want it at the same moment, and refuses the others', async () => {
+    const { store, look } = await open()
+    const results = await Promise.allSettled(ids.map((id) => store.create({ id: id % 2n, name: `Fern ${id}` })))
+    expect(results.flatMap((result, index) => (result.status === 'fulfilled' ? [index] : []))).toEqual([0, 1])
+    expect([await look(0n), await look(1n)]).toStrictEqual([
+      { id: 0n, name: 'Fern 0' },
+      { id: 1n, name: 'Fern 1' },
+    ])
+  })
+
+  test('makes one plant of a key that comes twice at the same moment', async () => {
+    const { store } = await open()
+    const create = () => store.create(fern, { idempotencyKey: 'twice' })
+    expect(await Promise.all([create(), create()])).toStrictEqual([
+      { name: 'Fern', tag: 'shade' },
+      { name: 'Fern', tag: 'shade' },
+    ])
+  })
+}
+
+/** What a store must do besides, when it also tells what it holds. */
+export function describeReadableStore(name: string, open: Open<ReadableStore>): void {
+  describe(`${name} is a readable store: it`, () => {
+    test('gives a plant back as it was given', async () => {
+      const { store } = await open()
+      await store.create(fern)
+      expect(await store.get(1n)).toStrictEqual(fern)
+      expect(await store.get(2n)).toBeUndefined()
+    })
+
+    test.each<[string, ListQuery | undefined, bigint[]]>([
+      ['all', undefined, [-9223372036854775808n, -2n, 0n, 10n, 9n, 9223372036854775807n]],
+      ['those after an id', { after: -2n }, [0n, 9n, 10n, 9223372036854775807n]],
+      ['those after an id that is not there', { after: 5n }, [9n, 10n, 9223372036854775807n]],
+      ['none after the last id', { after: 9223372036854775807n }, []],
+      ['so many', { limit: 2 }, [-9223372036854775808n, -2n]],
+      ['those with a tag', { tag: 'shade' }, [-2n, 10n]],
+      ['so many with a tag after an id', { tag: 'shade', after: -2n, limit: 1 }, [10n]],
+      ['none with a tag that no plant has', { tag: '' }, []],
+    ])('lists %s, in the order of ids', async (_, query, expected) => {
+      const { store } = await open()
+      for (const id of [10n, 9n, -2n, 0n, 9223372036854775807n, -9223372036854775808n]) {
+        await store.create(id === 10n || id === -2n ? { id, name: 'Fern', tag: 'shade' } : { id, name: 'Fern' })
+      }
+      expect((await listed(store, query)).map((plant) => plant.id)).toEqual(expected.toSorted((a, b) => (a < b ? -1 : 1)))
+    })
+
+    test('lists in pages that stay small for many plants and for large ones', async () => {
+      const { store } = await open()
+      const large = Array.from({ length: 30 }, (_, index) => ({ id: BigInt(index), name: 'F'.repeat(200_000) }))
+      const small = Array.from({ length: 3000 }, (_, index) => ({ id: BigInt(index + 100), name: 'F' }))
+      await Promise.all([...large, ...small].map((plant) => store.create(plant)))
+      const pages: NewPlant[][] = []
+      for await (const page of store.list()) pages.push(page)
+      expect(pages.flat()).toStrictEqual([...large, ...small])
+      expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(1000)
+      expect(Math.max(...pages.map((page) => page.reduce((sum, plant) => sum + plant.name.length, 0)))).toBeLessThanOrEqual(1_200_000)
+    })
+
+    test('gives back what it deletes, and frees its id and its key', async () => {
+      const { store, look } = await open()
+      await store.create(fern, { idempotencyKey: 'again' })
+      expect(await store.delete(1n)).toStrictEqual(fern)
+      expect(await store.delete(1n)).toBeUndefined()
+      expect(await look(1n)).toBeUndefined()
+      expect(await store.create({ ...fern, name: 'Moss' }, { idempotencyKey: 'again' })).toStrictEqual({ name: 'Moss', tag: 'shade' })
+    })
+  })
+}
+
+async function listed(store: ReadableStore, query?: ListQuery): Promise<NewPlant[]> {
+  const plants: NewPlant[] = []
+  for await (const page of store.list(query)) plants.push(...page)
+  return plants
+}
+
+async function refusal(create: Promise<unknown>): Promise<Pick<PlantsError, 'kind' | 'error' | 'message'>> {
+  const failure: unknown = await create.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  const { kind, error, message } = failure as PlantsError
+  return { kind, error, message }
+}

@@ -1,0 +1,40 @@
+import { describe, onTestFinished } from 'vitest'
+import { PostgresStore } from '../../../src/stores/postgres/store.js'
+import { hasPgBouncer, reusedPgbouncer } from '../../helpers/pgbouncer.js'
+import { installations } from '../../helpers/postgres/installation.js'
+import { type Database, reusedDatabase } from '../../helpers/postgres.js'
+import { addressOf, databaseOptions } from '../../helpers/shared-store.js'
+import { closedAfterTest } from '../../helpers/store.js'
+import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
+import { describeManyStore } from './contract-many.js'
+import { describeServedStore } from './contract-tokens.js'
+
+describe.each(installations)('$name', (installation) => {
+  const database = reusedDatabase(installation)
+  describeSharedStore(async () => subjectIn(await database()))
+})
+
+describe.runIf(hasPgBouncer)('through PgBouncer, in transaction mode', () => {
+  const database = reusedPgbouncer()
+  describeSharedStore(async () => subjectIn(await database()))
+})
+
+function describeSharedStore(open: () => Promise<Subject<PostgresStore>>): void {
+  describePlantStore('the shared store', open)
+  describeReadableStore('the shared store', open)
+  describeManyStore('the shared store', async () => (await open()).store)
+  describeServedStore('the shared store', async () => (await open()).store)
+}
+
+async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
+  const options = databaseOptions(database)
+  const address = addressOf(database)
+  const store = closedAfterTest(await PostgresStore.open(address, options))
+  let other: Promise<PostgresStore | undefined> | undefined
+  onTestFinished(async () => (await other)?.close())
+  const look = async (id: bigint) => {
+    other ??= PostgresStore.openExisting(address, options)
+    return (await other)?.get(id)
+  }
+  return { store, look }
+}

@@ -1,0 +1,126 @@
+import { createHmac, pbkdf2Sync } from 'node:crypto'
+import { describe, expect, test } from 'vitest'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
+import { type Answer, Listener, says } from '../../../helpers/postgres/listener.js'
+import { settled } from '../../../helpers/settled.js'
+import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'
+
+const env = { PGPASSWORD: 's3cret' }
+
+interface Come {
+  host?: string
+  parameters?: string
+  tls?: { cert: string; key: string }
+  ca?: string | undefined
+}
+
+/** Opens a store behind a listener that goes on with its answers; gives what came of it, and what the listener was answered. */
+async function come(answers: Answer[], { host = '127.0.0.1', parameters = '', tls, ca }: Come = {}) {
+  const listener = await Listener.start([...answers, says.refused, says.refused], tls)
+  const address = addressOf({ url: `postgres://plants@${host}:${listener.port}/plants` }, parameters)
+  const login = async () => ({ ...(await databaseOptions({ env }).login(address)), ca })
+  const [told = ''] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login }))])
+  return { told: String(told).replace(/ postgres:\S+:/, ''), passwords: listener.passwords, logins: listener.logins }
+}
+
+const clear = 's3cret\0'
+const md5 = expect.stringMatching(/^md5[0-9a-f]{32}\0$/)
+const exposed = (what: string) =>
+  `unavailable: Could not log in to the server asks for the password ${what}, over a connection that others could read`
+
+describe('a password', () => {
+  // 0.0.0.0 leads here too, and is no name of this machine.
+  test.each([
+    ['in clear goes to this machine', [says.clear], {}, [clear]],
+    ['as MD5 goes to this machine', [says.md5], { host: 'localhost' }, [md5]],
+    ['in clear goes elsewhere when that is asked for', [says.clear], { host: '0.0.0.0', parameters: 'require_auth=md5,password' }, [clear]],
+    ['as MD5 goes elsewhere when that is asked for', [says.md5], { host: '0.0.0.0', parameters: 'require_auth=md5' }, [md5]],
+  ] as [string, Answer[], Come, unknown[]][])('%s', async (_, answers, options, expected) => {
+    const { passwords, logins } = await come(answers, options)
+    expect(passwords).toEqual(Array.from({ length: logins }, () => expected[0]))
+    expect(logins).toBeGreaterThan(0)
+  })
+
+  test.each([
+    ['in clear to another machine', [says.clear], {}, exposed('in clear text')],
+    ['as MD5 to another machine', [says.md5], {}, exposed('as MD5')],
+    ['in clear, where MD5 was forbidden', [says.clear], { parameters: 'require_auth=!md5' }, exposed('in clear text')],
+    [
+      'in clear, where it was forbidden',
+      [says.clear],
+      { host: 'localhost', parameters: 'require_auth=!password' },
+      '"password", and require_auth',
+    ],
+    [
+      'as MD5, where SCRAM is required',
+      [says.md5],
+      { host: 'localhost', parameters: 'require_auth=scram-sha-256' },
+      '"md5", and require_auth',
+    ],
+    [
+      'where one login is required, and none is asked for',
+      [says.accepted + says.ready],
+      { parameters: 'require_auth=!none' },
+      '"none", and require_auth',
+    ],
+    ['where none is required', [says.scram], { parameters: 'require_auth=none' }, '"scram-sha-256", and require_auth'],
+  ] as [string, Answer[], Come, string][])('does not go %s, nor again', async (_, answers, options, why) => {
+    const { told, passwords, logins } = await come(answers, { host: '0.0.0.0', ...options })
+    expect({ told, passwords, logins }).toEqual({ told: expect.stringContaining(why), passwords: [], logins: 1 })
+  })
+
+  test('goes one way only on a connection', async () => {
+    const { told, passwords } = await come([says.md5, says.clear])
+    expect({ told, passwords }).toEqual({ told: 'unavailable: Could not log in to what answers is no PostgreSQL server', passwords: [md5] })
+  })
+
+  test.runIf(hasOpenssl)('goes elsewhere in clear by TLS with a certificate that was checked alone, made by openssl', async () => {
+    const authority = certificate({ names: ['DNS:ca'], isAuthority: true })
+    const tls = certificate({ names: ['IP:0.0.0.0'], issuer: authority })
+    const outcomes = ['sslmode=require', 'sslmode=verify-full', 'sslmode=prefer'].flatMap((parameters) =>
+      [undefined, authority.cert].map((ca) => come([says.clear], { host: '0.0.0.0', parameters, tls, ca })),
+    )
+    const given = (await Promise.all(outcomes)).map(({ passwords }) => passwords.length > 0)
+    expect(given).toEqual([false, true, false, true, false, true])
+  })
+})
+
+/** A server's part of SCRAM-SHA-256 that knows the password, but for what is wrong. */
+function scram({ nonce = (own: string) => `${own}server`, iterations = 4096, signs = true } = {}): Answer[] {
+  let first = ''
+  let challenge = ''
+  return [
+    says.scram,
+    (heard) => {
+      first = /n=.*$/s.exec(heard)?.[0] ?? ''
+      challenge = `r=${nonce(first.split('r=')[1] ?? '')},s=c2FsdA==,i=${iterations}`
+      return says.challenge(challenge)
+    },
+    (heard) => {
+      const last = heard.slice(5).split(',p=')[0]
+      const salted = pbkdf2Sync(env.PGPASSWORD, 'salt', iterations, 32, 'sha256')
+      const key = createHmac('sha256', salted).update('Server Key').digest()
+      const proof = createHmac('sha256', key).update(`${first},${challenge},${last}`).digest('base64')
+      return says.proof(`v=${signs ? proof : Buffer.alloc(32).toString('base64')}`) + says.accepted + says.ready
+    },
+  ]
+}
+
+describe('SCRAM', () => {
+  test('ends in a login, also elsewhere without TLS', async () => {
+    const { told, logins, passwords } = await come([...scram(), says.refused + says.ready], { host: '0.0.0.0' })
+    expect(told).toMatch(/^unauthorized:.* wrong password$/) // which the listener says to the first statement
+    expect(passwords.length).toBe(3 * logins)
+  })
+
+  test.each([
+    ['with a nonce that is not ours', { nonce: () => 'anothernonce' }, 'the challenge of the server does not answer ours', 1],
+    ['with our nonce alone', { nonce: (own: string) => own }, 'the challenge of the server does not answer ours', 1],
+    ['with 4095 iterations', { iterations: 4095 }, 'it asks for 4095 iterations of SCRAM, and 4096 are the fewest here', 1],
+    ['with a wrong signature', { signs: false }, 'the server has not proved that it knows the password', 2],
+  ])('%s is the end of it, and is not tried again', async (_, wrong, why, heard) => {
+    const { told, logins, passwords } = await come(scram(wrong))
+    expect({ told, logins, heard: passwords.length }).toEqual({ told: expect.stringContaining(why), logins: 1, heard })
+  })
+})

@@ -1,0 +1,110 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { Pool } from '../../../../src/stores/postgres/pool.js'
+import { grants, migrate, migrations } from '../../../../src/stores/postgres/schema.js'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { password } from '../../../helpers/postgres/cluster.js'
+import { type Database, freshDatabase, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
+import { settled } from '../../../helpers/settled.js'
+import { addressOf, databaseOptions, openShared } from '../../../helpers/shared-store.js'
+
+const database = reusedDatabase()
+const fern = { id: 1n, name: 'Fern' }
+
+test('makes one schema when ten stores are first opened at the same moment', async () => {
+  const place = await freshDatabase()
+  const stores = await Promise.all(Array.from({ length: 10 }, () => openShared(place, { parameters: 'max=1' })))
+  const answers = await Promise.all(stores.map((store, index) => store.create({ id: BigInt(index), name: 'Fern' })))
+  expect(answers).toStrictEqual(stores.map(() => ({ name: 'Fern' })))
+  expect(await place.sql('SELECT version FROM plant_store.schema_version')).toEqual([{ version: migrations.length }])
+})
+
+test('migrates while another store goes on creating, and the older one refuses then to open', async () => {
+  const place = await freshDatabase()
+  const [older, address] = [await openShared(place), addressOf(place)]
+  const pool = new Pool({ address, login: await databaseOptions(place).login(address) }, databaseOptions(place))
+  onTestFinished(() => pool.close())
+  let isMigrated = false
+  const creating = (async () => {
+    for (let id = 0n; !isMigrated || id < 50n; id += 1n) await older.create({ id, name: 'Fern' })
+  })()
+  const steps = [...migrations, 'ALTER TABLE plant_store.plants ADD COLUMN watered bigint']
+  const turn = { deadline: performance.now() + 10_000 }
+  await Promise.all([1, 2, 3].map(() => pool.own(turn, (connection) => migrate(connection, address, steps))))
+  isMigrated = true
+  await creating
+  expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual([{ version: steps.length }])
+  const newer = `unavailable: ${address.name} was made by a newer version of plants (schema ${steps.length}, this one knows ${migrations.length})`
+  expect(await settled([openShared(place), PostgresStore.openExisting(address, databaseOptions(place))])).toEqual([newer, newer])
+})
+
+test('lets a role with its grants create and read, and not delete', async () => {
+  const place = await database()
+  const owner = await openShared(place)
+  await owner.create(fern)
+  const clerk = await roleIn(place, 'clerk')
+  expect(await settled([openShared(clerk)])).toEqual([refused(clerk, 'permission denied for schema plant_store')])
+  await place.sql(grants(clerk.role))
+  const store = await openShared(clerk)
+  await store.create({ id: 2n, name: 'Moss' })
+  await store.keepCheckpoint({ id: 'a', state: 'b' })
+  await store.check()
+  expect(await store.get(1n)).toStrictEqual(fern)
+  expect(await settled([store.delete(1n)])).toEqual([refused(clerk, 'permission denied for table plants')])
+})
+
+test('says what is missing when a role may not make the schema', async () => {
+  const place = await freshDatabase()
+  const clerk = await roleIn(place, 'newcomer')
+  expect(await settled([openShared(clerk)])).toEqual([
+    refused(clerk, `permission denied for database ${new URL(place.url).pathname.slice(1)}`),
+  ])
+})
+
+test('refuses a database that has not every character', async () => {
+  const place = await database()
+  const name = `${new URL(place.url).pathname.slice(1)}latin`
+  await place.admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`)
+  onTestFinished(async () => void (await place.admin(`DROP DATABASE ${name} WITH (FORCE)`)))
+  const latin = { ...place, url: Object.assign(new URL(place.url), { pathname: `/${name}` }).href }
+  expect(await settled([openShared(latin)])).toEqual([
+    `unavailable: ${addressOf(latin).name} keeps texts in LATIN1, which has not every character`,
+  ])
+})
+
+test('creates nothing that a crash could lose, from the moment that a setting says so', async () => {
+  const place = await ownServer()
+  const early = (setting: string, { name } = addressOf(place)) =>
+    `unavailable: ${name} answers before a plant is on disk: ${setting} is off`
+  const set = async (text: string) => {
+    await place.admin(text)
+    await place.admin('SELECT pg_reload_conf()')
+  }
+  const [store, careless] = [await openShared(place), await openShared(place, { allowAsyncCommit: true })]
+  await place.admin('ALTER ROLE plants SET synchronous_commit = off')
+  expect(await settled([store.create(fern), openShared(place)])).toEqual([{ name: 'Fern' }, early('synchronous_commit')])
+  await openShared(place, { allowAsyncCommit: true })
+  await place.admin('ALTER ROLE plants RESET synchronous_commit')
+  await set('ALTER SYSTEM SET synchronous_commit = off')
+  await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([early('synchronous_commit')])
+  expect(await settled([store.create({ id: 2n, name: 'Moss' }), careless.create({ id: 3n, name: 'Ivy' })])).toEqual([
+    early('synchronous_commit'),
+    { name: 'Ivy' },
+  ])
+  await set('ALTER SYSTEM RESET synchronous_commit')
+  await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([undefined])
+  await set('ALTER SYSTEM SET fsync = off')
+  await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([early('fsync')])
+  expect(await settled([store.create({ id: 4n, name: 'Moss' })])).toEqual([early('fsync')])
+  expect(await place.sql('SELECT id FROM plant_store.plants ORDER BY id')).toEqual([{ id: 1n }, { id: 3n }])
+})
+
+async function roleIn(place: Database, prefix: string): Promise<Database & { role: string }> {
+  const role = `${prefix}_${new URL(place.url).pathname.slice(1)}`
+  await place.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
+  onTestFinished(async () => void (await place.admin(`DROP OWNED BY ${role}; DROP ROLE ${role}`)))
+  return { ...place, role, url: Object.assign(new URL(place.url), { username: role }).href }
+}
+
+function refused(place: Database & { role: string }, why: string): string {
+  return `unavailable: ${place.role} may not do this in ${addressOf(place).name}: ${why}`
+}

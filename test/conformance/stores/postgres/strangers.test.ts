@@ -1,0 +1,76 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
+import { afterAll, describe, expect, test } from 'vitest'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { message, says } from '../../../helpers/postgres/listener.js'
+import { settled } from '../../../helpers/settled.js'
+import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'
+
+/** How a server answers to the first that it hears, and what is said of it. */
+const strangers: [string, (socket: Socket) => unknown, RegExp][] = [
+  ['closes at once', (socket) => socket.end(), /: (the server closed the connection|read ECONNRESET|write EPIPE)$/],
+  ['has no TLS, and closes', (socket) => socket.end('N'), /: the server closed the connection$/],
+  [
+    'has TLS, and closes',
+    (socket) => socket.end('S'),
+    /: (Client network socket disconnected before secure TLS connection was established|the connection was lost)$/,
+  ],
+  ['has no TLS, and says nothing more', (socket) => socket.write('N'), /: no answer in time$/],
+  ['says nothing', () => undefined, /: no answer in time$/],
+  ['speaks HTTP', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), /: what answers is no PostgreSQL server$/],
+]
+
+describe('says in time what is wrong with a server that', () => {
+  test.concurrent.each(strangers)('%s', async (_, answer, message) => {
+    const port = await listen((socket) => socket.once('data', () => answer(socket)))
+    const address = addressOf({ url: `postgres://plants@127.0.0.1:${port}/plants` }, 'connect_timeout=1')
+    const start = performance.now()
+    const [told] = await settled([PostgresStore.open(address, databaseOptions({ env: {} }, { timeout: 1200 }))])
+    expect(told).toMatch(/^unavailable: Could not reach postgres:/)
+    expect(told).toMatch(message)
+    expect(performance.now() - start).toBeLessThan(2300)
+  })
+})
+
+/** What a server says to the first message behind "no TLS", which the driver would trust. */
+const liars: [string, string, RegExp][] = [
+  ['asks for an unknown way to log in', message('R', '\0\0\0\x07'), /: it asks for a way to log in that is not known here \(7\)$/],
+  ['begins a message of 4 GiB', 'R\xff\xff\xff\xff\0', /: it answers with more than can be read$/],
+  ['ends a message too early', message('R', ''), /: what answers is no PostgreSQL server$/],
+  ['lets in whom it asked to prove a password', says.scram + says.accepted, /: what answers is no PostgreSQL server$/],
+  [
+    'asks for 2147483647 iterations of SCRAM',
+    says.scram + says.challenge('r=abc,s=YWJj,i=2147483647'),
+    /: it asks for 2147483647 iterations of SCRAM, and 1000000 are the most here$/,
+  ],
+  ['asks for rows to copy', message('G', '\0\0\0'), /: what answers is no PostgreSQL server$/],
+  ['describes columns without an end', says.accepted + says.ready + message('T', '\xff\xffabc'), /: what answers is no PostgreSQL server$/],
+  ['says a state that is none', message('E', 'SFATAL\0C__proto__\0Mgone\0\0'), /: gone$/],
+]
+
+describe('outlives a server that', () => {
+  test.concurrent.each(liars)('%s', async (_, answer, told) => {
+    const port = await listen((socket) => socket.once('data', () => socket.write(answer, 'latin1')))
+    const address = addressOf({ url: `postgres://plants@127.0.0.1:${port}/plants` }, 'connect_timeout=1&sslmode=disable')
+    const [outcome] = await settled([PostgresStore.open(address, databaseOptions({ env: { PGPASSWORD: 's3cret' } }, { timeout: 300 }))])
+    expect(outcome).toMatch(told)
+  })
+})
+
+const servers: Server[] = []
+const sockets = new Set<Socket>()
+
+async function listen(join: (socket: Socket) => void): Promise<number> {
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => undefined))
+    join(socket)
+  })
+  servers.push(server)
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+afterAll(() => {
+  for (const socket of sockets) socket.destroy()
+  for (const server of servers) server.close()
+})

@@ -1,0 +1,145 @@
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { version } from '../../../package.json'
+import { openStore, parseAddress } from '../../../src/stores/registry.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import type { PlantStore } from '../../../src/stores/store.js'
+import { Hostile, http, json } from '../../helpers/hostile.js'
+import { createAt, ownService, socketPath, token } from '../../helpers/remote.js'
+import { runPlants } from '../../helpers/run.js'
+import { closedAfterTest, fileAddress, openOptions, place } from '../../helpers/store.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { describePlantStore } from './contract.js'
+
+describePlantStore('the remote store over TCP', () => openSubject('tcp', ''))
+describePlantStore('the remote store over TCP, below a path', () => openSubject('tcp', '/v1'))
+describePlantStore('the remote store over a Unix socket', () => openSubject('unix', ''))
+
+async function openSubject(kind: 'tcp' | 'unix', basePath: string) {
+  const path = join(temporaryFolder(), 'plants.db')
+  const address = await ownService(kind === 'tcp' ? { host: '127.0.0.1', port: 0 } : { path: socketPath() }, path, basePath)
+  const look = async (id: bigint) => {
+    const file = await SqliteStore.open(fileAddress(path), openOptions())
+    try {
+      return await file.get(id)
+    } finally {
+      await file.close()
+    }
+  }
+  return { store: closedAfterTest(await openRemote(address)), look }
+}
+
+async function openRemote(address: string): Promise<PlantStore> {
+  const access = async () => ({
+    token,
+    userAgent: 'test',
+    ca: undefined,
+    proxy: undefined,
+    observer: undefined,
+    tokenHint: '',
+    notify: async () => {},
+  })
+  return openStore(await parseAddress(address, 'test', place()), openOptions({ access }))
+}
+
+const plant = { name: 'Fern' }
+/** A description of a service that has no idempotency keys. */
+const openapi = json(200, { openapi: '3.1.0', paths: { '/plants': { post: {} } } })
+
+/** All that the specification asks for, and nothing that it does not know. */
+test('the request is the one of the specification, to the byte', async () => {
+  const remote = await Hostile.listen({ posts: [json(200, plant)] })
+  const argv = ['create', '--store', `${remote.url}/v1/`]
+  const env = { PLANTS_TOKEN: token }
+  const stdin = '{"tag":"sha\\u0064e","id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \\ud83c\\udf31"}'
+  await runPlants(argv, { env, stdin })
+  const key = remote.keys[0] ?? ''
+  expect(key).toMatch(/^[\da-f]{8}-[\da-f]{4}-4[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/)
+  const body = '{"id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \u{1f331}","tag":"shade"}'
+  const [line, ...fields] = remote.bytes
+    .toString()
+    .replace(/\r\n\r\n.*/s, '')
+    .split('\r\n')
+  expect(line).toBe('POST /v1/plants HTTP/1.1')
+  expect(fields.map((field) => field.replace(/^[^:]*/, (name) => name.toLowerCase())).toSorted()).toEqual([
+    'accept: application/json',
+    `authorization: Bearer ${token}`,
+    'connection: keep-alive',
+    `content-length: ${Buffer.byteLength(body)}`,
+    'content-type: application/json',
+    `host: 127.0.0.1:${remote.port}`,
+    `idempotency-key: ${key}`,
+    `user-agent: plants/${version}`,
+  ])
+  expect(remote.posts.map((post) => post.body)).toEqual([body])
+})
+
+test.each(['-9223372036854775808', '9007199254740993', '1e3', '0'])('the id %s is sent exact', async (id) => {
+  const remote = await Hostile.listen({ posts: [json(200, plant)] })
+  expect((await createAt(remote, [`--id=${id}`])).code).toBe(0)
+  expect(remote.posts.map(({ body }) => body)).toEqual([`{"id":${id === '1e3' ? '1000' : id},"name":"Fern"}`])
+})
+
+test('the key that is given is the one that is sent', async () => {
+  const remote = await Hostile.listen({ posts: [json(200, plant)] })
+  expect((await createAt(remote, ['--idempotency-key', 'order!~66'])).code).toBe(0)
+  expect(remote.keys).toEqual(['order!~66'])
+})
+
+const wrongToken = 'It came from PLANTS_TOKEN: give another one there'
+
+test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and nobody else is asked', async (status) => {
+  const other = await Hostile.listen({ posts: [json(200, plant)] })
+  const remote = await Hostile.listen({ posts: [http(status, '', { Location: `${other.url}/plants` })], openapi })
+  const { code, said, requests } = await createAt(remote)
+  expect({ code, requests, connections: [remote.connections, other.connections] }).toEqual({
+    code: status === 303 ? 5 : 4,
+    requests: ['POST /plants'],
+    connections: [1, 0],
+  })
+  expect(said).toMatchObject([{ status, message: `URL answered ${status}, and points to ${other.url}/plants` }])
+})
+
+test('get, list and delete are not in the specification, and ask nothing of a remote store', async () => {
+  const remote = await Hostile.listen({ posts: [json(200, plant)] })
+  for (const argv of [['get', '1'], ['list'], ['delete', '1', '--yes'], ['tokens', 'list'], ['serve']]) {
+    const { code, out, err } = await runPlants([...argv, '--store', remote.url, '--output', 'json'], { env: { PLANTS_TOKEN: token } })
+    expect({ argv, code, out, error: JSON.parse(err) }).toEqual({
+      argv,
+      code: 2,
+      out: '',
+      error: {
+        error: 400,
+        message: `${remote.url} is a remote store, where plants can be created, and nothing else done`,
+        hint: 'Do this where its file is, or choose another store with --store',
+      },
+    })
+  }
+  expect(remote.connections).toBe(0)
+})
+
+test('nothing is sent without a token, or when the plant is none', async () => {
+  const remote = await Hostile.listen({ posts: [json(200, plant)] })
+  const none = { PLANTS_TOKEN: '', PLANTS_CONFIG_DIR: temporaryFolder() }
+  const hint = `Set PLANTS_TOKEN, or save one with: plants auth login --store URL`
+  expect(await createAt(remote, [], none)).toEqual({
+    code: 3,
+    out: '',
+    said: [{ error: 401, message: 'There is no token for URL', hint }],
+    requests: [],
+  })
+  expect((await createAt(remote, ['--id', '1.5'])).code).toBe(2)
+  expect((await createAt(remote, ['--idempotency-key', 'a b'])).code).toBe(2)
+  expect(remote.connections).toBe(0)
+})
+
+test('the token that our own service does not accept ends with 3', async () => {
+  const store = await ownService({ host: '127.0.0.1', port: 0 }, join(temporaryFolder(), 'plants.db'))
+  const argv = ['create', '--id', '1', '--name', 'Fern', '--store', store]
+  const { code, out, err } = await runPlants([...argv, '--output', 'json'], { env: { PLANTS_TOKEN: 'another-token' } })
+  expect({ code, out, error: JSON.parse(err) }).toEqual({
+    code: 3,
+    out: '',
+    error: { error: 401, message: 'This token is not accepted', hint: wrongToken, status: 400, requestId: expect.any(String) },
+  })
+})

@@ -1,0 +1,108 @@
+import { describe, expect, test } from 'vitest'
+import { type Answer, Hostile, json } from '../../../helpers/hostile.js'
+import { type Deed, PlantService } from '../../../helpers/plant-service.js'
+import { all, batchOf, busy, errorOf, importOptions, open, plantsOf, tally } from '../../../helpers/remote-bulk.js'
+
+describe('a service that keeps no keys', () => {
+  const unkeyed = (deed?: (post: { index: number }) => Deed) => PlantService.listen({ isKeyed: false, ...(deed && { deed }) })
+
+  test('is sent a row when beforeSend has resolved, and not before', async () => {
+    const service = await unkeyed()
+    const early: number[] = []
+    const noted = new Set<number>()
+    const beforeSend = async (row: number) => {
+      await new Promise((resolve) => setImmediate(resolve))
+      if (service.posts.some(({ id }) => id === `${row}`)) early.push(row)
+      noted.add(row)
+    }
+    const batch = batchOf(plantsOf(100))
+    await (await open(service.url)).createMany(batch, importOptions({ beforeSend }))
+    expect({ tally: tally(batch), early, noted: noted.size }).toEqual({ tally: { created: 100 }, early: [], noted: 100 })
+  })
+
+  test('is not sent again what it may have stored: that is unknown', async () => {
+    const service = await unkeyed(({ index }) => (index % 10 === 9 ? 'lose' : undefined))
+    const batch = batchOf(plantsOf(100))
+    await (await open(service.url)).createMany(batch, importOptions())
+    expect({ tally: tally(batch), made: service.made, posts: service.posts.length }).toEqual({
+      tally: { created: 90, unknown: 10 },
+      made: all(100),
+      posts: 100,
+    })
+    const lost = service.posts.filter(({ index }) => index % 10 === 9).map(({ id }) => parseInt(id, 10))
+    expect([...batch.rejections.keys()].toSorted((a, b) => a - b)).toEqual(lost.toSorted((a, b) => a - b))
+    expect([...batch.rejections.values()].every(({ error }) => error === 504)).toBe(true)
+  })
+
+  test('is sent again what it says that it has not stored', async () => {
+    const service = await unkeyed(({ index }) => (index % 10 === 9 ? busy : undefined))
+    const batch = batchOf(plantsOf(30))
+    await (await open(service.url)).createMany(batch, importOptions())
+    expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 30 }, made: all(30) })
+  })
+
+  test('is sent nothing that waited for beforeSend when another row was refused meanwhile', async () => {
+    const service = await unkeyed(({ index }) => (index === 0 ? { status: 422 } : undefined))
+    let settled = () => {}
+    const refusal = new Promise<void>((resolve) => {
+      settled = resolve
+    })
+    const beforeSend = async (row: number) => (row === 1 ? refusal : undefined)
+    const batch = batchOf(plantsOf(10))
+    await (await open(service.url)).createMany(batch, importOptions({ beforeSend, stopsAtReject: true, onProgress: () => settled() }))
+    expect({ tally: tally(batch), posts: service.posts.length }).toEqual({ tally: { refused: 1, pending: 9 }, posts: 1 })
+  })
+
+  test('and breaks for good is given up before many are unknown', async () => {
+    const service = await unkeyed(({ index }) => (index < 10 ? undefined : 'lose'))
+    const batch = batchOf(plantsOf(10_000))
+    const store = await open(service.url, { opening: { timeout: 1000 } })
+    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ kind: 'unanswered' })
+    expect(tally(batch)['unknown']).toBe(service.posts.length - 10)
+    expect(service.posts.length).toBeLessThan(100)
+  })
+
+  test('is asked nothing when it is told to stop at once', async () => {
+    const service = await unkeyed()
+    const batch = batchOf(plantsOf(3))
+    await (await open(service.url)).createMany(batch, importOptions({ stop: AbortSignal.abort(new Error('stopped')) }))
+    expect({ tally: tally(batch), posts: service.posts }).toEqual({ tally: { pending: 3 }, posts: [] })
+  })
+})
+
+describe('whether a service keeps keys', () => {
+  test.each([true, false])('is what its description says, and is asked once: %s', async (isKeyed) => {
+    const service = await PlantService.listen({ isKeyed })
+    const store = await open(service.url)
+    expect([await store.honoursKeys(), await store.honoursKeys()]).toEqual([isKeyed, isKeyed])
+    await service.close()
+    expect(await store.honoursKeys()).toBe(isKeyed)
+  })
+
+  test('cannot be found out where nobody is', async () => {
+    const service = await PlantService.listen()
+    await service.close()
+    const store = await open(service.url, { opening: { timeout: 1000 } })
+    const batch = batchOf(plantsOf(3))
+    expect(await errorOf(store.honoursKeys())).toMatchObject({ kind: 'unavailable', message: expect.stringContaining('Could not reach') })
+    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ kind: 'unavailable' })
+    expect(tally(batch)).toEqual({ pending: 3 })
+  })
+
+  test.each<[string, Answer, string]>([
+    ['answers 503', json(503, { error: 503, message: 'Not now' }), 'Not now'],
+    ['resets', (socket) => void socket.resetAndDestroy(), 'got the question whether it keeps idempotency keys, but did not answer'],
+  ])('cannot be found out from a service that %s, and then nothing is sent', async (_, openapi, message) => {
+    const remote = await Hostile.listen({ openapi })
+    const store = await open(remote.url, { opening: { timeout: 1000 } })
+    const batch = batchOf(plantsOf(3))
+    const error = await errorOf(store.createMany(batch, importOptions()))
+    expect(error).toMatchObject({ kind: 'unavailable', retryable: true, message: expect.stringContaining(message) })
+    expect({ tally: tally(batch), posts: remote.posts }).toEqual({ tally: { pending: 3 }, posts: [] })
+  })
+
+  test('is no where there is no description', async () => {
+    const remote = await Hostile.listen({})
+    expect(await (await open(remote.url)).honoursKeys()).toBe(false)
+  })
+})

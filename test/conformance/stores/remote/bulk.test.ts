@@ -1,0 +1,172 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { NewPlant } from '../../../../src/plant/plant.js'
+import { Outcome } from '../../../../src/stores/conflict.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
+import type { CreateManyOptions } from '../../../../src/stores/store.js'
+import { type Deed, PlantService } from '../../../helpers/plant-service.js'
+import { ownService } from '../../../helpers/remote.js'
+import { all, batchOf, busy, errorOf, fail, importOptions, open, plantsOf, refusalsOf, tally } from '../../../helpers/remote-bulk.js'
+import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
+import { temporaryFolder } from '../../../helpers/temporary.js'
+
+test('10,000 plants are all in, exactly as they were, in a few connections', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = await open(await ownService({ host: '127.0.0.1', port: 0 }, path))
+  const plants = plantsOf(10_000)
+  let told = 0
+  const onProgress = () => {
+    told += 1
+  }
+  const batch = batchOf(plants)
+  await store.createMany(batch, importOptions({ onProgress }))
+  expect({ tally: tally(batch), told }).toEqual({ tally: { created: 10_000 }, told: 10_000 })
+  const file = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  const found: NewPlant[] = []
+  for await (const page of file.list()) found.push(...page)
+  expect(found).toEqual(plants)
+  const again = batchOf(plants.slice(0, 100))
+  await store.createMany(again, importOptions())
+  expect(tally(again)).toEqual({ created: 100 }) // their keys say that they are the same
+  const others = batchOf(plants.slice(0, 100))
+  await store.createMany(others, importOptions({ keyOf: (row) => `other-${row}` }))
+  expect({ tally: tally(others), refusals: refusalsOf(others)[5] }).toEqual({
+    tally: { taken: 100 },
+    refusals: [expect.any(Number), 409, expect.stringMatching(/^A plant with id .* already exists$/)],
+  })
+  const skipped = batchOf(plants.slice(0, 100))
+  await store.createMany(skipped, importOptions({ keyOf: (row) => `third-${row}`, ifExists: 'skip' }))
+  expect({ tally: tally(skipped), refusals: skipped.rejections.size }).toEqual({ tally: { skipped: 100 }, refusals: 0 })
+})
+
+test('only what is pending is sent, in its order', async () => {
+  const service = await PlantService.listen()
+  const store = await open(service.url, { opening: { concurrency: 1 } })
+  const batch = batchOf(plantsOf(6))
+  batch.outcomes.set([Outcome.created, Outcome.pending, Outcome.refused, Outcome.pending, Outcome.pending, Outcome.skipped])
+  await store.createMany(batch, importOptions())
+  expect(service.posts.map(({ id, key }) => [id, key])).toEqual([
+    ['1', 'import-1'],
+    ['3', 'import-3'],
+    ['4', 'import-4'],
+  ])
+  expect([...batch.outcomes]).toEqual([1, 1, 4, 1, 1, 2])
+})
+
+describe('a service in trouble', () => {
+  test('that answers 503 for a while gets everything all the same, once', async () => {
+    const service = await PlantService.listen({ deed: ({ index }) => (index > 20 && index < 35 ? busy : undefined) })
+    const batch = batchOf(plantsOf(500))
+    await (await open(service.url)).createMany(batch, importOptions())
+    expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 500 }, made: all(500) })
+  })
+
+  test.each<[string, Deed]>([
+    ['before the plant is stored', 'reset'],
+    ['after the plant is stored', 'lose'],
+    ['by an answer of 500', { status: 500 }],
+    ['by an answer of a proxy', { status: 502, headers: { 'Content-Type': 'text/html' } }],
+  ])('that ends every tenth request %s gets everything once, with keys', async (_, deed) => {
+    const service = await PlantService.listen({ deed: ({ index }) => (index % 10 === 9 ? deed : undefined) })
+    const batch = batchOf(plantsOf(1000))
+    await (await open(service.url)).createMany(batch, importOptions())
+    expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 1000 }, made: all(1000) })
+    expect(service.posts.length).toBeGreaterThan(1100)
+    expect(service.posts.every(({ id, key }) => key === `import-${id}`)).toBe(true)
+  })
+
+  test('that does not answer one request is asked again under its key when the time-out is over', async () => {
+    const service = await PlantService.listen({ deed: ({ index }) => (index === 10 ? 'hang' : undefined) })
+    const batch = batchOf(plantsOf(100))
+    await (await open(service.url, { opening: { timeout: 1000 } })).createMany(batch, importOptions())
+    expect({ tally: tally(batch), made: service.made, posts: service.posts.length }).toEqual({
+      tally: { created: 100 },
+      made: all(100),
+      posts: 101,
+    })
+  })
+
+  test('is left alone for as long as Retry-After says', async () => {
+    const deed = ({ index }: { index: number }): Deed => (index === 30 ? { status: 503, headers: { 'Retry-After': '1' } } : undefined)
+    const service = await PlantService.listen({ deed })
+    const batch = batchOf(plantsOf(100))
+    await (await open(service.url, { opening: { concurrency: 8 } })).createMany(batch, importOptions())
+    expect(tally(batch)).toEqual({ created: 100 })
+    const times = service.posts.map(({ time }) => time)
+    const gap = times.findIndex((time, index) => time - (times[index - 1] ?? time) >= 1000)
+    expect(gap).toBeGreaterThan(30)
+    expect(gap).toBeLessThanOrEqual(30 + 8) // no more than were on their way
+  })
+
+  test('that fails for one plant alone leaves that one unknown, and does not stop the others', async () => {
+    const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 500 } : undefined) })
+    const batch = batchOf(plantsOf(20))
+    const store = await open(service.url, { opening: { timeout: 1500, rate: 10 } })
+    await store.createMany(batch, importOptions())
+    expect({ tally: tally(batch), refusals: refusalsOf(batch) }).toEqual({
+      tally: { created: 19, unknown: 1 },
+      refusals: [[5, 502, expect.stringContaining('answered 500')]],
+    })
+  })
+
+  test.each<[string, Deed, object]>([
+    ['503', busy, { kind: 'unavailable', message: 'Not now' }],
+    ['503 with a long Retry-After', { status: 503, headers: { 'Retry-After': '9999' } }, { kind: 'unavailable' }],
+    ['a reset', 'reset', { kind: 'unanswered' }],
+    ['500', { status: 500 }, { kind: 'unusable', status: 500 }],
+    ['no answer', 'hang', { kind: 'unanswered' }],
+  ])('for longer than the time-out is given up, with what is not settled pending: %s', async (_, deed, error) => {
+    const service = await PlantService.listen({ deed: ({ index }) => (index < 10 ? undefined : deed) })
+    const batch = batchOf(plantsOf(100))
+    const store = await open(service.url, { opening: { timeout: 1000 } })
+    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject(error)
+    expect(tally(batch)).toEqual({ created: 10, pending: 90 })
+    const created = [...batch.outcomes].flatMap((outcome, id) => (outcome === Outcome.created ? [`${id}`] : []))
+    expect([...service.made.keys()].toSorted()).toEqual(created.toSorted()) // those that came first, whichever they were
+  })
+
+  test('that goes away and comes back gets everything once', async () => {
+    const service = await PlantService.listen({
+      deed: async ({ index }) => {
+        if (index !== 100) return undefined
+        await service.close()
+        return 'hang'
+      },
+    })
+    const batch = batchOf(plantsOf(500))
+    const notify = () => service.comeBack()
+    await (await open(service.url, { access: { notify } })).createMany(batch, importOptions())
+    expect({ tally: tally(batch), made: service.made }).toEqual({ tally: { created: 500 }, made: all(500) })
+  })
+
+  test('that is not there is given up after the time-out, and nothing is said to be sent', async () => {
+    const service = await PlantService.listen()
+    const store = await open(service.url, { opening: { timeout: 1000 } })
+    await store.createMany(batchOf(plantsOf(1)), importOptions())
+    await service.close()
+    const batch = batchOf(plantsOf(10))
+    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ kind: 'unavailable', retryable: true })
+    expect(tally(batch)).toEqual({ pending: 10 })
+  })
+
+  test('is told of once', async () => {
+    const said: string[] = []
+    const service = await PlantService.listen({ deed: ({ index }) => (index < 40 && index % 20 < 4 ? busy : undefined) })
+    const store = await open(service.url, { access: { notify: async (text) => void said.push(text) }, opening: { concurrency: 1 } })
+    for (const _ of [1, 2]) await store.createMany(batchOf(plantsOf(100)), importOptions())
+    expect(said).toEqual([expect.stringMatching(/^Not now\. Trying again for up to (20|19) s$/)])
+  })
+})
+
+test.each<[string, Partial<CreateManyOptions>]>([
+  ['beforeSend', { beforeSend: () => Promise.reject(new Error('disk full')) }],
+  ['keyOf', { keyOf: () => fail('disk full') }],
+  ['onProgress', { onProgress: () => fail('disk full') }],
+])('what %s throws ends the import', async (_, options) => {
+  const service = await PlantService.listen({ isKeyed: false })
+  const batch = batchOf(plantsOf(100))
+  const store = await open(service.url, { opening: { concurrency: 2 } })
+  await expect(store.createMany(batch, importOptions(options))).rejects.toThrow('disk full')
+  expect(tally(batch)['created'] ?? 0).toBe(service.made.size)
+  expect(service.made.size).toBeLessThanOrEqual(2)
+})

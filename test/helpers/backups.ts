@@ -1,0 +1,29 @@
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fill } from './fill.js'
+import { runPlants } from './run.js'
+import { open } from './sqlite-file.js'
+
+/** What is in a folder, but for what SQLite keeps beside a store for as long as this process has statements of it. */
+export function namesIn(folder: string): string[] {
+  return readdirSync(folder)
+    .filter((name) => !/-(wal|shm)$/.test(name))
+    .toSorted()
+}
+
+/** Makes a store of many plants out of another, which stays as it is, and spoils pages in the middle. */
+export async function damagedCopy(path: string, folder: string): Promise<string> {
+  const damaged = join(folder, 'damaged.db')
+  fill(path, 5000)
+  await runPlants(['backup', damaged, '--store', path], { cwd: folder })
+  open(path).exec("DELETE FROM plants WHERE name LIKE 'Plant%'")
+  const bytes = readFileSync(damaged)
+  writeFileSync(damaged, bytes.fill(0xa5, 8 * 4096, 10 * 4096))
+  return damaged
+}
+
+/** What SQLite says of a file. */
+export function look(path: string): object {
+  const db = open(path)
+  return { ...db.prepare('PRAGMA journal_mode').get(), ...db.prepare('PRAGMA integrity_check').get() }
+}

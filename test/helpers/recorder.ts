@@ -1,0 +1,33 @@
+import { connect } from 'node:net'
+import { type Answer, Hostile, json } from './hostile.js'
+
+export const token = 's3cret-of-one-address'
+export const fern = ['create', '--id', '1', '--name', 'Fern', '--timeout', '3s', '--output', 'json', '--store']
+export const accepts = json(400, { error: 422, message: 'No NewPlant' })
+export const created = json(200, { name: 'Fern' })
+
+/** Whatever it is asked, it writes down every byte of it. */
+export function recorder(...posts: Answer[]): Promise<Hostile> {
+  return Hostile.listen({ posts: posts.length === 0 ? [created] : posts })
+}
+
+/** A proxy whose tunnels all lead to one server, whatever was asked for. */
+export function tunnelTo(remote: Hostile): Promise<Hostile> {
+  return Hostile.listen({
+    openapi: (socket) => {
+      const onward = connect(remote.port, '127.0.0.1', () => socket.write('HTTP/1.1 200 Connected\r\n\r\n'))
+      onward.on('error', () => socket.destroy()).pipe(socket)
+      socket.removeAllListeners('close').pipe(onward)
+    },
+  })
+}
+
+/** The tokens that a server was sent, each time. */
+export function tokensIn(...servers: Hostile[]): string[][] {
+  return servers.map(({ bytes }) => bytes.toString('latin1').match(/s3cret[\w-]*/g) ?? [])
+}
+
+/** The token, as it is saved for addresses. */
+export function saved(...addresses: string[]): Record<string, { token: string; savedAt: string }> {
+  return Object.fromEntries(addresses.map((address) => [address, { token, savedAt: '2026-01-02T03:04:05.678Z' }]))
+}

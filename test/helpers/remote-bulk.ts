@@ -1,0 +1,69 @@
+import type { NewPlant } from '../../src/plant/plant.js'
+import { PlantRows } from '../../src/plant/rows.js'
+import { PlantsError } from '../../src/platform/errors.js'
+import { Outcome } from '../../src/stores/conflict.js'
+import { RemoteStore } from '../../src/stores/http/store.js'
+import type { Access } from '../../src/stores/http/types.js'
+import { parseAddress } from '../../src/stores/registry.js'
+import type { Batch, CreateManyOptions, OpenOptions } from '../../src/stores/store.js'
+import type { Deed } from './plant-service.js'
+import { token } from './remote.js'
+import { closedAfterTest, openOptions, place } from './store.js'
+
+interface Ways {
+  access?: Partial<Access>
+  opening?: Partial<OpenOptions>
+}
+
+export async function open(url: string, { access = {}, opening = {} }: Ways = {}): Promise<RemoteStore> {
+  const address = await parseAddress(url, 'test', place())
+  if (address.kind !== 'remote') throw new Error('Only services are expected here')
+  const usual = { token, userAgent: 'test', ca: undefined, proxy: undefined, observer: undefined, tokenHint: '', notify: async () => {} }
+  const options = openOptions({ timeout: 20_000, access: async () => ({ ...usual, ...access }), ...opening })
+  return closedAfterTest(await RemoteStore.open(address, options))
+}
+
+export function plantsOf(count: number): NewPlant[] {
+  return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...(index % 3 ? { tag: 'shade' } : {}) }))
+}
+
+export function batchOf(plants: NewPlant[]): Batch {
+  return { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(plants.length), rejections: new Map() }
+}
+
+export function importOptions(options: Partial<CreateManyOptions> = {}): CreateManyOptions {
+  return {
+    ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
+    keyOf: (row) => `import-${row}`,
+    beforeSend: async () => {},
+    onProgress: () => {},
+    ...options,
+  }
+}
+
+/** How many rows went how. */
+export function tally({ outcomes }: Batch): Record<string, number> {
+  const counts = Object.entries(Outcome).map(([name, value]) => [name, outcomes.filter((outcome) => outcome === value).length] as const)
+  return Object.fromEntries(counts.filter(([, count]) => count > 0))
+}
+
+export function refusalsOf({ rejections }: Batch): [number, number, string][] {
+  return [...rejections].map(([row, { error, message }]) => [row, error, message])
+}
+
+/** What a promise is rejected with. */
+export async function errorOf(promise: Promise<unknown>): Promise<PlantsError> {
+  const error = await promise.then(
+    () => new Error('Nothing was thrown'),
+    (reason: unknown) => reason,
+  )
+  if (error instanceof PlantsError) return error
+  throw error
+}
+
+export function fail(message: string): never {
+  throw new Error(message)
+}
+
+export const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
+export const all = (count: number) => new Map(plantsOf(count).map(({ id }) => [`${id}`, 1]))

@@ -1,0 +1,13 @@
+import { statSync } from 'node:fs'
+import type { User } from './user.js'
+
+/** The mode of a file or folder, in octal digits. */
+export function modeOf(path: string): string {
+  return (statSync(path).mode & 0o7777).toString(8)
+}
+
+/** What stderr says when the settings of a user could not be changed. */
+export function unwritable(user: User, why: string): string {
+  const hint = 'Choose another folder with PLANTS_CONFIG_DIR, or use flags and variables instead'
+  return `plants: The settings in ${user.file} could not be changed: ${why}\n  ${hint}\n`
+}

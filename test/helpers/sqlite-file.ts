@@ -1,0 +1,41 @@
+import { join } from 'node:path'
+import type { DatabaseSyncInstance } from '@photostructure/sqlite'
+import { onTestFinished } from 'vitest'
+import { DatabaseSync } from './database.js'
+import { type Result, runPlants } from './run.js'
+
+/** Creates a plant in a store. */
+export function create(store: string, id: string, cwd = '/'): Promise<Result> {
+  return runPlants(['create', '--id', id, '--name', 'Fern', '--store', store], { cwd })
+}
+
+/** Lists a store. */
+export function list(store: string): Promise<Result> {
+  return runPlants(['list', '--store', store])
+}
+
+/** Makes a store with one plant in a folder. */
+export async function storeIn(folder: string): Promise<string> {
+  await create(join(folder, 'plants.db'), '1')
+  return folder
+}
+
+/** Opens the file of a store past the program, until the test is over. */
+export function open(path: string): DatabaseSyncInstance {
+  const db = new DatabaseSync(path)
+  onTestFinished(() => db.close())
+  return db
+}
+
+/** Runs one statement past the program. */
+export function query(path: string, sql: string): unknown[] {
+  const db = new DatabaseSync(path)
+  try {
+    return db
+      .prepare(sql)
+      .all()
+      .map((row) => ({ ...(row as object) }))
+  } finally {
+    db.close()
+  }
+}

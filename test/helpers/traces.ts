@@ -1,0 +1,40 @@
+import { version } from '../../package.json'
+import { settingNames } from '../../src/config/table.js'
+import { token } from './remote.js'
+import { type Result, runPlants, type World } from './run.js'
+
+export const fern = ['create', '--id', '1', '--name', 'Fern', '--verbose']
+
+/** Creates a plant with --verbose. */
+export function create(store: string, flags: string[] = [], world: World = {}): Promise<Result> {
+  return runPlants([...fern, '--store', store, ...flags], { ...world, env: { PLANTS_TOKEN: token, ...world.env } })
+}
+
+/** What was said behind the settings; times are N, the address is URL, and the idempotency key KEY. */
+export function wire(err: string, url: string): string[] {
+  const general = err.replaceAll(url, 'URL').replaceAll(/\d+\.\d ms/g, 'N ms')
+  return general
+    .replaceAll(/[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'KEY')
+    .trimEnd()
+    .split('\n')
+    .slice(1 + settingNames.length + 1) // the file, the settings, where the token is from
+}
+
+const headers = [
+  '> accept: application/json',
+  '> authorization: Bearer ***',
+  '> content-type: application/json',
+  '> idempotency-key: KEY',
+  `> user-agent: plants/${version}`,
+  '> 22 bytes',
+]
+/** What is told of a create, and of its answer. */
+export const request = ['> POST URL/plants', ...headers]
+export const answer = [
+  '< 200',
+  '< content-length: 15',
+  '< content-type: application/json',
+  '* first byte N ms',
+  '< 15 bytes',
+  '* whole answer N ms',
+]

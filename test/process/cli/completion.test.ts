@@ -1,0 +1,181 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { bin, plants } from '../../helpers/process.js'
+import { isHere } from '../../helpers/programs.js'
+import { bashCompletion, type Shell, shells, Typist } from '../../helpers/shell.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const stores = {
+  garden: { address: '/srv/garden.db' },
+  team: { address: 'https://plants.example.com/v1' },
+  odd: { address: '/srv/a\u001b[2J:`id`' },
+}
+
+const files = {
+  'settings/settings.json': JSON.stringify({ version: 1, stores }),
+  ...{ 'fern.json': '', 'two words.json': '', 'pots.db': '', 'sub/moss.json': '' },
+}
+
+function typist(shell: Shell, lines: { before?: string[]; after?: string[] } = {}): Promise<Typist> {
+  return new Typist(shell, { files, ...lines }).ready()
+}
+
+/** What each line becomes when it is typed. An X behind the Tab tells whether a blank was put there. */
+const lines: [typed: string, words: string[]][] = [
+  ['plants cr\tX', ['plants', 'create', 'X']],
+  ['plants create --na\tX', ['plants', 'create', '--name', 'X']],
+  ['plants create --id 1 --na\tX', ['plants', 'create', '--id', '1', '--name', 'X']],
+  ['plants --sto\tX', ['plants', '--store', 'X']],
+  ['plants --store ga\tX', ['plants', '--store', 'garden', 'X']],
+  ['plants --store=ga\tX', ['plants', '--store=garden', 'X']],
+  ['plants --store po\tX', ['plants', '--store', 'pots.db', 'X']],
+  ['plants --store ./po\tX', ['plants', '--store', './pots.db', 'X']],
+  ['plants --store sqlite:fe\tX', ['plants', '--store', 'sqlite:fern.json', 'X']],
+  ['plants --store https://pl\tX', ['plants', '--store', 'https://plX']],
+  ['plants list --output=te\tX', ['plants', 'list', '--output=text', 'X']],
+  ['plants import --format nd\tX', ['plants', 'import', '--format', 'ndjson', 'X']],
+  ['plants import fe\tX', ['plants', 'import', 'fern.json', 'X']],
+  ['plants create --file fe\tX', ['plants', 'create', '--file', 'fern.json', 'X']],
+  ['plants create --file=fe\tX', ['plants', 'create', '--file=fern.json', 'X']],
+  ['plants create --file tw\tX', ['plants', 'create', '--file', 'two words.json', 'X']],
+  ['plants create --file su\tX', ['plants', 'create', '--file', 'sub/X']],
+  ['plants stores rem\tte\tX', ['plants', 'stores', 'remove', 'team', 'X']],
+  ['plants config get stores.ga\tadd\tX', ['plants', 'config', 'get', 'stores.garden.address', 'X']],
+  ['plants help env\tX', ['plants', 'help', 'environment', 'X']],
+  ['plants get fe\tX', ['plants', 'get', 'feX']],
+  ['plants create -- --na\tX', ['plants', 'create', '--', '--naX']],
+]
+
+describe.each(shells)('%s', (shell) => {
+  const here = isHere(shell) ? test : test.skip // not every machine has every shell
+
+  here('inserts what fits', async () => {
+    const person = await typist(shell)
+    for (const [typed, words] of lines) expect({ typed, words: await person.type(typed) }).toEqual({ typed, words })
+  })
+
+  here('completes paths from the home folder, and what stands in quotes', async () => {
+    const person = await typist(shell)
+    const path = join(person.folder, 'fern.json')
+    for (const typed of ['~/fe', '$HOME/fe'])
+      expect(await person.type(`plants create --file ${typed}\tX`)).toEqual(['plants', 'create', '--file', path, 'X'])
+    expect(await person.type('plants create --file "tw\t')).toEqual(['plants', 'create', '--file', 'two words.json'])
+    expect(await person.type('plants --store "tea\t')).toEqual(['plants', '--store', 'team'])
+  })
+
+  here('finds the program wherever it was called from', async () => {
+    const person = await typist(shell)
+    const path = join(person.folder, 'bin/plants')
+    for (const typed of ['~/bin/plants', '$HOME/bin/plants', './bin/plants', path])
+      expect((await person.type(`${typed} cr\tX`)).slice(1)).toEqual(['create', 'X'])
+  })
+
+  here('lists what there is, with what it means', async () => {
+    const person = await typist(shell)
+    const tabs = shell === 'bash' ? '\t\t' : '\t'
+    const meaning = (names: string[], meanings: string[]) => (shell === 'bash' ? names : meanings)
+    const names = ['garden', 'local', 'odd', 'pots.db', 'sub/', 'team']
+    await person.see(`plants --store ${tabs}`, meaning(names, ['/srv/garden.db']))
+    await person.see(`plants stores remove ${tabs}`, meaning(['odd'], ['/srv/a\\u{1b}[2J:`id`']))
+    await person.see(`plants import --format ${tabs}`, meaning(['csv', 'json', 'ndjson', 'tsv'], ['ndjson', 'tsv']))
+    await person.see(
+      `plants create --id${tabs}`,
+      meaning(['--id', '--idempotency-key'], ['identification number', 'make it safe to repeat']),
+    )
+  })
+
+  here('runs nothing that is on the line', async () => {
+    const person = await typist(shell)
+    const words = ['plants', 'create', '--tag', '', '--name', 'X']
+    expect(await person.type('plants create --tag "$(echo x >> ./ran)" --na\tX')).toEqual(words)
+    expect(readFileSync(join(person.folder, 'ran'), 'utf8')).toBe('x\n') // by Enter, not by Tab
+  })
+
+  here('shows nothing of what is wrong, and writes nothing', async () => {
+    const person = await typist(shell)
+    writeFileSync(join(person.folder, 'settings/settings.json'), '{')
+    expect(await person.type('plants --store lo\tX')).toEqual(['plants', '--store', 'local', 'X'])
+    expect(await person.type('HOME= plants cr\tX')).toEqual(['HOME=', 'plants', 'create', 'X'])
+    expect(await person.type('./gone/plants cr\tX')).toEqual(['./gone/plants', 'crX'])
+    expect(person.screen).not.toMatch(/are not JSON|rror|nknown|ot found|o such/)
+    expect(existsSync(join(person.folder, 'data'))).toBe(false)
+  })
+
+  here('reads the script as its own, also where mistakes end it', async () => {
+    const folder = temporaryFolder()
+    const { out } = await plants(['completion', shell], folder)
+    writeFileSync(join(folder, 'script'), out)
+    expect(await execa(shell, ['-n', 'script'], { cwd: folder })).toMatchObject({ exitCode: 0, stdout: '', stderr: '' })
+    const strict =
+      shell === 'fish' ? 'source script' : `set -eu; ${shell === 'zsh' ? 'autoload -U compinit; compinit -u -D; ' : ''}. ./script`
+    const { exitCode, stdout, stderr } = await execa(shell, ['-c', strict], { cwd: folder, env: { HOME: folder, ZDOTDIR: folder } })
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: '', stderr: '' })
+  })
+})
+
+describe('bash', () => {
+  const here = isHere('bash') ? test : test.skip
+
+  here('inserts the same where mistakes end it', async () => {
+    const person = await typist('bash', { after: ['set -eu'] })
+    for (const [typed, words] of lines) expect({ typed, words: await person.type(typed) }).toEqual({ typed, words })
+  })
+
+  const withPackage = existsSync(bashCompletion) ? test : test.skip
+  withPackage('inserts the same beside the package bash-completion', async () => {
+    const person = await typist('bash', { before: [`source ${bashCompletion}`] })
+    for (const [typed, words] of lines) expect({ typed, words: await person.type(typed) }).toEqual({ typed, words })
+  })
+
+  here('inserts a name that looks like a command as a name, also all at once and beside a folder', async () => {
+    const person = await typist('bash')
+    mkdirSync(join(person.folder, 'local'))
+    writeFileSync(join(person.folder, 'local$(touch ran).db'), '')
+    expect(await person.type('plants list --store l\u001b*')).toContain('local$(touch ran).db')
+    expect(existsSync(join(person.folder, 'ran'))).toBe(false)
+  })
+
+  here('completes behind a redirection, a pipe and an alias', async () => {
+    const person = await typist('bash', { after: ["alias p='plants --verbose'", 'complete -F _plants p'] })
+    await person.see('plants list >fe\t', ['list >fern.json'])
+    await person.see('plants list | plants im\t', ['plants import '])
+    await person.see('p cr\t', ['p create '])
+  })
+})
+
+describe('zsh', () => {
+  const here = isHere('zsh') ? test : test.skip
+
+  here('finds the script in its own folder of functions', async () => {
+    const folder = temporaryFolder()
+    mkdirSync(join(folder, 'functions'))
+    writeFileSync(join(folder, 'functions/_plants'), (await plants(['completion', 'zsh'], folder)).out)
+    const person = new Typist('zsh', {
+      before: [`fpath=(${join(folder, 'functions')} $fpath)`],
+      after: [`unfunction _plants; compinit -u -D`],
+    })
+    await person.ready()
+    expect(await person.type('plants cr\tX')).toEqual(['plants', 'create', 'X'])
+    expect(await person.type('plants create --na\tX')).toEqual(['plants', 'create', '--name', 'X'])
+  })
+
+  here('says what it needs, and goes on, where it cannot complete yet', async () => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'script'), (await plants(['completion', 'zsh'], folder)).out)
+    const { exitCode, stdout, stderr } = await execa('zsh', ['-fc', 'set -eu; . ./script; print on'], { cwd: folder })
+    const message = 'plants: zsh completes nothing yet. Put this in front: autoload -U compinit; compinit'
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: 'on', stderr: message })
+  })
+})
+
+test.skipIf(process.env['PLANTS_BIN'])('nothing is loaded for a Tab but what it needs (needs Node as its runtime)', async () => {
+  const folder = temporaryFolder()
+  const spy = join(folder, 'spy.cjs')
+  writeFileSync(spy, "process.on('exit', () => process.stderr.write(Object.keys(require.cache).join('\\n')))")
+  const args = ['--require', spy, bin, '__complete', '--', '--store', '']
+  const { stderr } = await execa(process.execPath, args, { extendEnv: false, env: { PLANTS_CONFIG_DIR: folder } })
+  const loaded = [...stderr.matchAll(/\/dist\/([a-z-]+?)(-[\w-]{8})?\.js$/gm)].map((match) => match[1])
+  expect(loaded.toSorted()).toEqual(['common', 'main', 'rolldown-runtime'])
+})

@@ -1,0 +1,86 @@
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { beforeAll, expect, test } from 'vitest'
+import { type Loads, loadsReader, recordTo } from '../../bench/start/loads.mjs'
+import { ownService, token } from '../../helpers/remote.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const plants = join(import.meta.dirname, '../../../bin/plants.js')
+const every = ['common', 'main', 'rolldown-runtime']
+const fern = ['create', '--id', '1', '--name', 'Fern']
+let read: (record: string) => Loads
+
+beforeAll(async () => {
+  read = await loadsReader()
+})
+
+test.each([
+  ['--version', ['--version']],
+  ['--help', ['--help']],
+])('%s loads what every run loads, and no package', async (_, args) => {
+  expect(await loadsOf([args])).toEqual({ chunks: every, packages: [], drivers: [], modules: ['module', 'os'] })
+})
+
+test('the help of a command loads its definition besides, and no package', async () => {
+  const { chunks, packages } = await loadsOf([['create', '--help']])
+  expect({ chunks, packages }).toEqual({ chunks: [...every, 'create'].toSorted(), packages: [] })
+})
+
+test.each([
+  ['create', [fern]],
+  ['create that is refused', [fern, fern]],
+  ['get', [fern, ['get', '1']]],
+  ['list', [fern, ['list']]],
+])('%s loads besides what reads a command line, and the store', async (_, runs) => {
+  const { drivers, ...loads } = await loadsOf(runs)
+  expect(loads).toEqual({
+    chunks: [...every, 'commander', 'create', 'env-paths', 'sqlite'].toSorted(),
+    packages: ['commander', 'env-paths'],
+    modules: ['module', 'os', 'process'],
+  })
+  expect(drivers).toHaveLength(1)
+})
+
+test('a create with a service loads what speaks HTTP, and nothing of the embedded store', async () => {
+  const folder = temporaryFolder()
+  const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
+  const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
+  const chunks = [...every, 'commander', 'create', 'credentials', 'env-paths', 'http'].toSorted()
+  expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths', 'undici'], drivers: [] })
+})
+
+test('a create with a database loads what speaks to it, and nothing of the others', async () => {
+  const { chunks, drivers } = await loadsOf([[...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms']])
+  expect({ chunks, drivers }).toEqual({
+    chunks: [...every, 'commander', 'create', 'credentials', 'env-paths', 'postgres'].toSorted(),
+    drivers: [],
+  })
+})
+
+/** What the last of some runs loads that an empty program does not. A driver is a package, or a module of Node. */
+async function loadsOf(runs: string[][], env: Record<string, string> = {}) {
+  const folder = temporaryFolder()
+  const empty = await record([join(import.meta.dirname, '../../bench/start/empty.cjs')], folder, env)
+  const records: Loads[] = []
+  for (const args of runs) records.push(await record([plants, ...args], folder, env))
+  const last = records.at(-1) ?? empty
+  const drivers = [...last.packages, ...last.modules].filter(isDriver)
+  return {
+    chunks: last.chunks,
+    packages: last.packages.filter((name) => !isDriver(name)),
+    drivers,
+    modules: last.modules.filter((name) => !isDriver(name) && !empty.modules.includes(name)),
+  }
+}
+
+function isDriver(name: string): boolean {
+  return name === '@photostructure/sqlite' || name === 'sqlite'
+}
+
+async function record(args: string[], folder: string, variables: Record<string, string>): Promise<Loads> {
+  const file = join(folder, 'record.json')
+  const { args: first, env } = recordTo(file)
+  const options = { extendEnv: false, reject: false, env: { PATH: process.env['PATH'], HOME: folder, ...env, ...variables } }
+  await execa(process.execPath, [...first, ...args], options)
+  return read(file)
+}

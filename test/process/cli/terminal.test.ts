@@ -1,0 +1,140 @@
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { expect, test } from 'vitest'
+import { fill } from '../../helpers/fill.js'
+import { plants } from '../../helpers/process.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { terminal } from '../../helpers/terminal.js'
+
+test('asks for id, name and tag, and lets a wrong id be mended', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create'], folder)
+  await session.see('id')
+  session.type('1.5\r')
+  await session.see('an integer from')
+  session.type('\x7f\x7f\x7f42\r')
+  await session.see('name')
+  session.type('Fern\r')
+  await session.see('tag')
+  session.type('\r')
+  const { code, screen } = await session.ended
+  expect(code).toBe(0)
+  expect(stripVTControlCharacters(screen)).toContain('Planted Fern (id 42)')
+  expect(await plants(['list'], folder)).toEqual({ code: 0, out: '{"id":42,"name":"Fern"}\n', err: '' })
+})
+
+test.each([
+  ['Ctrl-C', '\x03', 130],
+  ['Ctrl-D', '\x04', 130],
+])('%s leaves with %s, and nothing is stored', async (_, key, exitCode) => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1'], folder)
+  await session.see('name')
+  session.type(key)
+  expect((await session.ended).code).toBe(exitCode)
+  expect((await plants(['get', '1'], folder)).code).toBe(1)
+})
+
+test('says at once that an id is taken, and lets it be mended', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  const session = terminal(['create'], folder)
+  await session.see('id')
+  session.type('1\r')
+  await session.see('A plant with id 1 already exists')
+  session.type('2\r')
+  await session.see('name')
+  session.type('Moss\r')
+  await session.see('tag')
+  session.type('\r')
+  expect((await session.ended).code).toBe(0)
+  expect((await plants(['get', '12'], folder)).out).toBe('{"id":12,"name":"Moss"}\n')
+})
+
+test('asks nothing when the id that was given is taken, or the store cannot be used', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  const taken = await terminal(['create', '--id', '1', '--no-color'], folder).ended
+  expect(taken).toEqual({ code: 1, screen: 'plants: A plant with id 1 already exists\r\n  Look at it with: plants get 1\r\n' })
+  expect((await terminal(['create', '--store', folder], folder).ended).code).toBe(4)
+})
+
+test('asks again for a name when Enter alone was pressed', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1'], folder)
+  await session.see('name')
+  session.type('\r')
+  await session.see('Give a name')
+  session.type('Fern\r')
+  await session.see('tag')
+  session.type('\r')
+  expect((await session.ended).code).toBe(0)
+  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
+})
+
+test('refuses an answer that is not UTF-8', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1'], folder)
+  await session.see('name')
+  session.typeBytes([0xff, 0x78, 0x0d])
+  await session.see('This is not UTF-8')
+  session.type('\x7f\x7fFern\r')
+  await session.see('tag')
+  session.type('\r')
+  expect((await session.ended).code).toBe(0)
+  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
+})
+
+test('a refused answer cannot drive the terminal', async () => {
+  const session = terminal(['create', '--no-color'], temporaryFolder())
+  await session.see('id')
+  session.type('\u202e\u009b31m\r')
+  await session.see('\\u{202e}')
+  session.type('\x03')
+  expect((await session.ended).screen).not.toMatch(/was "[^"]*[\u009b\u202e]/)
+})
+
+test('deletes only the plant that was shown', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  const session = terminal(['delete', '1', '--no-color'], folder)
+  await session.see('Delete Fern (id 1)?')
+  await plants(['delete', '1', '--yes'], folder)
+  await plants(['create', '--id', '1', '--name', 'Moss'], folder)
+  session.type('y\r')
+  const { code, screen } = await session.ended
+  expect(code).toBe(1)
+  expect(screen).toContain('plants: The plant 1 was changed or deleted meanwhile\r\n  Nothing was deleted. Look again\r\n')
+  expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Moss"}\n')
+})
+
+test.each(['n\r', '\r', '\x03'])('deletes nothing after %j', async (answer) => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+  const session = terminal(['delete', '1'], folder)
+  await session.see('(y/N)')
+  session.type(answer)
+  expect((await session.ended).code).toBe(130)
+  expect((await plants(['get', '1'], folder)).code).toBe(0)
+})
+
+test('SIGTERM at a question ends with 143, and nothing is stored', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--id', '1'], folder)
+  await session.see('name')
+  session.kill('SIGTERM')
+  expect((await session.ended).code).toBe(143)
+  expect((await plants(['get', '1'], folder)).code).toBe(1)
+})
+
+test('a long table stops at Ctrl-C', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '0', '--name', 'Fern'], folder)
+  fill(join(folder, 'data/plants.db'), 300_000)
+  const session = terminal(['list'], folder)
+  await session.see('Plant 2000')
+  session.type('\x03')
+  const { code, screen } = await session.ended
+  expect(code).toBe(130)
+  expect(screen).not.toContain('Plant 299999')
+})

@@ -1,0 +1,107 @@
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { DatabaseSync } from '../../helpers/database.js'
+import { isLinux } from '../../helpers/linux.js'
+import { plants, resultOf, start } from '../../helpers/process.js'
+import { rounds } from '../../helpers/rounds.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { User } from '../../helpers/user.js'
+
+const team = 'https://plants.example.com/v1'
+
+describe('a settings file that is a link', () => {
+  test('is changed by all who link to it, one after the other', { timeout: 30_000 }, async () => {
+    const home = temporaryFolder()
+    writeFileSync(join(home, 'shared.json'), '{"version":1}', { mode: 0o600 })
+    const folders = ['a', 'b'].map((name) => join(home, name))
+    for (const folder of folders) {
+      mkdirSync(folder, { mode: 0o700 })
+      symlinkSync('../shared.json', join(folder, 'settings.json'))
+    }
+    const names = Array.from({ length: 30 }, (_, index) => `s${index}`)
+    const results = await Promise.all(
+      names.map((name, index) =>
+        plants(['stores', 'add', name, `/${name}.db`], home, { env: { PLANTS_CONFIG_DIR: folders[index % 2] ?? '' } }),
+      ),
+    )
+    expect(results.filter(({ code }) => code !== 0)).toEqual([])
+    expect(Object.keys(JSON.parse(readFileSync(join(home, 'shared.json'), 'utf8')).stores).toSorted()).toEqual(names.toSorted())
+  })
+})
+
+describe('processes that change settings at once', () => {
+  test('lose nothing: many of them', { timeout: 60_000 }, async () => {
+    const user = new User()
+    const numbers = Array.from({ length: Math.min(rounds(20), 50) }, (_, index) => index)
+    user.write({ later: 1, stores: Object.fromEntries(numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, later: n }])) })
+    const commands = numbers.flatMap((n) => [`stores add new${n} /new${n}.db`, `config set stores.old${n}.timeout ${n + 1}s`])
+    const results = await Promise.all(commands.map((command) => plants(command.split(' '), user.home, { env: user.env })))
+    expect(results.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
+    const olds = numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, timeout: `${n + 1}s`, later: n }])
+    const news = numbers.map((n) => [`new${n}`, { address: `/new${n}.db` }])
+    expect(user.saved).toEqual({ version: 1, later: 1, stores: Object.fromEntries([...olds, ...news]) })
+    expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
+  })
+
+  test('make the folder together', async () => {
+    const user = new User()
+    const names = Array.from({ length: 20 }, (_, index) => `s${index}`)
+    const env = { ...user.env, PLANTS_CONFIG_DIR: join(user.folder, 'a/b/c') }
+    const results = await Promise.all(names.map((name) => plants(['stores', 'add', name, `/${name}.db`], user.home, { env })))
+    expect(results.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])
+    const { stores } = JSON.parse(readFileSync(join(user.folder, 'a/b/c/settings.json'), 'utf8'))
+    expect(Object.keys(stores).toSorted()).toEqual(names.toSorted())
+  })
+
+  test('let one alone take a name', async () => {
+    const user = new User()
+    const numbers = Array.from({ length: 10 }, (_, index) => index)
+    const results = await Promise.all(numbers.map((n) => plants(['stores', 'add', 'team', `/${n}.db`], user.home, { env: user.env })))
+    expect(results.map(({ code }) => code).toSorted()).toEqual([0, ...numbers.slice(1).map(() => 2)])
+    const winner = results.findIndex(({ code }) => code === 0)
+    expect(user.saved).toEqual({ version: 1, stores: { team: { address: `/${winner}.db` } } })
+  })
+
+  test('are read whole all the while', async () => {
+    const user = new User()
+    user.write({ stores: { team: { address: team } } })
+    let isOver = false
+    const writers = Promise.all(
+      Array.from({ length: 10 }, (_, n) => plants(['config', 'set', 'timeout', `${n + 1}s`], user.home, { env: user.env })),
+    ).finally(() => {
+      isOver = true
+    })
+    const seen = new Set<number>()
+    while (!isOver) {
+      seen.add((await user.run('list --store ./none.db')).code)
+      await new Promise(setImmediate)
+    }
+    expect([...seen]).toEqual([0])
+    expect((await writers).map(({ code }) => code)).toEqual(Array.from({ length: 10 }, () => 0))
+  })
+})
+
+describe('while another process holds the lock', () => {
+  test.runIf(isLinux).each([
+    ['SIGINT', 130, 'Interrupted'],
+    ['SIGTERM', 143, 'Terminated'],
+  ] as const)('a change ends at once on %s with %s, and nothing is changed (seen through /proc)', async (signal, code, message) => {
+    const user = new User()
+    user.write({ timeout: '7s' })
+    const release = holdLock(user)
+    const waiting = start(['config', 'set', 'output', 'json'], user.home, { env: user.env })
+    const files = () => readdirSync(`/proc/${waiting.pid}/fd`).map((fd) => readlinkSync(`/proc/${waiting.pid}/fd/${fd}`))
+    await expect.poll(files, { timeout: 20_000, interval: 5 }).toContain(`${user.file}.lock`)
+    waiting.kill(signal)
+    expect(await resultOf(waiting)).toEqual({ code, out: '', err: expect.stringMatching(`^plants: ${message}`) })
+    release()
+    expect(user.saved).toEqual({ version: 1, timeout: '7s' })
+  })
+
+  function holdLock(user: User): () => void {
+    const db = new DatabaseSync(`${user.file}.lock`)
+    db.exec('BEGIN EXCLUSIVE')
+    return () => db.close()
+  }
+})

@@ -1,0 +1,48 @@
+import { readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { oddSurroundings } from '../../helpers/differences.js'
+import { canMount, isLinux } from '../../helpers/linux.js'
+import { plants, startUnder } from '../../helpers/process.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+test('what runtimes and tools look for in the current folder changes nothing', async () => {
+  const folder = temporaryFolder()
+  const settings = 'PLANTS_STORE=/nonexistent/plants.db\nPLANTS_OUTPUT=text\n'
+  for (const name of ['.env', '.env.local', '.env.production', '.env.development']) writeFileSync(join(folder, name), settings)
+  writeFileSync(join(folder, 'preload.cjs'), 'require("node:fs").writeFileSync("loaded", ""); console.log("loaded")')
+  writeFileSync(join(folder, 'bunfig.toml'), 'preload = ["./preload.cjs"]\n')
+  writeFileSync(join(folder, 'tsconfig.json'), '{"compilerOptions":{"paths":{"*":["./preload.cjs"]}}}')
+  writeFileSync(join(folder, 'package.json'), '{"name":"plants","type":"module","imports":{"#*":"./preload.cjs"}}')
+  const before = readdirSync(folder)
+  for (const [args, out] of [
+    [['create', '--id', '1', '--name', 'Fern'], '{"name":"Fern"}\n'],
+    [['list'], '{"id":1,"name":"Fern"}\n'],
+    [['config', 'get', 'output'], ''],
+  ] as const) {
+    expect((await plants([...args], folder, { cwd: folder })).out).toBe(out)
+  }
+  expect(readdirSync(folder).filter((name) => !before.includes(name))).toEqual(['data'])
+})
+
+describe.runIf(isLinux)('in odd surroundings a list ends as docs/serve.md says:', () => {
+  const scripts: Record<string, string[]> = {
+    'the current folder is gone': ['sh', '-c', 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"'],
+    'no /proc on Linux': ['unshare', '-rm', 'sh', '-c', 'mount -t tmpfs tmpfs /proc && exec "$0" "$@"'],
+  }
+
+  test('they are all tried here', () => {
+    expect([...oddSurroundings.keys()]).toEqual(Object.keys(scripts))
+  })
+
+  test.runIf(canMount).each(Object.entries(scripts))('%s (needs unshare)', async (name, [program = '', ...under]) => {
+    const folder = temporaryFolder()
+    await plants(['create', '--id', '1', '--name', 'Fern'], folder)
+    const { exitCode, signal, stdout } = await startUnder(program, under, ['list'], folder, { cwd: folder })
+    const code = signal === 'SIGABRT' ? 134 : exitCode
+    expect({ code: String(code), stdout }).toEqual({
+      code: oddSurroundings.get(name),
+      stdout: code === 0 ? '{"id":1,"name":"Fern"}\n' : '',
+    })
+  })
+})

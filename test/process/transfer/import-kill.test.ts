@@ -1,0 +1,210 @@
+import { cpSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import {
+  allCreated,
+  type Counts,
+  countsOf,
+  digestOf,
+  integrityOf,
+  journalsIn,
+  plantLines,
+  shuffled,
+  writeLines,
+} from '../../helpers/import.js'
+import { canTrace } from '../../helpers/linux.js'
+import { type ProcessResult, plants, start, startUnder } from '../../helpers/process.js'
+import { isSoak, nextPlace, rounds } from '../../helpers/rounds.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const count = isSoak ? 1_000_000 : 60_000
+const sorted = plantLines(count)
+
+describe('an import that is killed at random goes on, and at the end its store holds exactly the input:', {
+  timeout: rounds(120_000),
+}, () => {
+  test('ids in order', async () => {
+    await killAndGoOn({ lines: sorted, flags: [], counts: allCreated(count) })
+  })
+
+  test('ids in no order, to be skipped when they are there', async () => {
+    const lines = withRepeats(shuffled(sorted))
+    const skipped = lines.length - count
+    await killAndGoOn({ lines, flags: ['--if-exists', 'skip'], counts: { ...allCreated(count), skipped } })
+  })
+
+  test('ids in order, with refused lines', async () => {
+    await killAndGoOn(withRefused(sorted, []))
+  })
+
+  test('ids in no order, with refused lines, and equal plants to be skipped', async () => {
+    await killAndGoOn(withRefused(shuffled(sorted), ['--if-exists', 'same']))
+  })
+})
+
+interface Scenario {
+  lines: string[]
+  flags: string[]
+  counts: Counts
+  /** in the order of the input, where a file is to hold them */
+  refused?: { line: number; text: string; error: number }[]
+}
+
+/** Every so often a plant again that has come before. */
+function withRepeats(lines: readonly string[]): string[] {
+  return lines.flatMap((line, index) => (index % 300 === 299 ? [line, lines[index - 200] ?? ''] : [line]))
+}
+
+/** Lines of every kind that is refused, among others. */
+function withRefused(good: readonly string[], flags: string[]): Scenario {
+  const equal = { error: flags.length === 0 ? 409 : undefined, textOf: (before: string) => before }
+  const kinds: Record<number, { error: number | undefined; textOf(before: string): string }> = {
+    100: { error: 422, textOf: () => '{"id":1.5,"name":"Half"}' },
+    200: { error: 400, textOf: () => 'not JSON' },
+    300: { error: 409, textOf: (before) => before.replace('"name":"', '"name":"Another ') },
+    400: equal,
+  }
+  const lines: string[] = []
+  const refused: NonNullable<Scenario['refused']> = []
+  const counts = allCreated(good.length)
+  for (const [index, line] of good.entries()) {
+    lines.push(line)
+    const kind = kinds[index % 700]
+    if (!kind) continue
+    const text = kind.textOf(good[Math.floor(index / 2)] ?? line)
+    lines.push(text)
+    if (kind.error === undefined) counts.skipped += 1
+    else refused.push({ line: lines.length, text, error: kind.error })
+  }
+  for (const { error } of refused) counts.reasons[error] = (counts.reasons[error] ?? 0) + 1
+  return { lines, flags, counts: { ...counts, refused: refused.length }, refused }
+}
+
+/** Kills imports until enough of them have gone on in the middle. Every one is brought to its end, and looked at. */
+async function killAndGoOn({ lines, flags, counts, refused }: Scenario): Promise<void> {
+  const base = temporaryFolder()
+  writeLines(base, lines)
+  const rejects = refused ? ['--rejects', 'rejects.ndjson'] : []
+  const args = ['import', '../plants.ndjson', ...flags, ...rejects]
+  let [goneOn, longest] = [0, 500]
+  for (let round = 0; goneOn < rounds(1); round += 1) {
+    const folder = join(base, `${round}`)
+    mkdirSync(folder)
+    const end = await untilDone(args, folder, () => Math.random() * longest)
+    goneOn += end.goneOn
+    longest = Math.max(end.longest, 300)
+    const code = end.code === 'killed' ? 'killed' : refused ? 6 : 0
+    expect({ round, code: end.code, counts: end.out && countsOf(end.out) }).toEqual({ round, code, counts })
+    if (code !== 'killed') expect(journalsIn(folder)).toEqual([])
+    expect(integrityOf(join(folder, 'data/plants.db'))).toBe('ok')
+    const exported = await plants(['export'], folder)
+    expect(digestOf(exported.out)).toBe(digestOf(`${sorted.join('\n')}\n`))
+    if (refused) judgeRejects(folder, refused)
+  }
+}
+
+function judgeRejects(folder: string, refused: NonNullable<Scenario['refused']>): void {
+  const records = readFileSync(join(folder, 'rejects.ndjson'), 'utf8').split('\n')
+  expect(records).toEqual([...refused.map(({ text }) => text), ''])
+  const reasons = readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n').slice(0, -1)
+  const told = reasons.map((reason) => JSON.parse(reason) as { file: string; line: number; error: number })
+  expect(told.map(({ file, line, error }) => ({ file, line, error }))).toEqual(
+    refused.map(({ line, error }) => ({ file: '../plants.ndjson', line, error })),
+  )
+}
+
+/** Runs the same command until it comes to its end, and kills it after a while each time. */
+async function untilDone(args: string[], folder: string, chooseDelay: () => number) {
+  for (let [goneOn, kills] = [0, 0]; ; kills += 1) {
+    const began = performance.now()
+    // Longer after each kill: where a start alone takes long, it would never come to its end.
+    const run = start(args, folder, { cwd: folder, timeout: chooseDelay() * (1 + kills / 10), killSignal: 'SIGKILL' })
+    const { exitCode: code, signal, stdout, stderr } = await run
+    const out = String(stdout)
+    if (String(stderr).includes('Resuming an import that was stopped')) goneOn += 1
+    // Who has told its end has done its work, although it is killed while it leaves.
+    if (signal !== 'SIGKILL' || out !== '') return { code: code ?? 'killed', out, goneOn, longest: performance.now() - began }
+  }
+}
+
+describe.runIf(canTrace)('an import that is killed before a system call on its files, each in its turn (needs strace)', () => {
+  const calls = ['write', 'pwrite64', 'fsync', 'fdatasync', '?rename,renameat,renameat2', '?unlink,unlinkat', 'openat', 'ftruncate']
+  const long = 'long '.repeat(14_000)
+  const good = plantLines(12).map((line, index) => (index % 3 === 1 ? line.replace('"name":"', `"name":"${long}`) : line))
+  const lines = good.flatMap((line, index) => (index % 4 === 3 ? [line, `bad ${index}`, line.replace('"name":"', '"name":"!')] : [line]))
+  const refused = lines.flatMap((line, index) =>
+    line.startsWith('bad') || line.includes('"name":"!') ? [{ line, number: index + 1 }] : [],
+  )
+  const args = ['import', 'plants.ndjson', '--rejects', 'rejects.ndjson', '--journal', 'journal.json']
+
+  const moss = '{"id":7,"name":"Moss"}\n'
+
+  test.each<[string, string[]]>([['finds its store', ['7']], ...(isSoak ? [['makes its store', []] satisfies [string, string[]]] : [])])(
+    'and that %s, goes on with the same command',
+    { timeout: 600_000 },
+    async (_, ids) => {
+      const base = temporaryFolder()
+      const before = join(base, 'before')
+      mkdirSync(before)
+      writeLines(before, lines)
+      for (const id of ids) await plants(['create', '--id', id, '--name', 'Moss'], before)
+      const results = await Promise.allSettled(calls.map((call, index) => killAtEach(call, join(base, `${index}`), before)))
+      for (const result of results) if (result.status === 'rejected') throw result.reason
+      const hits = results.map((result) => (result.status === 'fulfilled' ? result.value : 0))
+      expect(Object.fromEntries(calls.map((call, index) => [call, (hits[index] ?? 0) > 0]))).toEqual(
+        Object.fromEntries(calls.map((call) => [call, true])),
+      )
+    },
+  )
+
+  /** Gives how many runs were hit; `nextPlace` says which calls are left out. */
+  async function killAtEach(call: string, base: string, before: string): Promise<number> {
+    let hits = 0
+    for (let when = 1; ; when = nextPlace(when)) {
+      const folder = `${base}-${when}`
+      cpSync(before, folder, { recursive: true })
+      const run = await importUnderTrace(call, when, folder)
+      if (!run.isKilled) {
+        await judge(run, { call, when, folder })
+        return hits
+      }
+      if (run.out === '') await judge(await plants(args, folder, { cwd: folder }), { call, when, folder })
+      hits += 1
+    }
+  }
+
+  async function importUnderTrace(call: string, when: number, folder: string): Promise<ProcessResult & { isKilled: boolean }> {
+    const [store, rejects] = [join(folder, 'data/plants.db'), join(folder, 'rejects.ndjson')]
+    const paths = [store, `${store}-journal`, `${store}-wal`, `${store}-shm`, rejects, `${rejects}.reasons`, ...journalPaths(folder)]
+    const filter = call === 'write' || call.includes('rename') ? [] : paths.flatMap((path) => ['-P', path])
+    const strace = ['-D', '-o', '/dev/null', '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=${when}`, ...filter]
+    const { exitCode, signal, stdout, stderr } = await startUnder('strace', strace, args, folder, { cwd: folder })
+    return { code: exitCode, out: String(stdout), err: String(stderr), isKilled: signal === 'SIGKILL' }
+  }
+
+  function journalPaths(folder: string): string[] {
+    const path = join(folder, 'journal.json')
+    return [path, `${path}.tmp`, `${path}.lock`]
+  }
+
+  async function judge({ code, out }: ProcessResult, place: { call: string; when: number; folder: string }): Promise<void> {
+    const { folder } = place
+    expect({ ...place, code, out: out && countsOf(out) }).toEqual({
+      ...{ ...place, code: 6 },
+      out: {
+        created: good.length,
+        skipped: 0,
+        refused: refused.length,
+        reasons: { 400: refused.length / 2, 409: refused.length / 2 },
+        unknown: 0,
+      },
+    })
+    expect(readFileSync(join(folder, 'rejects.ndjson'), 'utf8') === refused.map(({ line }) => `${line}\n`).join('')).toBe(true)
+    const reasons = readFileSync(join(folder, 'rejects.ndjson.reasons'), 'utf8').split('\n').slice(0, -1)
+    expect(reasons.map((reason) => (JSON.parse(reason) as { line: number }).line)).toEqual(refused.map(({ number }) => number))
+    expect(integrityOf(join(folder, 'data/plants.db'))).toBe('ok')
+    expect(existsSync(join(folder, 'journal.json'))).toBe(false)
+    const exported = await plants(['export'], folder)
+    expect(exported.out.replace(moss, '') === good.map((line) => `${line}\n`).join('')).toBe(true)
+  }
+})

@@ -1,0 +1,131 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { describe, expect, test } from 'vitest'
+import { allCreated, plantLines, writeLines } from '../../helpers/import.js'
+import { PlantService } from '../../helpers/plant-service.js'
+import { bin } from '../../helpers/process.js'
+import { eachOnce, RemoteImport, remoteToken } from '../../helpers/remote-import.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const lines = plantLines(2000)
+
+describe('the flags of an import into a service', () => {
+  test('--rate and --concurrency are limits', async () => {
+    const service = await PlantService.listen()
+    const result = await new RemoteImport(lines.slice(0, 300), service.url, '--rate', '200', '--concurrency', '3').run()
+    expect(result).toMatchObject({ code: 0, counts: allCreated(300) })
+    const times = service.posts.map(({ time }) => time)
+    expect((times.at(-1) ?? 0) - (times[0] ?? 0)).toBeGreaterThan(1300)
+    expect(service.mostUnderWay).toBeLessThanOrEqual(3)
+    expect(service.mostConnections).toBeLessThanOrEqual(4) // one asks for keys
+  })
+
+  test('--check sends nothing, and says what it cannot know', async () => {
+    const service = await PlantService.listen()
+    const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--check')
+    expect(await run.run()).toEqual({
+      ...{ code: 6, counts: { skipped: 0, refused: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 }, journals: 0 },
+      err: expect.stringContaining(`plants: Only the input was checked: the service at ${service.url} does not show which plants exist\n`),
+    })
+    expect(service.posts).toEqual([])
+  })
+
+  test('--if-exists skip counts what is there as done', async () => {
+    const service = await PlantService.listen()
+    await new RemoteImport(lines.slice(0, 300), service.url).run()
+    const result = await new RemoteImport(lines, service.url, '--if-exists', 'skip').run()
+    expect(result).toEqual({ code: 0, counts: { ...allCreated(1700), skipped: 300 }, err: '', journals: 0 })
+    expect(service.made).toEqual(eachOnce(lines))
+  })
+
+  test('--if-exists same and --atomic are refused before anything is sent', async () => {
+    const service = await PlantService.listen()
+    for (const flags of [['--if-exists', 'same'], ['--atomic']]) {
+      const result = await new RemoteImport(lines, service.url, ...flags).run()
+      expect(result).toEqual({
+        code: 2,
+        counts: undefined,
+        err: expect.stringContaining(`plants: ${flags.join(' ')} is not for`),
+        journals: 0,
+      })
+    }
+    expect(service.posts).toEqual([])
+  })
+
+  test('--on-error stop stops before a bad line, and goes on there when it was mended', async () => {
+    const service = await PlantService.listen()
+    const bad = lines.with(1000, 'bad')
+    const run = new RemoteImport(bad, service.url, '--on-error', 'stop')
+    expect(await run.run()).toMatchObject({ code: 6, counts: { ...allCreated(1000), refused: 1, reasons: { 400: 1 } }, journals: 1 })
+    expect(service.made.size).toBe(1000)
+    writeLines(run.folder, lines)
+    expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(2000), journals: 0 })
+    expect({ made: service.made, posts: service.posts.length }).toEqual({ made: eachOnce(lines), posts: 2000 })
+  })
+
+  const mended = '{"id":1,"name":"Another id"}'
+
+  test.each([
+    ['as long', true, mended.padEnd(lines[1000]?.length ?? 0)],
+    ['shorter', true, mended],
+    ['as long, without keys', false, mended.padEnd(lines[1000]?.length ?? 0)],
+  ])(
+    '--on-error stop stops before a plant that the service refuses, and goes on there when it was mended: %s',
+    async (_, isKeyed, line) => {
+      const service = await PlantService.listen({ isKeyed })
+      await new RemoteImport([lines[1000] ?? ''], service.url).run()
+      const run = new RemoteImport(lines, service.url, '--on-error', 'stop')
+      expect(await run.run()).toEqual({
+        ...{ code: 6, counts: { ...allCreated(1000), refused: 1, reasons: { 409: 1 } }, journals: 1 },
+        err: expect.stringMatching(
+          /^plants: plants\.ndjson:1001: .*\nplants: 1 plant was rejected, and the import stopped there\n {2}Fix it/,
+        ),
+      })
+      writeLines(run.folder, lines.with(1000, line))
+      expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(2000), journals: 0 })
+      expect(service.made).toEqual(new Map([...eachOnce(lines), ['1', 1]]))
+    },
+  )
+
+  test('--on-error stop creates nothing behind a plant that the service refuses', async () => {
+    const service = await PlantService.listen()
+    await new RemoteImport([lines[1000] ?? ''], service.url).run()
+    await new RemoteImport(lines, service.url, '--on-error', 'stop').run()
+    expect(service.made).toEqual(eachOnce(lines.slice(0, 1001)))
+  })
+
+  test('--max-errors stops soon after so many were refused, by the service too, and goes on behind them', async () => {
+    const service = await PlantService.listen()
+    const many = plantLines(6000)
+    await new RemoteImport(many.slice(100, 200), service.url).run()
+    const run = new RemoteImport(many, service.url, '--max-errors', '10')
+    const stopped = await run.run()
+    expect(stopped).toMatchObject({ code: 6, journals: 1, err: expect.stringContaining('were rejected, and the import stopped there\n') })
+    expect(service.posts.length).toBeLessThan(100 + 3000)
+    const counts = { ...allCreated(5900), refused: 100, reasons: { 409: 100 } }
+    expect(await run.run('--max-errors', '1000')).toMatchObject({ code: 6, counts, journals: 0 })
+    expect(service.made).toEqual(eachOnce(many))
+  })
+
+  test('what is refused is told soon', async () => {
+    const service = await PlantService.listen()
+    const child = new RemoteImport(['bad', ...plantLines(6000)], service.url).start()
+    let before = NaN
+    child.stderr?.once('data', () => {
+      before = service.posts.length
+    })
+    expect((await child).exitCode).toBe(6)
+    expect(before).toBeLessThan(3000)
+  })
+
+  test('--verbose does not wait for whoever reads it', async () => {
+    const service = await PlantService.listen()
+    const folder = temporaryFolder()
+    const path = writeLines(folder, lines)
+    const variables = { PATH: process.env['PATH'], HOME: folder, PLANTS_TOKEN: remoteToken }
+    const child = spawn(bin, ['import', path, '--store', service.url, '--verbose'], { env: variables, stdio: ['ignore', 'ignore', 'pipe'] })
+    expect(await once(child, 'exit')).toEqual([0, null])
+    child.stderr.destroy()
+    expect(service.made).toEqual(eachOnce(lines))
+  })
+})

@@ -1,0 +1,116 @@
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { execa, type Options } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { temporaryFolder } from '../helpers/temporary.js'
+import { singleFile } from '../single-file.mjs'
+
+const root = join(import.meta.dirname, '../..')
+const build = (args: string[], options: Options = {}) =>
+  execa(process.execPath, [join(root, 'bin/build-binary.mjs'), ...args], { reject: false, ...options })
+
+test.each([
+  [['--target', 'amiga'], 'There is no target amiga\nThe targets are linux-x64, linux-arm64, linux-x64-musl, '],
+  [['--fast'], "Unknown option '--fast'"],
+  [['linux-x64'], "Unexpected argument 'linux-x64'"],
+])('a build refuses %j, and says what there is', async (args, message) => {
+  const { exitCode, stdout, stderr } = await build(args)
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
+  expect(stderr).toMatch(/windows-arm64$/)
+})
+
+test('a build without the network says what it could not fetch', async ({ skip }) => {
+  const cached = join(root, 'node_modules/.cache/bun')
+  const target = ['windows-arm64', 'darwin-x64'].find(
+    (name) => !existsSync(cached) || !readdirSync(cached).some((entry) => entry.startsWith(name)),
+  )
+  if (target === undefined) return skip('Bun has been fetched for every other platform')
+  const env = { npm_config_registry: 'http://127.0.0.1:1', npm_config_cache: temporaryFolder(), npm_config_fetch_retries: '0' }
+  const { exitCode, stdout, stderr } = await build(['--target', target, '--out', temporaryFolder()], { env })
+  expect({ exitCode, stdout, stderr }).toEqual({
+    exitCode: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/^Could not fetch @oven\/bun-\S+ [\d.]+ from the package registry\n.*npm ping$/),
+  })
+})
+
+describe('the single file', () => {
+  const file = singleFile() ?? ''
+  const folder = dirname(file)
+
+  test('comes with a list of contents, licences and checksums, which hold', async () => {
+    const name = file.slice(folder.length + 1)
+    const names = ['LICENSES.txt', name, `${name.replace('.exe', '')}.cdx.json`]
+    expect(readdirSync(folder).toSorted()).toEqual(['SHA256SUMS', ...names].toSorted())
+    const { stdout } = await execa('sha256sum', ['-c', 'SHA256SUMS'], { cwd: folder })
+    expect(stdout.split('\n')).toEqual(names.map((entry) => `${entry}: OK`))
+  })
+
+  test('holds the packages of its list of contents, each with a licence, and no other', async () => {
+    const { specVersion, metadata, components } = contents(folder)
+    expect(specVersion).toBe('1.6')
+    expect(metadata.component.name).toBe('plant-store')
+    expect(read(folder, 'SHA256SUMS')).toContain(metadata.component.hashes[0]?.content)
+    expect(components.filter(({ licenses }) => !licenses[0]?.expression)).toEqual([])
+    const [runtime, ...packages] = components
+    expect(runtime?.purl).toMatch(/^pkg:npm\/%40oven\/bun-\S+@\d+\.\d+\.\d+$/)
+    expect(packages.map(({ purl }) => purl).toSorted()).toEqual(await bundledPurls())
+  })
+
+  test('names every package in its licences, and so does the package for Node', () => {
+    for (const notices of [read(folder, 'LICENSES.txt'), read(root, 'dist/THIRD-PARTY.txt')]) {
+      const [, ...packages] = contents(folder).components
+      const missing = packages.filter(
+        ({ name, version, licenses }) => !notices.includes(`\n${name} ${version} (${licenses[0]?.expression})\n`),
+      )
+      expect(missing).toEqual([])
+    }
+  })
+
+  test('takes nothing from the folder that it runs in', async () => {
+    const place = temporaryFolder()
+    writeFileSync(join(place, '.env'), 'PLANTS_STORE=./other.db\nPLANTS_OUTPUT=text\n')
+    writeFileSync(join(place, 'bunfig.toml'), 'preload = ["./preload.js"]\n')
+    writeFileSync(join(place, 'preload.js'), 'console.log("preloaded")\n')
+    writeFileSync(join(place, 'package.json'), '{')
+    writeFileSync(join(place, 'tsconfig.json'), '{')
+    const result = await execa(file, ['create', '--id', '1', '--name', 'Fern'], {
+      cwd: place,
+      env: { HOME: place, PLANTS_DATA_DIR: place },
+      extendEnv: false,
+      reject: false,
+      stdin: 'ignore',
+    })
+    expect({ code: result.exitCode, out: result.stdout, err: result.stderr }).toEqual({ code: 0, out: '{"name":"Fern"}', err: '' })
+    expect(existsSync(join(place, 'other.db'))).toBe(false)
+  })
+})
+
+interface Contents {
+  specVersion: string
+  metadata: { component: { name: string; hashes: { content: string }[] } }
+  components: { name: string; version: string; purl: string; licenses: { expression: string }[] }[]
+}
+
+function contents(folder: string): Contents {
+  const [name = ''] = readdirSync(folder).filter((entry) => entry.endsWith('.cdx.json'))
+  return JSON.parse(read(folder, name))
+}
+
+/** What the bundler's source maps name. */
+async function bundledPurls(): Promise<string[]> {
+  const folder = temporaryFolder()
+  await execa('rolldown', ['--config', 'rolldown.config.mjs', '--dir', folder, '--sourcemap'], { cwd: root, preferLocal: true })
+  const maps = readdirSync(folder).filter((name) => name.endsWith('.map'))
+  const sources = maps.flatMap((name) => JSON.parse(read(folder, name)).sources as string[])
+  const folders = sources.flatMap((source) => /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+/.exec(source)?.[0] ?? [])
+  const purls = [...new Set(folders)].map((entry) => {
+    const { name, version } = JSON.parse(read(root, join(entry, 'package.json')))
+    return `pkg:npm/${name.replace('@', '%40')}@${version}`
+  })
+  return [...new Set(purls)].toSorted()
+}
+
+function read(folder: string, name: string): string {
+  return readFileSync(join(folder, name), 'utf8')
+}

@@ -1,0 +1,66 @@
+import { readdirSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../helpers/temporary.js'
+
+const root = join(import.meta.dirname, '../..')
+
+test('the package holds what runs, its licences and its documentation, in 1 MB', async () => {
+  const archive = await pack(temporaryFolder())
+  const { stdout } = await execa('tar', ['-tzf', archive])
+  const expected = [
+    'CHANGELOG.md',
+    'CONTRIBUTING.md',
+    'LICENSE',
+    'README.md',
+    'bin/plants.js',
+    'package.json',
+    ...['dist', 'docs'].flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`)),
+  ]
+  expect(stdout.split('\n').toSorted()).toEqual(expected.map((name) => `package/${name}`).toSorted())
+  expect(expected.filter((name) => !/\.js$/.test(name) && name.startsWith('dist/'))).toEqual(['dist/THIRD-PARTY.txt'])
+  expect(statSync(archive).size).toBeLessThan(1_000_000)
+})
+
+test('the package needs the SQLite driver alone, and installing it runs nothing of its own', async () => {
+  const { stdout } = await execa('tar', ['-xzOf', await pack(temporaryFolder()), 'package/package.json'])
+  const { dependencies, optionalDependencies, peerDependencies, scripts } = JSON.parse(stdout)
+  expect({ needs: Object.keys(dependencies), optionalDependencies, peerDependencies }).toEqual({ needs: ['@photostructure/sqlite'] })
+  expect(Object.keys(scripts).filter((name) => /install$/.test(name))).toEqual([])
+})
+
+test('the package installs into an empty place, and works there', async () => {
+  const folder = temporaryFolder()
+  const archive = await pack(folder)
+  const env = { ...(await registrySettings()), PATH: process.env['PATH'], HOME: folder }
+  const prefix = join(folder, 'prefix')
+  const npm = ['install', '--global', '--prefix', prefix, '--fetch-retries', '0', archive]
+  const installed = await execa('npm', npm, { cwd: folder, env, extendEnv: false, reject: false })
+  expect({ code: installed.exitCode, err: installed.exitCode === 0 ? '' : installed.stderr }).toEqual({ code: 0, err: '' })
+  const create = await execa(join(prefix, 'bin/plants'), ['create', '--id', '1', '--name', 'Fern'], {
+    cwd: folder,
+    env: { PATH: env.PATH, HOME: folder },
+    extendEnv: false,
+    reject: false,
+    stdin: 'ignore',
+  })
+  expect({ code: create.exitCode, out: create.stdout, err: create.stderr }).toEqual({ code: 0, out: '{"name":"Fern"}', err: '' })
+})
+
+/** Packs what is built; without `prepare`, which would build it under the feet of other tests. */
+async function pack(folder: string): Promise<string> {
+  const { stdout } = await execa('npm', ['pack', '--silent', '--ignore-scripts', '--pack-destination', folder], { cwd: root })
+  return join(folder, stdout.trim())
+}
+
+/** Where packages come from, and who is trusted there: what this user has set, which an empty home does not say. */
+async function registrySettings(): Promise<Record<string, string | undefined>> {
+  const names = Object.keys(process.env).filter((name) => /^(https?|no)_proxy$/i.test(name))
+  const { registry, cafile } = JSON.parse((await execa('npm', ['config', 'list', '--json', '--silent'], { cwd: root })).stdout)
+  return {
+    ...Object.fromEntries(names.map((name) => [name, process.env[name]])),
+    npm_config_registry: registry,
+    npm_config_cafile: cafile ?? process.env['SSL_CERT_FILE'],
+  }
+}

@@ -1,0 +1,203 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { Hostile, json } from '../../helpers/hostile.js'
+import { runPlants } from '../../helpers/run.js'
+import { failed, found, posts, sh, Team } from '../../helpers/team.js'
+
+describe('a token command that does not end well', () => {
+  const tellsWhy = 'Try it in a shell'
+
+  test.each<[string, string, string]>([
+    ['with a code', 'echo s3cret; exit 7', 'ended with exit code 7'],
+    ['by a signal', 'echo s3cret; kill -KILL $$', 'was ended by SIGKILL'],
+    ['by SIGTERM', 'echo s3cret; kill -TERM $$', 'was ended by SIGTERM'],
+    ['by a code that stands for a signal', 'echo s3cret; exit 137', 'ended with exit code 137'],
+    ['with JSON and a code', 'echo \'{"token":"s3cret"}\'; exit 1', 'ended with exit code 1'],
+  ])('%s gives no token', async (_, lines, why) => {
+    const team = new Team()
+    const program = team.program('command', sh(lines))
+    expect(await team.takes(program).token()).toEqual(failed(program, why, tellsWhy))
+  })
+
+  test.each<[string, string, string]>([
+    ['hangs', 'exec tail -f /dev/null', '300ms'],
+    ['hangs and does not heed SIGTERM', "trap '' TERM; echo s3cret; while :; do read x < FIFO; done", '300ms'],
+    ['hangs behind its output', 'echo s3cret; exec tail -f /dev/null', '300ms'],
+    ['hangs, when it may take no time at all', 'exec tail -f /dev/null', '0'],
+  ])('because it %s gives no token', { timeout: 15_000 }, async (_, lines, timeout) => {
+    const team = new Team()
+    const fifo = join(team.folder, 'fifo')
+    const program = team.program('command', sh(`mkfifo ${fifo} 2> /dev/null\n${lines.replaceAll('FIFO', fifo)}`))
+    const seconds = timeout === '0' ? '0' : '0.3'
+    expect(await team.takes(program).token('--timeout', timeout)).toEqual(
+      failed(program, `did not end within ${seconds} s`, 'If it needs longer, wait longer with --timeout 2m'),
+    )
+  })
+
+  test('because it waits for a process of its own gives no token, and is not waited for', async () => {
+    const team = new Team()
+    const program = team.program('command', sh(`tail -f /dev/null &\necho $! > ${team.folder}/pid\nwait`))
+    onTestFinished(() => void process.kill(parseInt(team.noted('pid'), 10), 'SIGKILL'))
+    expect(await team.takes(program).token('--timeout', '300ms')).toMatchObject({ code: 3, err: expect.stringContaining('within 0.3 s') })
+  })
+
+  test('may take longer than a timer can', async () => {
+    const team = new Team().takes('echo s3cret')
+    expect(await team.token('--timeout', '30d')).toEqual(found({ token: 's3cret', source: 'command' }))
+  })
+
+  test('may take as long as is saved with the store', async () => {
+    const team = new Team()
+    const stores = { team: { address: 'https://plants.example.com', 'token-command': 'tail -f /dev/null', timeout: '200ms' } }
+    writeFileSync(join(team.folder, 'settings.json'), JSON.stringify({ version: 1, stores }), { mode: 0o600 })
+    expect(await team.token()).toMatchObject({ code: 3, err: expect.stringContaining('did not end within 0.2 s') })
+  })
+
+  const nameIt = 'Check the name, or give its whole path'
+
+  test.each<[string, string, string]>([
+    ['is not there', '/nonexistent/command', 'could not be started: there is no such program'],
+    ['is not on the PATH', 'no-such-program-s', 'could not be started: there is no such program'],
+    ['may not be run', 'FOLDER/plain', 'could not be started: this user may not run it'],
+    ['is a folder', 'FOLDER', 'could not be started: this user may not run it'],
+    ['needs a program that is not there', 'FOLDER/orphan', 'could not be started: there is no such program'],
+  ])('because it %s gives no token', async (_, command, why) => {
+    const team = new Team()
+    team.program('plain', sh('echo s3cret'), 0o600)
+    team.program('orphan', '#!/nonexistent/shell\necho s3cret\n')
+    const program = command.replace('FOLDER', team.folder)
+    team.env['PATH'] = team.folder // one that this user may look through
+    expect(await team.takes(program).token()).toEqual(failed(program, why, nameIt))
+  })
+
+  test.each(['', ' ', '\t\n'])('is refused when it is no word: %j', async (command) => {
+    const team = new Team()
+    const add = ['stores', 'add', 'team', 'https://plants.example.com', `--token-command=${command}`]
+    expect(await runPlants(add, { env: team.env })).toMatchObject({ code: 2, out: '', err: expect.stringContaining('--token-command') })
+    await runPlants(['stores', 'add', 'team', 'https://plants.example.com'], { env: team.env })
+    const set = ['config', 'set', 'stores.team.token-command', command]
+    expect(await runPlants(set, { env: team.env })).toMatchObject({ code: 2, out: '' })
+    expect((await team.takes(command).token()).code).toBe(2)
+  })
+
+  test('stops everything with 3, and nothing is sent', async () => {
+    const remote = await Hostile.listen({ posts })
+    const team = new Team().takes('false', remote.url)
+    for (const argv of [
+      ['create', '--id', '1', '--name', 'Fern'],
+      ['auth', 'status'],
+      ['auth', 'token'],
+    ]) {
+      const { code, out } = await runPlants([...argv, '--store', 'team'], { env: team.env })
+      expect({ argv, code, out }).toEqual({ argv, code: 3, out: '' })
+    }
+    expect(remote.connections).toBe(0)
+  })
+})
+
+describe('the words of a token command', () => {
+  test.each<[string, string[]]>([
+    ['a b  c', ['a', 'b', 'c']],
+    ['a\\ b c', ['a b', 'c']],
+    [' a ', ['a']],
+    ['$HOME $PATH `id` $(id)', ['$HOME', '$PATH', '`id`', '$(id)']],
+    [
+      '; echo s3cret && rm -rf x | y > z < w & # q',
+      [';', 'echo', 's3cret', '&&', 'rm', '-rf', 'x', '|', 'y', '>', 'z', '<', 'w', '&', '#', 'q'],
+    ],
+    ['* ~ {a,b}', ['*', '~', '{a,b}']],
+    ['a"b" c\'', ['a"b"', "c'"]],
+    ['caf\u00e9 \u{1f331}', ['caf\u00e9', '\u{1f331}']],
+  ])('%s are read by no shell', async (text, words) => {
+    const team = new Team()
+    const program = team.program('words', sh(`for word in "$@"; do printf '%s\\n' "$word" >> ${team.folder}/words.txt; done; echo s3cret`))
+    expect((await team.takes(`${program} ${text}`).token()).code).toBe(0)
+    expect(team.noted('words.txt').split('\n').slice(0, -1)).toEqual(words)
+  })
+
+  test.each([`"FOLDER/my command" x`, `'FOLDER/my command'`, `sh -c 'echo s3cret'`, `pass "show plants"`, `pass '' x`, '"'])(
+    'are refused when one begins with a quote, which no shell would read: %s',
+    async (text) => {
+      const team = new Team()
+      const command = text.replace('FOLDER', team.folder)
+      const refused = {
+        ...{ code: 2, out: '' },
+        err: expect.stringMatching(
+          / holds a quote, and no shell reads it\n {2}Write a space within a word as "\\ ", or put the command into/,
+        ),
+      }
+      const address = 'https://plants.example.com'
+      const env = { env: team.env }
+      expect(await runPlants(['stores', 'add', 'team', address, `--token-command=${command}`], env)).toEqual(refused)
+      expect((await runPlants(['stores', 'list'], env)).out.trimEnd().split('\n')).toHaveLength(1)
+      await runPlants(['stores', 'add', 'team', address], env)
+      expect(await runPlants(['config', 'set', 'stores.team.token-command', command], env)).toEqual(refused)
+      expect((await runPlants(['config', 'get', 'stores.team.token-command'], env)).code).toBe(1)
+      expect(await team.takes(command).token()).toMatchObject({ code: 2, out: '', err: expect.stringContaining('holds a quote') })
+    },
+  )
+
+  test('are refused when they hold U+0000, and not repeated', async () => {
+    const team = new Team()
+    const command = 'echo s3cret\0b'
+    const argv = ['stores', 'add', 'team', 'https://plants.example.com', `--token-command=${command}`]
+    expect(await runPlants(argv, { env: team.env })).toMatchObject({ code: 2, out: '' })
+    await runPlants(argv.slice(0, 4), { env: team.env })
+    const set = ['config', 'set', 'stores.team.token-command', command]
+    expect(await runPlants(set, { env: team.env })).toMatchObject({ code: 2, out: '' })
+    team.takes(command)
+    for (const line of ['auth token', 'auth status', 'create --id 1 --name Fern', 'doctor']) {
+      const { code, err } = await runPlants([...line.split(' '), '--store', 'team'], { env: team.env })
+      expect({ line, code, err }).toEqual({ line, code: line === 'doctor' ? 1 : 2, err: expect.not.stringContaining('A mistake') })
+    }
+  })
+
+  test('may stand in a program whose name has a space', async () => {
+    const team = new Team()
+    const program = team.program('my command', sh('echo s3cret'))
+    expect(await team.takes(program.replace(' ', '\\ ')).token()).toEqual(found({ token: 's3cret', source: 'command' }))
+  })
+})
+
+describe('a token command', () => {
+  const fern = ['create', '--store', 'team', '--timeout', '20s']
+
+  test('is run once a run', async () => {
+    const team = new Team()
+    const remote = await Hostile.listen({ posts: [json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 }), ...posts] })
+    team.takes(team.program('count', sh(`echo run >> ${team.folder}/runs; echo s3cret`)), remote.url)
+    const { code } = await runPlants([...fern, '--id', '1', '--name', 'Fern'], { env: team.env })
+    const sent = remote.posts.map(({ headers }) => headers['authorization'])
+    expect({ code, sent, runs: team.noted('runs') }).toEqual({ code: 0, sent: ['Bearer s3cret', 'Bearer s3cret'], runs: 'run\n' })
+  })
+
+  test.each<[string, string[], Record<string, string>]>([
+    ['when PLANTS_TOKEN is set', [...fern, '--id', '1', '--name', 'Fern'], { PLANTS_TOKEN: 's3cret-of-env' }],
+    ['for a plant that is none', [...fern, '--id', 'x', '--name', 'Fern'], {}],
+    ['for a file', ['list', '--store', 'FOLDER/plants.db'], {}],
+    ['for its address without its name', ['create', '--id', '1', '--name', 'Fern', '--store', 'URL'], {}],
+    ['to name the stores', ['stores', 'list'], {}],
+    ['to list the settings', ['config', 'list'], {}],
+    ['to remove a saved token', ['auth', 'logout', '--store', 'team'], {}],
+    ['to save a token', ['auth', 'login', '--with-token', '--store', 'team'], {}],
+    ['for the status of another store', ['auth', 'status'], {}],
+  ])('is not run %s', async (_, argv, env) => {
+    const team = new Team()
+    const remote = await Hostile.listen({ posts })
+    team.takes(team.program('count', sh(`echo run >> ${team.folder}/runs; echo s3cret`)), remote.url)
+    const line = argv.map((word) => word.replace('FOLDER', team.folder).replace('URL', remote.url))
+    await runPlants(line, { env: { ...team.env, PLANTS_STORE: join(team.folder, 'plants.db'), ...env }, stdin: 's3cret-typed' })
+    expect(team.noted('runs')).toBe('')
+  })
+
+  test('that fails is not replaced by a token that was saved', async () => {
+    const remote = await Hostile.listen({ posts })
+    const team = new Team()
+    const stores = { team: { address: remote.url, 'token-command': 'false' } }
+    const tokens = { [remote.url]: { token: 's3cret-saved', savedAt: '2026-01-02T03:04:05.678Z' } }
+    writeFileSync(join(team.folder, 'settings.json'), JSON.stringify({ version: 1, stores, tokens }), { mode: 0o600 })
+    expect((await runPlants([...fern, '--id', '1', '--name', 'Fern'], { env: team.env })).code).toBe(3)
+    expect(remote.connections).toBe(0)
+  })
+})

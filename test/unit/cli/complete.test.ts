@@ -1,0 +1,233 @@
+import { existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { loadCommands, plants } from '../../../src/cli/commands/index.js'
+import type { CommandDefinition } from '../../../src/cli/define-command.js'
+import { runPlants, type World } from '../../helpers/run.js'
+import { User } from '../../helpers/user.js'
+
+/** What a line can go on with: `files` and `prefix` are what its shell is told besides. */
+async function complete(line: string, world: World = {}) {
+  const { code, out, err } = await runPlants(['__complete', '--', ...line.split(' ')], world)
+  const [first = '', ...lines] = out.replace(/\n$/, '').split('\n')
+  const [files, prefix] = first.split('\t')
+  return { code, err, files, prefix, words: lines.map((text) => text.split('\t')[0]), meanings: lines.map((text) => text.split('\t')[1]) }
+}
+
+const words = async (line: string, world?: World) => (await complete(line, world)).words
+const nothing = { code: 0, err: '', files: 'none', prefix: '', words: [], meanings: [] }
+
+const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-http', '--allow-async-commit']
+const globalFlags = ['--version', ...settingFlags, '--verbose', '--no-input', '--no-color']
+
+/** Every command with the words that lead to it. */
+await loadCommands(plants.commands.map(({ name }) => name))
+
+function tree(command: CommandDefinition = plants, path: string[] = []): [path: string[], command: CommandDefinition][] {
+  const below = (command.commands ?? []).flatMap((child) => tree(child, [...path, child.name]))
+  return [[path, command], ...below]
+}
+
+describe('every command', () => {
+  test.each(tree().map(([path, command]) => [path.join(' '), command] as const))(
+    '"%s" is completed with all that it has',
+    async (path, command) => {
+      const start = path === '' ? '' : `${path} `
+      const own = path === '' ? [] : (command.options ?? []).map(({ flags }) => flags.split(' ')[0])
+      expect(await words(`${start}-`)).toEqual([...own, ...globalFlags, '--help'])
+      if (command.commands) expect(await words(start)).toEqual([...command.commands.map(({ name }) => name), 'help'])
+    },
+  )
+
+  test('is named for help, and so is every topic', async () => {
+    const names = (plants.commands ?? []).map(({ name }) => name)
+    expect(await words('help ')).toEqual([...names, ...(plants.topics ?? []).map(({ name }) => name)])
+    expect(await words('help stores ')).toEqual(['add', 'init', 'list', 'use', 'remove'])
+    expect(await words('stores help ')).toEqual(['add', 'init', 'list', 'use', 'remove'])
+    for (const line of ['help formats ', 'help create ', 'help stores add ', 'stores help add ']) expect(await words(line)).toEqual([])
+  })
+
+  test('is told with what it does', async () => {
+    const { words, meanings } = await complete('')
+    expect(meanings[words.indexOf('create')]).toBe('create a plant')
+  })
+})
+
+describe('flags', () => {
+  test('are found before the command, too', async () => {
+    expect(await words('--')).toEqual([...globalFlags, '--help'])
+    expect(await words('--store x.db create --n')).toContain('--name')
+    expect(await words('--verbose stores ')).toEqual(['add', 'init', 'list', 'use', 'remove', 'help'])
+  })
+
+  test('that were given are not offered again, whatever they were called', async () => {
+    for (const given of ['--id 1', '--id=1', '--id=-1']) expect(await words(`create ${given} --`)).not.toContain('--id')
+    expect(await words('-v create --')).not.toContain('--verbose')
+    expect(await words('--verbose -')).not.toContain('--verbose')
+    expect(await words('create --verbose -v')).toEqual(['-V', '-h'])
+  })
+
+  test('in their short form are offered to who writes one', async () => {
+    expect(await words('-v')).toEqual(['-V', '-v', '-h'])
+  })
+
+  test('are offered at once where no argument can stand', async () => {
+    expect((await words('create ')).slice(0, 3)).toEqual(['--id', '--name', '--tag'])
+    expect(await words('create f')).toEqual([])
+    expect(await words('get 1 ')).toContain('--store')
+  })
+
+  test('of one command are not those of another', async () => {
+    expect(await words('tokens create --')).toContain('--note')
+    expect(await words('tokens create --')).not.toContain('--name')
+    expect(await words('crate --')).toEqual([...globalFlags, '--help'])
+  })
+})
+
+describe('values', () => {
+  test.each([
+    ['import --format ', ['ndjson', 'json', 'csv', 'tsv']],
+    ['export --format ', ['ndjson', 'json', 'csv', 'tsv']],
+    ['import --if-exists ', ['error', 'skip', 'same']],
+    ['import --on-error ', ['continue', 'stop']],
+    ['serve --log-level ', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
+    ['--output ', ['text', 'json']],
+    ['list --output te', ['text', 'json']],
+    ['config set output ', ['text', 'json']],
+    ['config set stores.team.allow-http ', ['true', 'false']],
+    ['config get ', ['store', 'output', 'timeout', 'ca-cert']],
+    ['completion ', ['bash', 'zsh', 'fish']],
+  ])('of "%s" are %j', async (line, expected) => {
+    expect(await complete(line)).toMatchObject({ files: 'none', prefix: '', words: expected })
+  })
+
+  test('stand behind "=", too', async () => {
+    expect(await complete('list --output=te')).toMatchObject({ files: 'none', prefix: '--output=', words: ['text', 'json'] })
+    expect(await complete('create --file=fe')).toMatchObject({ files: 'any', prefix: '--file=', words: [] })
+    expect(await complete('--store=unix:/ru')).toMatchObject({ files: 'any', prefix: '--store=unix:', words: [] })
+    expect(await complete('create --yes=')).toEqual(nothing)
+    expect(await complete('--verbose=')).toEqual(nothing)
+  })
+
+  test.each([
+    ['create --file ', 'any'],
+    ['import ', 'any'],
+    ['import a.ndjson b', 'any'],
+    ['import --rejects ', 'any'],
+    ['backup ', 'any'],
+    ['stores add garden ', 'any'],
+    ['config set ca-cert ', 'any'],
+    ['config set stores.team.address ', 'any'],
+    ['--store ./', 'any'],
+    ['--store ~', 'any'],
+    ['--store plants/ga', 'any'],
+    ['--store sqlite:', 'any'],
+    ['--store ', 'db sqlite'],
+    ['config set store ', 'db sqlite'],
+    ['--store https:', 'none'],
+    ['backup plants.bak ', 'none'],
+  ])('of "%s" are files: %s', async (line, files) => {
+    expect((await complete(line)).files).toBe(files)
+  })
+
+  test.each([
+    'get ',
+    'delete 1',
+    'create --id ',
+    'create --name ',
+    'create --name --',
+    'stores add ',
+    'create -- ',
+    'create -- --',
+    'import -- ',
+    'config set timeout ',
+    'config set nothing ',
+    'config set stores.team.nothing ',
+    'crate ',
+  ])('nothing is offered for what people must know: "%s"', async (line) => {
+    expect(await complete(line)).toEqual(nothing)
+  })
+})
+
+describe('saved stores', () => {
+  const stores = { garden: { address: '/srv/garden.db' }, team: { address: 'https://plants.example.com/v1' } }
+
+  function user(settings: Record<string, unknown> = { stores }): User {
+    const somebody = new User()
+    somebody.write(settings)
+    return somebody
+  }
+
+  test('are offered by name, with their address', async () => {
+    const { env } = user()
+    const local = 'your own store, which is there without being saved'
+    const names = { words: ['garden', 'team', 'local'], meanings: ['/srv/garden.db', 'https://plants.example.com/v1', local] }
+    expect(await complete('--store ', { env })).toMatchObject({ ...names, files: 'db sqlite' })
+    expect(await complete('stores use ', { env })).toMatchObject(names)
+    expect(await complete('config set store ', { env })).toMatchObject(names)
+    expect(await complete('stores remove ', { env })).toMatchObject({ words: ['garden', 'team'], files: 'none' })
+  })
+
+  test('have settings, and those in a file not those of a service', async () => {
+    const { env } = user()
+    expect((await words('config set ', { env })).slice(-2)).toEqual(['stores.garden.', 'stores.team.'])
+    expect(await words('config set stores.garden.', { env })).toEqual(['stores.garden.address', 'stores.garden.timeout'])
+    const ofService = ['address', 'timeout', 'ca-cert', 'allow-http', 'token-command'].map((name) => `stores.team.${name}`)
+    expect(await words('config set stores.team.t', { env })).toEqual(ofService)
+  })
+
+  test('cannot drive a terminal or add a line, and show no password', async () => {
+    const hostile = { bad: { address: 'a\u001b[2J\tb\nc\u202e' }, secret: { address: 'https://me:s3cret@x.example' } }
+    const unnamed = { 'a b': { address: '/x' }, "'$(id)": { address: '/x' }, 'tab\t': { address: '/x' } }
+    const { env } = user({ stores: { ...hostile, ...unnamed } })
+    const { words, meanings } = await complete('stores remove ', { env })
+    expect({ words, meanings }).toEqual({
+      words: ['bad', 'secret'],
+      meanings: ['a\\u{1b}[2J\\u{9}b\\u{a}c\\u{202e}', 'https://***@x.example'],
+    })
+  })
+
+  test('never bring their tokens along', async () => {
+    const address = 'https://plants.example.com/v1'
+    const { env } = user({ stores, tokens: { [address]: { token: 's3cret-token', savedAt: '2026-01-02T03:04:05Z' } } })
+    for (const line of ['--store ', 'stores remove ', 'config set ', 'auth token --store ']) {
+      expect((await runPlants(['__complete', '--', ...line.split(' ')], { env })).out).not.toContain('s3cret')
+    }
+  })
+})
+
+describe('whatever is wrong, less is offered and nothing is said', () => {
+  test.each<[string, string | Uint8Array]>([
+    ['no JSON', '{"version":1,'],
+    ['of a newer version', '{"version":2}'],
+    ['not right', '{"version":1,"stores":{"garden":5}}'],
+    ['empty', ''],
+    ['not UTF-8', new Uint8Array([0xff])],
+  ])('with settings that are %s, which stay as they are', async (_, settings) => {
+    const somebody = new User()
+    somebody.write(settings)
+    const before = readFileSync(somebody.file)
+    expect(await complete('--store ', { env: somebody.env })).toMatchObject({ code: 0, err: '', words: ['local'] })
+    expect(readFileSync(somebody.file)).toEqual(before)
+  })
+
+  test('with settings that cannot be read', async () => {
+    const somebody = new User()
+    mkdirSync(somebody.file, { recursive: true })
+    expect(await complete('--store ', { env: somebody.env })).toMatchObject({ code: 0, err: '', words: ['local'] })
+  })
+
+  test('with variables that are wrong', async () => {
+    const env = { PLANTS_OUTPUT: 'xml', PLANTS_STORE: 'http://', PLANTS_TIMEOUT: 'soon', PLANTS_TOKEN: '\n' }
+    expect(await complete('--output ', { env })).toMatchObject({ code: 0, err: '', words: ['text', 'json'] })
+  })
+
+  test('and nothing is written', async () => {
+    const somebody = new User()
+    await complete('--store ', { env: somebody.env })
+    expect(existsSync(somebody.folder)).toBe(false)
+  })
+})
+
+test('the question of the scripts is in no help', async () => {
+  for (const [path] of tree()) expect((await runPlants([...path, '--help'])).out).not.toContain('__complete')
+})

@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'vitest'
+import { version } from '../../../package.json'
+import { type Result, runPlants, type World } from '../../helpers/run.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const fern = ['create', '--id', '1', '--name', 'Fern']
+
+function plants(argv: string[], world: World = {}): Promise<Result> {
+  return runPlants(argv, { ...world, env: { PLANTS_DATA_DIR: temporaryFolder(), ...world.env } })
+}
+
+describe('help', () => {
+  test.each([['--help'], ['-h'], ['help'], []])('is an answer: plants %s', async (...argv) => {
+    const { code, out, err } = await plants(argv)
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(out).toMatch(/^Usage: plants \[options\] \[command\]\n/)
+    for (const command of ['create', 'get', 'list', 'delete']) expect(out).toContain(`\n  ${command} `)
+  })
+
+  test.each([
+    ['create', '--help'],
+    ['help', 'create'],
+    ['create', '-h'],
+  ])('of a command: plants %s %s', async (...argv) => {
+    expect((await plants(argv)).out).toMatch(/^Usage: plants create \[options\]\n/)
+  })
+
+  test('of the environment is a page, with global flags before and behind', async () => {
+    const page = await plants(['help', 'environment'])
+    expect(page).toEqual({ code: 0, out: expect.stringMatching(/^Precedence, highest first: flag, variable, /), err: '' })
+    for (const flags of [['--output', 'json'], ['--no-color'], ['-v'], ['--store', './x.db'], ['--timeout=1s', '--no-input']]) {
+      expect(await plants([...flags, 'help', 'environment'])).toEqual(page)
+      expect(await plants(['help', 'environment', ...flags])).toEqual(page)
+    }
+  })
+
+  test.each([
+    ['create', '--help'],
+    ['help', 'environment'],
+    ['help', 'exit-codes'],
+  ])('fits the terminal: plants %s %s', async (...argv) => {
+    const { out } = await plants(argv, { terminals: ['stdout'], columns: 60 })
+    const texts = out.split('\n').filter((line) => !line.includes('plants create --') && !line.includes('| plants'))
+    expect(Math.max(...texts.map((line) => line.length))).toBeLessThanOrEqual(60)
+  })
+
+  test.each([
+    [['import', 'help', 'environment'], 2],
+    [['import', '--', 'help', 'environment'], 2],
+    [['create', '--id', '1', '--name', 'help', 'environment'], 2],
+    [['create', '--id', '1', '--name', 'help', '--tag', 'formats'], 0],
+    [['create', '--name', 'help', 'formats', '--id', '1'], 2],
+    [['list', 'help', 'exit-codes'], 2],
+  ])('is not what a command is given: %j', async (argv, code) => {
+    const result = await plants(argv, { cwd: temporaryFolder() })
+    expect({ code: result.code, isPage: /Settings:|What a run/.test(result.out) }).toEqual({ code, isPage: false })
+  })
+
+  test.each(['--version', '-V'])('the version is an answer: plants %s', async (flag) => {
+    expect(await plants([flag])).toEqual({ code: 0, out: `${version}\n`, err: '' })
+  })
+})
+
+describe('global flags', () => {
+  const text = { code: 0, out: 'Planted Fern (id 1)\n', err: '' }
+
+  test('work before and after the command', async () => {
+    expect(await plants(['--output', 'text', ...fern])).toEqual(text)
+    expect(await plants([...fern, '--output=text'])).toEqual(text)
+    const store = `${temporaryFolder()}/x.db`
+    await plants(['--store', store, ...fern])
+    expect((await plants(['get', '1', '--store', store])).out).toBe('{"id":1,"name":"Fern"}\n')
+  })
+
+  test('--store wins over PLANTS_STORE, which wins over the data directory', async () => {
+    const [first, second] = [`${temporaryFolder()}/1.db`, `${temporaryFolder()}/2.db`]
+    await plants(fern, { env: { PLANTS_STORE: first } })
+    expect((await plants(['list', '--store', first])).out).toBe('{"id":1,"name":"Fern"}\n')
+    await plants([...fern, '--store', second, '--name', 'Moss'], { env: { PLANTS_STORE: first } })
+    expect((await plants(['list', '--store', second])).out).toBe('{"id":1,"name":"Moss"}\n')
+  })
+
+  test.each<[string, World, string[], boolean]>([
+    ['a terminal', { terminals: ['stdout'] }, [], true],
+    ['a pipe', {}, ['--output', 'text'], false],
+    ['a terminal with --no-color', { terminals: ['stdout'] }, ['--no-color'], false],
+    ['a terminal with NO_COLOR', { terminals: ['stdout'], env: { NO_COLOR: '1' } }, [], false],
+    ['a terminal with an empty NO_COLOR', { terminals: ['stdout'], env: { NO_COLOR: '' } }, [], true],
+    ['a dumb terminal', { terminals: ['stdout'], env: { TERM: 'dumb' } }, [], false],
+    ['a pipe with FORCE_COLOR', { env: { FORCE_COLOR: '1' } }, ['--output', 'text'], true],
+    ['a terminal with FORCE_COLOR=0', { terminals: ['stdout'], env: { FORCE_COLOR: '0' } }, [], false],
+  ])('colour what goes to %s or not', async (_, world, flags, isColored) => {
+    const { out } = await plants([...fern, ...flags], world)
+    expect(out).toBe(isColored ? '\u001b[1mFern\u001b[22m \u001b[2m(id 1)\u001b[22m\n'.replace(/^/, 'Planted ') : 'Planted Fern (id 1)\n')
+  })
+
+  test('colour errors only on a terminal', async () => {
+    const { err } = await plants(['get', 'x'], { terminals: ['stderr'] })
+    const message = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"'
+    expect(err).toBe(`\u001b[31mplants:\u001b[39m ${message}\n  \u001b[2mFor example: 1\u001b[22m\n`)
+  })
+})
+
+test.each([
+  ['stores remote team', 'Did you mean remove?'],
+  ['stores unset team', 'Did you mean use?'],
+  ['stores move team garden', 'See: plants stores --help'],
+  ['config onset timeout', 'See: plants config --help'],
+  ['tokens invoke 1', 'See: plants tokens --help'],
+  ['tokens evoke 1', 'See: plants tokens --help'],
+  ['auth layout', 'See: plants auth --help'],
+  ['elete 1', 'See: plants --help'],
+  ['relete 1', 'See: plants --help'],
+  ['delette 1', 'Did you mean delete?'],
+])('what removes something is suggested only to who began to write it: %s', async (line, hint) => {
+  const { code, err } = await plants(line.split(' '))
+  expect({ code, hint: err.split('\n')[1] }).toEqual({ code: 2, hint: `  ${hint}` })
+})
+
+test.each(['--no-allow-http', '--disallow-http'])('what widens trust is not suggested to who wrote its opposite: %s', async (flag) => {
+  const { code, err } = await plants(['list', flag])
+  expect({ code, err }).toEqual({ code: 2, err: expect.not.stringContaining('Did you mean --allow-http?') })
+})
+
+test('an error is one line of JSON when that was asked for, also before the flags were understood', async () => {
+  expect(await plants(['crate', '--output', 'json'])).toEqual({
+    code: 2,
+    out: '',
+    err: `{"error":400,"message":"Unknown command crate","hint":"Did you mean create?"}\n`,
+  })
+})
+
+test('a defect is told as one, with its stack, and ends with 70', async () => {
+  const broken = Object.defineProperty({}, 'PLANTS_DATA_DIR', {
+    get: () => {
+      throw new RangeError('boom')
+    },
+  })
+  const { code, err } = await runPlants(fern, { env: broken })
+  expect(code).toBe(70)
+  expect(err).toMatch(
+    /^plants: A mistake in plants, not in what you did: boom\n {2}RangeError: boom\n {6}at .*\n(.|\n)* {2}Please report it, with what you ran\n$/,
+  )
+})

@@ -1,0 +1,325 @@
+import { expect, test } from 'vitest'
+import { int64, seedling } from '../../helpers/bad-plants.js'
+import { expectRefusal, type Refusal, refused, titleOf } from '../../helpers/refusals.js'
+
+const fern = ['create', '--id', '1', '--name', 'Fern']
+const orFile = ', or give a file of JSON with --file PATH'
+const orStdin = ', or read JSON from stdin with --file -'
+
+/** Each is given as the id in a flag and as an argument. */
+const wrongIds: Refusal[] = [
+  '9223372036854775808',
+  '-9223372036854775809',
+  '1.5',
+  '-5.5',
+  '1.0000000000000000001',
+  '1e400',
+  '1e19',
+  '1e-1',
+  '1e999999999',
+  '-1e999999999',
+  '1e-999999999',
+  '0x10',
+  '0b1',
+  ' 1',
+  '1 ',
+  '1\n',
+  '+1',
+  '1_000',
+  '1,000',
+  '007',
+  '-00',
+  '.5',
+  '-.5',
+  '5.',
+  '1e',
+  '1e+',
+  '1n',
+  '"1"',
+  '',
+  '-',
+  'NaN',
+  'Infinity',
+  'null',
+  'true',
+  '\u0661', // an Arabic digit
+  '\uff11', // a fullwidth digit
+  '\u22121', // a minus sign that is no hyphen
+  'a\u001b[2J',
+].flatMap((text): Refusal[] => [
+  [
+    { argv: ['create', '--id', text, '--name', 'Fern'] },
+    2,
+    422,
+    `Not a NewPlant: id must be ${int64}, but was ${JSON.stringify(text)}`,
+    `Correct the flags${orFile}`,
+  ],
+  [{ argv: ['get', text] }, 2, 400, `id must be ${int64}, but was ${JSON.stringify(text)}`, 'For example: 1'],
+])
+
+const flags: Refusal[] = [
+  [{ argv: 'create --id 1' }, 2, 422, 'Not a NewPlant: name must be a string, but is missing', `Give --name TEXT${orFile}`],
+  [{ argv: 'create --name Fern' }, 2, 422, `Not a NewPlant: id must be ${int64}, but is missing`, `Give --id NUMBER${orFile}`],
+  [
+    { argv: 'create --tag shade' },
+    2,
+    422,
+    `Not a NewPlant: id must be ${int64}, but is missing; name must be a string, but is missing`,
+    `Give --id NUMBER and --name TEXT${orFile}`,
+  ],
+  [
+    { argv: 'create --id x' },
+    2,
+    422,
+    `Not a NewPlant: id must be ${int64}, but was "x"; name must be a string, but is missing`,
+    `Give --name TEXT${orFile}`,
+  ],
+  [
+    { argv: 'create --id 1', stdin: '{"id":1,"name":"Fern"}' },
+    2,
+    422,
+    'Not a NewPlant: name must be a string, but is missing',
+    `Give --name TEXT${orStdin}`,
+  ],
+  [
+    { argv: ['create', '--id', 'x'.repeat(41), '--name', 'Fern'] },
+    2,
+    422,
+    `Not a NewPlant: id must be ${int64}, but was "${'x'.repeat(39)}…"`,
+    `Correct the flags${orFile}`,
+  ],
+  [
+    { argv: ['create', '--id', `${'x'.repeat(38)}${seedling.repeat(3)}`, '--name', 'Fern'] },
+    2,
+    422,
+    `Not a NewPlant: id must be ${int64}, but was "${'x'.repeat(38)}${seedling}…"`,
+    `Correct the flags${orFile}`,
+  ],
+  [
+    { argv: ['create', '--id', seedling.repeat(41), '--name', 'Fern'] },
+    2,
+    422,
+    `Not a NewPlant: id must be ${int64}, but was "${seedling.repeat(39)}…"`,
+    `Correct the flags${orFile}`,
+  ],
+  [
+    { argv: ['create', '--id', seedling.repeat(21), '--name', 'Fern'] },
+    2,
+    422,
+    `Not a NewPlant: id must be ${int64}, but was "${seedling.repeat(21)}"`,
+    `Correct the flags${orFile}`,
+  ],
+  [
+    { argv: ['create', '--id', '1', '--name', '\ud800'] },
+    2,
+    422,
+    'Not a NewPlant: name must be well-formed Unicode, but holds half of a surrogate pair',
+    `Correct the flags${orFile}`,
+  ],
+  [{ argv: 'create --name Fern --id' }, 2, 400, '--id needs a value', 'See: plants create --help'],
+  [{ argv: 'create --id 1 --name' }, 2, 400, '--name needs a value', 'See: plants create --help'],
+  [{ argv: 'create --file' }, 2, 400, '--file needs a value', 'See: plants create --help'],
+  [{ argv: 'list --store' }, 2, 400, '--store needs a value', 'See: plants list --help'],
+  [
+    { argv: 'create --id --name Fern' },
+    2,
+    400,
+    '--id needs a value, but --name follows',
+    'For a value that begins with a dash: --id=--name',
+  ],
+  [
+    { argv: 'create --name --tag x' },
+    2,
+    400,
+    '--name needs a value, but --tag follows',
+    'For a value that begins with a dash: --name=--tag',
+  ],
+  [{ argv: 'create --id -x' }, 2, 400, '--id needs a value, but -x follows', 'For a value that begins with a dash: --id=-x'],
+  [
+    { argv: 'create --id -Infinity --name Fern' },
+    2,
+    400,
+    '--id needs a value, but -Infinity follows',
+    'For a value that begins with a dash: --id=-Infinity',
+  ],
+  [{ argv: 'create --file -- x' }, 2, 400, '--file needs a value, but -- follows', 'For a value that begins with a dash: --file=--'],
+  ...['x', '', '-1', '1e3', '1 s', '5w', '1.2345', '.5', '+1', '\u221e', '9999999999'].map(
+    (text): Refusal => [
+      { argv: ['list', '--timeout', text] },
+      2,
+      400,
+      `--timeout must be a duration such as 30s, 500ms or 2m, but was "${text}"`,
+      'For example: --timeout 30s',
+    ],
+  ),
+  ...['x', '', '0', '-1', '1.5', '1e3', '01', '9007199254740992', '99999999999999999'].map(
+    (text): Refusal => [
+      { argv: ['list', '--limit', text] },
+      2,
+      400,
+      `--limit must be a whole number from 1 to 9007199254740991, but was "${text}"`,
+      'For example: --limit 10',
+    ],
+  ),
+  ...['x', '', '1.5', '+1', '9223372036854775808'].map(
+    (text): Refusal => [
+      { argv: ['list', '--after', text] },
+      2,
+      400,
+      `--after must be ${int64}, but was "${text}"`,
+      'For example: --after 1',
+    ],
+  ),
+  ...[
+    ['', 'was ""'],
+    ['a b', 'was "a b"'],
+    ['a\tb', 'was "a\\tb"'],
+    ['a\n', 'was "a\\n"'],
+    ['\u00e9', 'was "\u00e9"'],
+    ['\u007f', 'was "\u007f"'],
+    ['k'.repeat(256), 'has 256'],
+  ].map(
+    ([key = '', failure]): Refusal => [
+      { argv: ['create', '--id', '1', '--name', 'Fern', '--idempotency-key', key] },
+      2,
+      400,
+      `--idempotency-key must be 1 to 255 visible ASCII characters, but ${failure}`,
+      'A key that fits: --idempotency-key "$(uuidgen)"',
+    ],
+  ),
+  [{ argv: 'delete 1' }, 2, 400, 'Deleting the plant 1 needs a yes', 'To delete it without a question, add --yes'],
+  [{ argv: 'delete x --yes' }, 2, 400, `id must be ${int64}, but was "x"`, 'For example: 1'],
+]
+
+const createHelp = 'See: plants create --help'
+const usage: Refusal[] = [
+  [{ argv: 'create --nmae Fern' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
+  [{ argv: 'list --timeuot 5s' }, 2, 400, 'Unknown option --timeuot', 'Did you mean --timeout?'],
+  [{ argv: 'create --input' }, 2, 400, 'Unknown option --input', 'Did you mean one of --no-input, --output?'],
+  [{ argv: 'create --xyzzy' }, 2, 400, 'Unknown option --xyzzy', 'See: plants create --help'],
+  [{ argv: 'create --__proto__=1' }, 2, 400, 'Unknown option --__proto__', 'See: plants create --help'],
+  [{ argv: 'create --tokn=SECRET' }, 2, 400, 'Unknown option --tokn', 'See: plants create --help'],
+  [{ argv: 'create --tokn SECRET' }, 2, 400, 'Unknown option --tokn', 'See: plants create --help'],
+  [{ argv: 'create --nmae=SECRET' }, 2, 400, 'Unknown option --nmae', 'Did you mean --name?'],
+  [{ argv: 'create -tSECRET' }, 2, 400, 'Unknown option -t', 'See: plants create --help'],
+  [{ argv: 'create -i 1' }, 2, 400, 'Unknown option -i', 'See: plants create --help'],
+  [{ argv: 'get -x' }, 2, 400, 'Unknown option -x', 'See: plants get --help'],
+  [{ argv: 'delete 1 --yse' }, 2, 400, 'Unknown option --yse', 'Did you mean --yes?'],
+  [{ argv: 'get 1 --yes' }, 2, 400, 'Unknown option --yes', 'See: plants get --help'],
+  [{ argv: '--limit 1 list' }, 2, 400, 'Unknown option --limit before the command', 'Write it after the command: plants list --limit'],
+  [{ argv: '--file a create' }, 2, 400, 'Unknown option --file before the command', 'Write it after the command: plants create --file'],
+  [{ argv: 'create --json' }, 2, 400, 'Unknown option --json', 'See: plants create --help'],
+  [{ argv: '--format json list' }, 2, 400, 'Unknown option --format', 'See: plants list --help'],
+  [{ argv: 'list -o json' }, 2, 400, 'Unknown option -o', 'See: plants list --help'],
+  [{ argv: 'delete 1 -y' }, 2, 400, 'Unknown option -y', 'See: plants delete --help'],
+  [{ argv: '-v' }, 2, 400, 'No command was given', 'See: plants --help'],
+  [{ argv: '--version=1' }, 2, 400, '--version takes no value', 'See: plants --help'],
+  [{ argv: 'delete 1 --yes=true' }, 2, 400, '--yes takes no value', 'See: plants delete --help'],
+  [{ argv: 'creat' }, 2, 400, 'Unknown command creat', 'Did you mean create?'],
+  [{ argv: 'lst' }, 2, 400, 'Unknown command lst', 'Did you mean list?'],
+  [{ argv: 'xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants --help'],
+  [{ argv: 'constructor' }, 2, 400, 'Unknown command constructor', 'See: plants --help'],
+  [{ argv: 'help constructor' }, 2, 400, 'Unknown command constructor', 'See: plants --help'],
+  [{ argv: [''] }, 2, 400, 'Unknown command ""', 'See: plants --help'],
+  [{ argv: 'ls' }, 2, 400, 'Unknown command ls', 'Did you mean list?'],
+  [{ argv: 'rm 5' }, 2, 400, 'Unknown command rm', 'See: plants --help'],
+  [{ argv: 'version' }, 2, 400, 'Unknown command version', 'See: plants --help'],
+  [{ argv: 'help xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants --help'],
+  [{ argv: 'help creat' }, 2, 400, 'Unknown command creat', 'Did you mean create?'],
+  [{ argv: 'help rm' }, 2, 400, 'Unknown command rm', 'See: plants --help'],
+  [{ argv: 'xyzzy --help' }, 2, 400, 'Unknown command xyzzy', 'See: plants --help'],
+  [{ argv: '--output json' }, 2, 400, 'No command was given', 'See: plants --help'],
+  [{ argv: '--timeout list' }, 2, 400, 'No command was given', 'See: plants --help'],
+  [{ argv: '--no-input --' }, 2, 400, 'No command was given', 'See: plants --help'],
+  [{ argv: 'create Fern' }, 2, 400, 'create takes no arguments, but got 1', createHelp],
+  [{ argv: 'create --id 1 --name Boston Fern' }, 2, 400, 'create takes no arguments, but got 1', createHelp],
+  [{ argv: ['create', 'a\u001b[2J'] }, 2, 400, 'create takes no arguments, but got 1', createHelp],
+  [{ argv: 'create -- --id 1' }, 2, 400, 'create takes no arguments, but got 2', 'See: plants create --help'],
+  [{ argv: 'create -- --name --tag' }, 2, 400, 'create takes no arguments, but got 2', 'See: plants create --help'],
+  [{ argv: 'get 1 2' }, 2, 400, 'get takes 1 argument, but got 2', 'See: plants get --help'],
+  [{ argv: 'list 1' }, 2, 400, 'list takes no arguments, but got 1', 'See: plants list --help'],
+  [{ argv: 'get' }, 2, 400, 'get needs an id', 'See: plants get --help'],
+  [{ argv: 'delete --yes' }, 2, 400, 'delete needs an id', 'See: plants delete --help'],
+]
+
+const addressHint = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
+const stores: Refusal[] = [
+  ['', '--store is empty'],
+  ['sqlite:', '--store is empty'],
+  [':memory:', '--store is no file: ":memory:"'],
+  ['sqlite::memory:', '--store is no file: "sqlite::memory:"'],
+  ['sqlite://x.db', '--store is no file: "sqlite://x.db"'],
+  ['ftp://plants.example', '--store begins with ftp://, which this version cannot open'],
+  ['s3://bucket/plants.db', '--store begins with s3://, which this version cannot open'],
+  ['http:/x', '--store is not a valid URL'],
+  ['file:user:SECRET@plants.example/db', '--store begins with file:, which this version cannot open'],
+  ['https://', '--store is not a valid URL'],
+  ['http://a b', '--store is not a valid URL'],
+  ['file:plants.db', '--store begins with file:, which this version cannot open'],
+].flatMap(([address = '', message = '']): Refusal[] => [
+  [{ argv: ['list', '--store', address] }, 2, 400, message, addressHint],
+  [{ argv: [...fern, `--store=${address}`], env: { PLANTS_STORE: 'local' } }, 2, 400, message, addressHint],
+])
+const otherStores: Refusal[] = [
+  [
+    { argv: 'list --store HTTPS://user:SECRET@plants.example/' },
+    2,
+    400,
+    '--store holds a user name or a password; a store takes a token',
+    'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
+  ],
+  [{ argv: 'create --store ftp://plants.example' }, 2, 400, '--store begins with ftp://, which this version cannot open', addressHint],
+  [
+    { argv: 'list --store prod', env: { PLANTS_STORE: 'local' } },
+    2,
+    400,
+    'There is no store called "prod", which --store names',
+    'Save it with: plants stores add prod ADDRESS. For a file called so: ./prod',
+  ],
+  [
+    { argv: 'list', env: { PLANTS_STORE: 'Local' } },
+    2,
+    400,
+    'There is no store called "Local", which PLANTS_STORE names',
+    'Did you mean local?',
+  ],
+  [{ argv: fern, env: { PLANTS_STORE: 'sqlite:' } }, 2, 400, 'PLANTS_STORE is empty', addressHint],
+  [{ argv: 'get 1', env: { PLANTS_STORE: 'sqlite://x.db' } }, 2, 400, 'PLANTS_STORE is no file: "sqlite://x.db"', addressHint],
+  [
+    { argv: 'delete 1 --yes', env: { PLANTS_STORE: 'mysql://plants.example' } },
+    2,
+    400,
+    'PLANTS_STORE begins with mysql://, which this version cannot open',
+    addressHint,
+  ],
+]
+
+const ofArguments = [wrongIds, flags, usage, stores, otherStores].flat()
+
+test.each(ofArguments.map((row) => [titleOf(row[0]), row] as const))('refuses %s', async (_, row) => {
+  await expectRefusal(row)
+})
+
+test.each([
+  ['--output json --output text create --nmae Fern', 'Unknown option --nmae', 'Did you mean --name?'],
+  [
+    'list --output=json --limit 0 --output=text',
+    '--limit must be a whole number from 1 to 9007199254740991, but was "0"',
+    'For example: --limit 10',
+  ],
+  ['create --output xml', '--output must be text or json, but was "xml"', 'For example: --output json'],
+  ['list --output JSON', '--output must be text or json, but was "JSON"', 'For example: --output json'],
+  ['list --output=', '--output must be text or json, but was ""', 'For example: --output json'],
+  [
+    `list --output=${'x'.repeat(38)}${seedling.repeat(3)}`,
+    `--output must be text or json, but was "${'x'.repeat(38)}${seedling}…"`,
+    'For example: --output json',
+  ],
+  ['list --output json --output xml', '--output must be text or json, but was "xml"', 'For example: --output json'],
+  ['create -- --output json', 'create takes no arguments, but got 2', 'See: plants create --help'],
+  ['create -- --output=json', 'create takes no arguments, but got 1', 'See: plants create --help'],
+  ['create --tokn=SECRET', 'Unknown option --tokn', 'See: plants create --help'],
+  ['\u001b[2J', 'Unknown command \\u{1b}[2J', 'See: plants --help'],
+])('says in words what is wrong with %j', async (argv, message, hint) => {
+  expect(await refused({ argv })).toEqual({ code: 2, out: '', err: `plants: ${message}\n  ${hint}\n`, stored: false })
+})

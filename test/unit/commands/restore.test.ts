@@ -1,0 +1,175 @@
+import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { PlantsError } from '../../../src/platform/errors.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { damagedCopy, look, namesIn } from '../../helpers/backups.js'
+import { fill } from '../../helpers/fill.js'
+import { type Result, runPlants, type World } from '../../helpers/run.js'
+import { open } from '../../helpers/sqlite-file.js'
+import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+let folder: string
+let store: string
+let file: string
+
+beforeEach(() => {
+  folder = temporaryFolder()
+  store = join(folder, 'plants.db')
+  file = join(folder, 'plants.bak')
+})
+
+function plants(argv: string[], world: World = {}): Promise<Result> {
+  return runPlants(argv, { cwd: folder, env: { PLANTS_DATA_DIR: folder }, ...world })
+}
+
+async function plant(...plantsToCreate: object[]): Promise<void> {
+  for (const each of plantsToCreate) await plants(['create'], { stdin: JSON.stringify(each) })
+}
+
+async function listOf(path: string): Promise<string> {
+  return (await plants(['list', '--store', path])).out
+}
+
+const fern = '{"id":1,"name":"Fern","tag":"shade"}\n'
+const moss = '{"id":-9223372036854775808,"name":"Moss"}\n'
+
+describe('restore', () => {
+  beforeEach(async () => {
+    await plant({ id: 1, name: 'Fern', tag: 'shade' })
+    await plants(['create', '--id=-9223372036854775808', '--name', 'Moss', '--idempotency-key', 'k'])
+    await plants(['backup', file])
+  })
+
+  test('makes a store that is the same', async () => {
+    const made = await plants(['restore', file, '--store', './new.db'])
+    expect(made).toEqual({ code: 0, out: `{"file":"${file}","store":"${folder}/new.db","plants":2}\n`, err: '' })
+    expect(await listOf('./new.db')).toBe(moss + fern)
+    expect(look(join(folder, 'new.db'))).toEqual({ journal_mode: 'wal', integrity_check: 'ok' })
+    const again = await plants(['create', '--store', './new.db', '--id=-9223372036854775808', '--name', 'Moss', '--idempotency-key', 'k'])
+    expect(again).toEqual({ code: 0, out: '{"name":"Moss"}\n', err: '' })
+  })
+
+  test('brings back as many plants as there are', async () => {
+    fill(file, 12_345)
+    expect((await plants(['restore', file, '--store', './new.db'])).out).toContain('"plants":12346')
+    expect(await listOf('./new.db')).toBe(await listOf(file))
+  })
+
+  test('refuses to replace plants without --force', async () => {
+    await plants(['delete', '1', '--yes'])
+    const hint = 'To replace what is there, which is then kept beside it, add --force'
+    expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has a plant\n  ${hint}\n` })
+    await plant({ id: 2, name: 'Ivy' })
+    expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 2 plants\n  ${hint}\n` })
+    expect(await listOf(store)).toBe(`${moss}{"id":2,"name":"Ivy"}\n`)
+    expect(namesIn(folder)).toEqual(['plants.bak', 'plants.db'])
+  })
+
+  test('replaces plants with --force, and keeps what was there, which can be restored in turn', async () => {
+    await plant({ id: 2, name: 'Ivy' })
+    const before = await listOf(store)
+    const { code, out, err } = await plants(['restore', file, '--force', '--output', 'text'])
+    const [, kept = ''] = /^Restored 2 plants from .*\/plants.bak to .*\/plants.db; what was there is kept in (.*)\n$/.exec(out) ?? []
+    expect({ code, err }).toEqual({ code: 0, err: '' })
+    expect(kept.replace(store, '')).toMatch(/^\.before-restore-\d{8}T\d{6}Z$/)
+    expect(await listOf(store)).toBe(moss + fern)
+    expect(await listOf(kept)).toBe(before)
+    expect((await plants(['restore', kept, '--force'])).code).toBe(0)
+    expect(await listOf(store)).toBe(before)
+  })
+
+  test('never replaces what a restore has kept in the same second', async () => {
+    const results = await Promise.all([1, 2, 3, 4].map(() => plants(['restore', file, '--force'])))
+    const kept = results.map(({ out }) => (JSON.parse(out) as { kept: string }).kept)
+    expect(new Set(kept).size).toBe(4)
+    for (const path of kept) expect(await listOf(path)).toBe(moss + fern)
+  })
+
+  test('brings back the tokens, and keeps those of a store that has no plants', async () => {
+    await plants(['tokens', 'create', '--note', 'new', '--store', './other.db'], { mayShowSecrets: true })
+    const { out } = await plants(['restore', file, '--store', './other.db'])
+    expect((await plants(['tokens', 'list', '--store', './other.db'])).out).toBe('')
+    const { kept } = JSON.parse(out) as { kept: string }
+    expect((await plants(['tokens', 'list', '--store', kept])).out).toContain('"note":"new"')
+    await plants(['restore', kept, '--store', './third.db'])
+    expect((await plants(['tokens', 'list', '--store', './third.db'])).out).toContain('"note":"new"')
+  })
+
+  test('lets others go on who have the store open', async () => {
+    const live = closedAfterTest(await SqliteStore.open(fileAddress(store), openOptions()))
+    await live.create({ id: 2n, name: 'Ivy' })
+    expect((await plants(['restore', file, '--force'])).code).toBe(0)
+    expect(await live.get(2n)).toBe(undefined)
+    await live.create({ id: 3n, name: 'Oak' })
+    expect(await listOf(store)).toBe(`${moss}${fern}{"id":3,"name":"Oak"}\n`)
+  })
+
+  test('waits for who is writing, as long as --timeout says', async () => {
+    const other = open(store)
+    other.exec('BEGIN IMMEDIATE')
+    const { code, err } = await plants(['restore', file, '--force', '--timeout', '10ms'])
+    expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/^plants: The store .* was in use by .* for 0.01 s\n/) })
+    other.exec("INSERT INTO plants (id, name) VALUES (2, 'Ivy'); COMMIT")
+    expect(await listOf(store)).toBe(`${moss}${fern}{"id":2,"name":"Ivy"}\n`)
+  })
+
+  test('takes another store as it is now', async () => {
+    const live = closedAfterTest(await SqliteStore.open(fileAddress(join(folder, 'live.db')), openOptions()))
+    await live.create({ id: 6n, name: 'Elm' })
+    expect((await plants(['restore', 'live.db', '--force'])).code).toBe(0)
+    expect(await listOf(store)).toBe('{"id":6,"name":"Elm"}\n')
+  })
+
+  test('refuses what is no backup, and changes nothing', async () => {
+    writeFileSync(join(folder, 'notes.txt'), 'water the fern')
+    writeFileSync(join(folder, 'empty'), '')
+    open(join(folder, 'songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
+    await damagedCopy(store, folder)
+    writeFileSync(join(folder, 'short.db'), readFileSync(file))
+    truncateSync(join(folder, 'short.db'), 8192)
+    const at = (name: string) => join(folder, name)
+    const reasons: Record<string, string | RegExp> = {
+      gone: `There is no file ${at('gone')}`,
+      empty: `${at('empty')} is empty, and no backup`,
+      'notes.txt': `Not restored: ${at('notes.txt')} is not a store: it is no SQLite file`,
+      'songs.db': `Not restored: ${at('songs.db')} is an SQLite file of another program, not a store`,
+      'short.db': /^Not restored: The store .*\/short\.db is damaged: .*/,
+      'damaged.db': /^Not restored: The store .*\/damaged\.db is damaged: .*/,
+      'plants.db': `${store} is the store itself, or belongs to it`,
+    }
+    for (const [name, why] of Object.entries(reasons)) {
+      const { code, out, err } = await plants(['restore', name, '--force', '--output', 'json'])
+      const { message, hint, error } = JSON.parse(err) as Record<string, unknown>
+      const said = { name, code, out, error, message, hint }
+      expect(said).toEqual({
+        ...{ name, code: 2, out: '', error: 400, hint: 'Choose a file that plants backup has made' },
+        message: typeof why === 'string' ? why : expect.stringMatching(why),
+      })
+    }
+    expect(await listOf(store)).toBe(moss + fern)
+    expect((await plants(['restore', 'gone', '--store', './new.db'])).code).toBe(2)
+    expect(existsSync(at('new.db'))).toBe(false)
+  })
+
+  test('says what to do with a store that is damaged', async () => {
+    const damaged = await damagedCopy(store, folder)
+    const { code, err } = await plants(['restore', file, '--force', '--store', damaged])
+    const hint = `\n  Move it aside, then restore again: mv ${damaged} ${damaged}.damaged\n`
+    expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(hint) })
+    expect(namesIn(folder)).toEqual(['damaged.db', 'plants.bak', 'plants.db'])
+  })
+
+  test('changes nothing when it is interrupted', async () => {
+    await plant({ id: 2, name: 'Ivy' })
+    const signal = AbortSignal.abort(new PlantsError('terminated', 'Terminated'))
+    expect(await plants(['restore', file, '--force'], { signal })).toEqual({
+      code: 143,
+      out: '',
+      err: 'plants: Terminated, nothing was changed\n',
+    })
+    expect(await listOf(store)).toBe(`${moss}${fern}{"id":2,"name":"Ivy"}\n`)
+    expect(namesIn(folder)).toEqual(['plants.bak', 'plants.db'])
+  })
+})

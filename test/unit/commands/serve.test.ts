@@ -1,0 +1,96 @@
+import { chmodSync, chownSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
+import { runPlants, type World } from '../../helpers/run.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+/** Starts a service, which stops as soon as it has begun. */
+function serve(folder: string, args: string[], world: World = {}) {
+  const signal = AbortSignal.abort()
+  const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
+  return runPlants(['serve', '--store', join(folder, 'plants.db'), '--port', '0', ...args], { env, signal, ...world })
+}
+
+function warningsIn(err: string): string[] {
+  const lines = err.split('\n').filter((line) => line !== '')
+  return lines.map((line) => JSON.parse(line)).flatMap(({ level, msg }) => (level === 40 ? [msg] : []))
+}
+
+describe('a file of secrets that others can read or write', () => {
+  test.each([
+    [0o600, 0],
+    [0o640, 1],
+    [0o604, 1],
+    [0o666, 1],
+  ])('is warned of: a --token-file of mode %o', async (mode, count) => {
+    const folder = temporaryFolder()
+    const path = join(folder, "it's tokens")
+    writeFileSync(path, 's3cret-first-of-the-file\n')
+    chmodSync(path, mode)
+    const { code, err } = await serve(folder, ['--token-file', path])
+    const warning = `Others can read or write ${path}, the file of --token-file. Change that with: chmod 600 '${path.replace("'", "'\\''")}'`
+    expect([code, warningsIn(err)]).toEqual([0, Array.from({ length: count }, () => warning)])
+  })
+
+  test.runIf(process.getuid?.() === 0)('is warned of: a --token-file of another user (needs root)', async () => {
+    const folder = temporaryFolder()
+    const path = join(folder, 'tokens')
+    writeFileSync(path, 's3cret-first-of-the-file\n', { mode: 0o600 })
+    chownSync(path, 65_534, 65_534)
+    const { code, err } = await serve(folder, ['--token-file', path])
+    const warning = `The file of --token-file, ${path}, belongs to another user (uid 65534), who can read and change it`
+    expect([code, warningsIn(err)]).toEqual([0, [warning]])
+  })
+
+  test.runIf(hasOpenssl)('is warned of: a --tls-key (needs openssl)', async () => {
+    const folder = temporaryFolder()
+    const { cert, key } = certificate({ names: ['IP:127.0.0.1'] })
+    const [certPath, keyPath] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
+    writeFileSync(certPath, cert)
+    writeFileSync(keyPath, key, { mode: 0o644 })
+    const { code, err } = await serve(folder, ['--tls-cert', certPath, '--tls-key', keyPath])
+    const warning = `Others can read or write ${keyPath}, the file of --tls-key. Change that with: chmod 600 ${keyPath}`
+    expect([code, warningsIn(err)]).toEqual([0, [warning]])
+  })
+})
+
+test.each([
+  ['text', 'unix:', '\u202e'],
+  ['json', '{"address":"unix:', '\\u202e'],
+])('the address is escaped on a terminal: --output %s', async (output, start, inPipe) => {
+  const folder = temporaryFolder()
+  const args = ['serve', '--store', join(folder, 'plants.db'), '--socket', join(folder, 's\x1b[31m\x9b\u202e'), '--output', output]
+  const world = { env: { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }, signal: AbortSignal.abort() }
+  const seen = await runPlants(args, { ...world, terminals: ['stdout'] })
+  expect([seen.code, seen.out.startsWith(start)]).toEqual([0, true])
+  expect(seen.out.trimEnd()).toMatch(/^[ -~]+$/)
+  const piped = await runPlants(args, world)
+  expect(piped.out).toContain(inPipe)
+})
+
+const open = 'Other machines can reach the admin port, which needs no token'
+
+test.each([
+  [[], '127.0.0.1', []],
+  [['--host', '127.0.0.3'], '127.0.0.1', []],
+  [['--admin-host', '127.0.0.2'], '127.0.0.2', []],
+  [['--admin-host', '0.0.0.0'], '127.0.0.1', [open]],
+])('the admin port listens on this machine alone, unless --admin-host names another address: %s', async (args, host, warnings) => {
+  const { code, err } = await serve(temporaryFolder(), ['--admin-port', '0', ...args])
+  const line = err.split('\n').find((text) => text.includes('"listening"')) ?? '{}'
+  expect([code, new URL(JSON.parse(line).admin).hostname, warningsIn(err)]).toEqual([0, host, warnings])
+})
+
+test.each([
+  [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
+  [
+    ['--admin-host', '192.0.2.1', '--admin-port', '0'],
+    '192.0.2.1 is not an address of this machine',
+    'Give --admin-host 127.0.0.1, or 0.0.0.0 for all of them',
+  ],
+  [['--host', '192.0.2.1'], '192.0.2.1 is not an address of this machine', 'Give --host 127.0.0.1, or 0.0.0.0 for all of them'],
+])('a place where it cannot listen is refused by the name of its flag: %s', async (args, message, hint) => {
+  const { code, err } = await serve(temporaryFolder(), args)
+  expect([code, err.includes(message), err.includes(hint)]).toEqual([2, true, true])
+})

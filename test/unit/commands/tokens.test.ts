@@ -1,0 +1,125 @@
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { runPlants, type World } from '../../helpers/run.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const stamp = /\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d\.\d{3})?Z/g
+
+/** Runs commands on one store; times are TIME in what they say. */
+function user(): (line: string, world?: World) => Promise<{ code: number; out: string; err: string }> {
+  const store = join(temporaryFolder(), 'plants.db')
+  return async (line, world) => {
+    const { code, out, err } = await runPlants([...line.split(' '), '--store', store], world)
+    const general = (text: string) => text.replaceAll(store, 'STORE').replaceAll(stamp, 'TIME')
+    return { code, out: general(out), err: general(err) }
+  }
+}
+
+describe('tokens create', () => {
+  test('prints a new token each time, and nothing else', async () => {
+    const run = user()
+    const [first, second] = [await run('tokens create'), await run('tokens create --note laptop --expires 90d')]
+    expect([first, second]).toEqual(
+      Array.from({ length: 2 }, () => ({ code: 0, out: expect.stringMatching(/^plants_[\w-]{43}\n$/), err: '' })),
+    )
+    expect(first.out).not.toBe(second.out)
+  })
+
+  test('tells a program all about it when that was asked for', async () => {
+    const { out } = await user()('tokens create --note laptop --expires 12h --output json')
+    expect(JSON.parse(out)).toEqual({
+      id: 1,
+      note: 'laptop',
+      createdAt: 'TIME',
+      expiresAt: 'TIME',
+      token: expect.stringMatching(/^plants_/),
+    })
+  })
+
+  test('tells a person that it is shown only now, and until when it is valid', async () => {
+    const { err } = await user()('tokens create --expires 2m', { terminals: ['stdout', 'stderr'] })
+    expect(err).toContain('This is token 1, valid until TIME. It is shown only now')
+  })
+
+  test.each(['0', '90', '1.5', '90D', '', '-1', '5y', '999999999d', '36526d'])('refuses to let one expire after %s', async (life) => {
+    const message = `--expires must be a duration with its unit, such as 90d or 12h, up to 36525d, but was ${JSON.stringify(life)}`
+    const { code, out, err } = await user()(`tokens create --expires=${life} --output json`)
+    expect({ code, out, error: JSON.parse(err) }).toEqual({
+      code: 2,
+      out: '',
+      error: { error: 400, message, hint: 'For example: --expires 90d' },
+    })
+  })
+})
+
+describe('tokens list and revoke', () => {
+  test('show at most 1000 columns of a note, but all of it to a program', async () => {
+    const run = user()
+    await run(`tokens create --note ${'x'.repeat(100_000)}`)
+    await run('tokens create')
+    const { out } = await run('tokens list --output text')
+    expect(out.split('\n').map((line) => line.length)).toEqual([1039, 1026, 1026, 0])
+    expect((await run('tokens list')).out).toContain('x'.repeat(100_000))
+  })
+
+  test('show what tokens are for, and whether they are valid, but never a token', async () => {
+    const run = user()
+    await run('tokens create --note laptop --expires 1ms')
+    await run('tokens create')
+    await run('tokens create --note ci')
+    expect(await run('tokens revoke 3 --output text')).toEqual({ code: 0, out: 'Revoked token 3 (ci)\n', err: '' })
+    const { out } = await run('tokens list --output text')
+    expect(out.split('\n').map((line) => line.split(/ +/).filter(Boolean))).toEqual([
+      ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'],
+      ['1', 'laptop', 'TIME', 'TIME', 'expired'],
+      ['2', 'TIME', 'valid'],
+      ['3', 'ci', 'TIME', 'revoked'],
+      [],
+    ])
+    expect((await run('tokens list')).out.split('\n').slice(1, 3)).toEqual([
+      '{"id":2,"createdAt":"TIME"}',
+      '{"id":3,"note":"ci","createdAt":"TIME","revokedAt":"TIME"}',
+    ])
+  })
+
+  test('revoke twice what was revoked once, at its own time', async () => {
+    const run = user()
+    await run('tokens create')
+    const once = await run('tokens revoke 1')
+    expect(await run('tokens revoke 1')).toEqual(once)
+    expect(once).toEqual({ code: 0, out: '{"id":1,"createdAt":"TIME","revokedAt":"TIME"}\n', err: '' })
+  })
+
+  test('say that there is none, and make no store for it', async () => {
+    const run = user()
+    expect(await run('tokens list')).toMatchObject({
+      code: 0,
+      out: '',
+      err: 'plants: No tokens. Make one with: plants tokens create --store STORE\n',
+    })
+    const missing = {
+      code: 1,
+      out: '',
+      err: 'plants: No token has the id 7 in STORE\n  See which there are with: plants tokens list --store STORE\n',
+    }
+    expect(await run('tokens revoke 7')).toEqual(missing)
+    expect((await run('list')).err).toContain('There is no store at STORE yet')
+  })
+})
+
+test.each([
+  ['tokens list', 2],
+  ['tokens create', 2],
+  ['serve', 2],
+  ['get 1', 2],
+  ['list', 2],
+  ['delete 1 --yes', 2],
+])('%s refuses a remote store, whose service can create and nothing else', async (line, code) => {
+  const result = await runPlants([...line.split(' '), '--store', 'https://plants.example.com/v1/', '--output', 'json'])
+  const message = 'https://plants.example.com/v1 is a remote store, where plants can be created, and nothing else done'
+  expect({ ...result, err: JSON.parse(result.err) }).toEqual({
+    code,
+    out: '',
+    err: { error: 400, message, hint: 'Do this where its file is, or choose another store with --store' },
+  })
+})

@@ -1,0 +1,151 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { exitCodes } from '../../../src/platform/errors.js'
+import { blocksOf, documentation, pages, tableAt } from '../../helpers/documents.js'
+import { helpsOf } from '../../helpers/helps.js'
+import { runPlants } from '../../helpers/run.js'
+
+const root = join(import.meta.dirname, '../../..')
+const readme = pages.get('README.md') ?? ''
+const helps = await helpsOf([])
+
+describe('the README', () => {
+  test('begins with the two commands: one runs the main job, one the tests', () => {
+    const [first, second] = blocksOf(readme)
+    expect(first?.text).toBe('npm ci && npx plants create --id 1 --name Fern\n')
+    expect(read('.ci/run')).toContain(`\n${second?.text.replace(' && ', '\n')}`)
+  })
+
+  test('is short, and leads to every page', () => {
+    expect(Buffer.byteLength(readme)).toBeLessThanOrEqual(8192)
+    expect([...pages.keys()].filter((path) => path.startsWith('docs/') && !readme.includes(`](${path})`))).toEqual([])
+  })
+
+  test('lists every command', () => {
+    const listed = new Set(tableAt('| command | what it does |').flatMap(([cell = '']) => cell.split(', ')))
+    const commands = [...helps.keys()].filter((path) => path !== '' && !path.includes(' '))
+    expect([...listed].toSorted()).toEqual([...commands, 'help'].map((name) => `plants ${name}`).toSorted())
+  })
+})
+
+describe('the documentation', () => {
+  test('has no link that leads nowhere', () => {
+    const broken = [...pages].flatMap(([path, page]) =>
+      [...page.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
+        .filter(([, file = '', anchor]) => {
+          const target = file === '' ? path : join(dirname(path), file)
+          return anchor === undefined ? !exists(target) : !anchorsOf(pages.get(target) ?? '').includes(anchor)
+        })
+        .map(([link]) => `${path}: ${link}`),
+    )
+    expect(broken).toEqual([])
+  })
+
+  test('names files of the project that exist', () => {
+    const named = [...documentation.matchAll(/`((?:src|test|bin|docs|\.ci)\/[\w./-]+)`/g)].map(([, path = '']) => path)
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  })
+
+  test('names the npm scripts that there are', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+    const named = new Set([...documentation.matchAll(/\bnpm (?:run )?(test(?::\w+)?|(?<=run )[\w:]+)/g)].map(([, name = '']) => name))
+    expect([...named].toSorted()).toEqual(
+      Object.keys(scripts)
+        .filter((script) => script !== 'prepare')
+        .toSorted(),
+    )
+  })
+
+  test('lists every subcommand', () => {
+    const subcommands = [...helps.keys()].filter((path) => path.includes(' '))
+    expect(subcommands.filter((path) => !documentation.includes(`\n| \`plants ${path}`))).toEqual([])
+  })
+
+  test('lists every flag of every command, and no other', () => {
+    const real = flagsIn([...helps.values()].join('\n'))
+    const current = [...pages].filter(([path]) => path !== 'CHANGELOG.md').map(([, page]) => page)
+    const listed = flagsIn(current.join('\n').replaceAll(/`(?:npm|sha256sum) [^`]*`|^np[mx] .*$/gm, ''))
+    expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
+    expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
+  })
+
+  test('has the defaults of the limits of the service', () => {
+    const help = helps.get('serve')?.replaceAll(/\s+/g, ' ') ?? ''
+    const rows = tableAt('| flag | default |')
+    const missing = rows.filter(([flag = '', value]) => !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: "${value}"\\)`).test(help))
+    expect([rows.length > 0, missing]).toEqual([true, []])
+  })
+
+  test('names only commands and exit codes that there are', () => {
+    const names = [...documentation.matchAll(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)].map(([, name = '']) => name)
+    expect(names.filter((name) => name !== 'help' && !helps.has(name))).toEqual([])
+    const codes = [...documentation.matchAll(/exit code(?: is)? (\d+)/g)].map(([, code]) => Number(code))
+    expect(codes.filter((code) => !exitCodes().some(([real]) => real === code))).toEqual([])
+  })
+
+  test('lists every exit code with its error values', () => {
+    const listed = tableAt('| exit code |').map(([code, , errors = '']) => [Number(code), (errors.match(/\d+/g) ?? []).map(Number)])
+    expect(listed).toEqual(exitCodes())
+  })
+
+  test('lists every environment variable that is read', () => {
+    const used = new Set([...sources().matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map((match) => match[1] ?? match[2] ?? ''))
+    const ofTheSystem = ['HOME', 'TERM', 'LANG', 'LC_ALL', 'LC_CTYPE', 'LOCALAPPDATA', 'SHELL', 'SUDO_UID']
+    expect([...used].filter((name) => !ofTheSystem.includes(name) && !documentation.includes(`\`${name}\``))).toEqual([])
+  })
+
+  test('has the settings and variables of "plants help environment"', async () => {
+    const page = (await runPlants(['help', 'environment'])).out.replaceAll(/\s+/g, ' ')
+    const settings = tableAt('| setting |')
+    expect(page.match(/ Default: /g)).toHaveLength(settings.length)
+    for (const [name, flag, variable, saved = '', fallback] of settings) {
+      const places = [flag === '-' ? '' : `Flag: ${flag}. `, variable === '-' ? '' : `Variable: ${variable}. `]
+      expect(page).toMatch(literally(` ${name} `, `. ${places.join('')}Saved as: ${saved.replace(', ', ' or ')}. Default: ${fallback}`))
+    }
+    const variables = tableAt('| variable | meaning |').flatMap(([names = '']) => names.split(', '))
+    const listed = page.split('Other variables: ')[1] ?? ''
+    expect(variables.filter((name) => !listed.includes(name))).toEqual([])
+  })
+
+  test('names each package that the program is made from', () => {
+    const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<'dependencies' | 'devDependencies', object>
+    const code = sources()
+    const used = Object.keys({ ...dependencies, ...devDependencies }).filter((name) => RegExp(`(from |import\\()'${name}[/']`).test(code))
+    expect(tableAt('| package |').map(([name]) => name)).toEqual(used.toSorted())
+  })
+})
+
+function flagsIn(text: string): Set<string> {
+  return new Set([...text.matchAll(/(?<![\w-])--[a-z][a-z-]*/g)].map((match) => match[0]))
+}
+
+/** The anchors of the titles of a page, as GitHub makes them. */
+function anchorsOf(page: string): string[] {
+  const titles = [...page.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => title)
+  return titles.map((title) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+/** A pattern for two texts with one sentence between them. */
+function literally(start: string, end: string): RegExp {
+  const quote = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+  return RegExp(`${quote(start)}(?:(?! Default: ).)*${quote(end)}`)
+}
+
+function sources(): string {
+  const names = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  return names.map((name) => read(join('src', name))).join('\n')
+}
+
+function exists(path: string): boolean {
+  return pages.has(path) || ['LICENSE'].includes(path)
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}

@@ -1,0 +1,136 @@
+import { describe, expect, test } from 'vitest'
+import { printed, User } from '../../helpers/user.js'
+
+// runPlants itself fails when a password is shown: each holds "s3cret".
+
+const addresses = [
+  'host=127.0.0.1 password=s3cretPw dbname=x',
+  "host=127.0.0.1 password = 's3cret with \\' spaces' dbname=x",
+  'dbname=x PASSWORD=s3cretPw',
+  'password=s3cretPw',
+  ' postgres://u:s3cretPw@127.0.0.1:1/db',
+  '\t POSTGRES://U:S3CRETPW@127.0.0.1:1/DB \n',
+  'postgres://u:s3cretPw@127.0.0.1:1/db ',
+  '"postgres://u:s3cretPw@127.0.0.1:1/db"',
+  'pg://u:s3cretPw@127.0.0.1:1/db',
+  'postgresqls://u:s3cretPw@127.0.0.1:1/db',
+  'postgres+ssl://u:s3cretPw@127.0.0.1:1/db',
+  'mysql://u:s3cretPw@127.0.0.1:1/db',
+  'mysql://127.0.0.1/db?user=u&password=s3cretPw',
+  'jdbc:postgresql://127.0.0.1/db?user=u&password=s3cretPw',
+  'jdbc:sqlserver://127.0.0.1;user=u;password=s3cretPw',
+  'sqlite:postgres://u:s3cretPw@127.0.0.1/db',
+  'sqlite:sqlite:postgres://u:s3cretPw@127.0.0.1/db',
+  'sqlite://u:s3cretPw@127.0.0.1/db',
+  'unix:postgres://u:s3cretPw@127.0.0.1/db',
+  'https//u:s3cretPw@127.0.0.1',
+  'https//s3cretToken@127.0.0.1',
+  'ssh://s3cretToken@127.0.0.1',
+  'postgres//u:s3cretPw@127.0.0.1/db',
+  'postgres:u:s3cretPw@127.0.0.1/db',
+  'postgres/u:s3cretPw@127.0.0.1/db',
+  'u:s3cretPw@127.0.0.1/db',
+  'u:s3cret//Pw:s3cret@s3cret@127.0.0.1/db',
+  'postgres:////u:s3cretPw@127.0.0.1/db',
+  'postgres:\\\\u:s3cretPw@127.0.0.1/db',
+  'postgres%3A%2F%2Fu%3As3cretPw%40127.0.0.1/db',
+  'pg://u:s3cret%40%2FPw@127.0.0.1/db',
+  'pg://u:s3cret@s3cret/s3cret?s3cret#s3cret@127.0.0.1/db',
+  'PLANTS_STORE=postgres://u:s3cretPw@127.0.0.1/db',
+  'psql postgres://u:s3cretPw@127.0.0.1/db',
+  'https://127.0.0.1:1/?token=s3cretToken',
+  'https://127.0.0.1:1/?a=1&password=s3cretPw',
+  'user=u pass=s3cretPw host=127.0.0.1',
+  'PGPASS=s3cretPw host=127.0.0.1',
+  'password: s3cretPw host: 127.0.0.1',
+]
+
+describe('a password in what is not quite an address is shown nowhere:', () => {
+  test.each(addresses.map((address, index) => ({ address, index })))('$address', async ({ address, index }) => {
+    // Each address in each kind of place, with one command of each kind in its turn.
+    const some = <Item>(items: Item[]) => items.filter((_, at) => at === index % items.length)
+    const user = new User()
+    const env = { PLANTS_STORE: address }
+    for (const line of ['get 1', ...some(['config list', 'config get store', 'doctor', 'stores list', 'auth status', 'tokens list'])]) {
+      await user.run(`${line} --timeout 50ms --verbose`, { env })
+    }
+    await user.run(['__complete', '--', '--store', ''], { env })
+    await user.run('doctor --timeout 50ms --output json', { env, terminals: ['stdout', 'stderr'] })
+    for (const words of some([
+      ['get', '1', '--store', address],
+      ['get', '1', `--store=${address}`],
+      ['stores', 'add', 'x', address],
+      ['stores', 'use', address],
+      ['stores', 'remove', address],
+      ['stores', 'init', address],
+      ['config', 'set', 'store', address],
+      ['list', address],
+      [address],
+    ])) {
+      const { code } = await user.run([...words, '--verbose', '--timeout', '50ms'])
+      expect({ words, isRefused: code !== 0 }).toEqual({ words, isRefused: true })
+    }
+    expect(user.saved).toBe(undefined)
+    user.write({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
+    for (const line of some([
+      'get 1',
+      'config list',
+      'stores list',
+      'doctor',
+      'stores add team ./x.db',
+      'stores use team',
+      'auth status',
+    ])) {
+      await user.run(`${line} --verbose`)
+    }
+    await user.run('stores list', { terminals: ['stdout'] })
+    await user.run(['__complete', '--', 'stores', 'use', ''])
+    user.write({ store: address, timeout: '50ms' })
+    for (const line of some(['get 1', 'config get store', 'stores list', 'doctor'])) await user.run(`${line} --verbose`)
+  })
+})
+
+test.each([
+  ['postgres://u%3As3cretPw@h/db', 'postgres://u:***@h/db'],
+  ['postgres://u;s3cretPw@h/db', 'postgres://u:***@h/db'],
+])('a part that can be an address and may be a password is not shown by config and stores: %s', async (address, shown) => {
+  const user = new User()
+  const env = { PLANTS_STORE: address }
+  expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
+  await user.run('config list', { env })
+  user.write({ stores: { team: { address } } })
+  expect(await user.run('config get stores.team.address')).toEqual(printed(`${shown}\n`))
+  await user.run('stores list')
+})
+
+test('what holds no password is shown as it is', async () => {
+  const user = new User()
+  for (const address of [
+    './a:b@c.db',
+    '/srv/plants@1/a:b@c.db',
+    '~/x@y.db',
+    'me@home.db',
+    'sqlite:me@home.db',
+    './data/x.db',
+    './key=1/what?.db',
+    'data/plants#1.db',
+    '~/garden.db',
+    'C:\\x',
+    'https://key:4010/v1',
+    'unix:/run/secret:/v1',
+    'unix:/run/plants@1.sock',
+    'unix:data@1.sock:/v1',
+    'https://plants.example.com/v1',
+    'postgres://me@db.example.com:5432/plants?sslmode=verify-full',
+    'postgres://me@key:5432/plants?sslmode=verify-full&sslkey=/k.pem&require_auth=scram-sha-256&requirepeer=postgres&channel_binding=prefer',
+  ]) {
+    const { out } = await user.run('config get store', { env: { PLANTS_STORE: address } })
+    expect(out).toBe(`${address}\n`)
+  }
+})
+
+test('PLANTS_STORE may have spaces around it', async () => {
+  const user = new User()
+  expect(await user.run('config get store', { env: { PLANTS_STORE: ' ./a.db\n' } })).toEqual({ code: 0, out: './a.db\n', err: '' })
+  expect(await user.run('config get store', { env: { PLANTS_STORE: ' \n' } })).toEqual({ code: 0, out: 'local\n', err: '' })
+})

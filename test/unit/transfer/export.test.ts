@@ -1,0 +1,321 @@
+import { spawnSync } from 'node:child_process'
+import { chmodSync, existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import * as zlib from 'node:zlib'
+import { parse } from 'csv-parse/sync'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { parseJson } from '../../../src/plant/json.js'
+import type { NewPlant } from '../../../src/plant/plant.js'
+import { PlantsError } from '../../../src/platform/errors.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
+import { DatabaseSync } from '../../helpers/database.js'
+import { fc } from '../../helpers/fast-check.js'
+import { rounds } from '../../helpers/rounds.js'
+import { type Result, runPlants, type World } from '../../helpers/run.js'
+import { fileAddress, openOptions } from '../../helpers/store.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+let folder: string
+let store: string
+
+beforeEach(() => {
+  folder = temporaryFolder()
+  store = join(folder, 'plants.db')
+})
+
+function plants(argv: string[], world: World = {}): Promise<Result> {
+  return runPlants([...argv, '--store', store], { cwd: folder, ...world })
+}
+
+async function plant(...all: NewPlant[]): Promise<void> {
+  const sqlite = await SqliteStore.open(fileAddress(store), openOptions())
+  await Promise.all(all.map((each) => sqlite.create(each)))
+  await sqlite.close()
+}
+
+const read = (name: string) => readFileSync(join(folder, name), 'utf8')
+
+const fern = { id: 1n, name: 'Fern', tag: 'shade' }
+const moss = { id: 2n, name: 'Moss' }
+const awkward = [
+  { id: -3n, name: 'a "b", c', tag: '' },
+  { id: 5n, name: '', tag: 'two\r\nlines\tand a tab' },
+  { ...moss, id: 9007199254740993n },
+]
+
+const exports: Record<string, string> = {
+  ndjson:
+    '{"id":-3,"name":"a \\"b\\", c","tag":""}\n{"id":5,"name":"","tag":"two\\r\\nlines\\tand a tab"}\n{"id":9007199254740993,"name":"Moss"}\n',
+  json: '[\n{"id":-3,"name":"a \\"b\\", c","tag":""},\n{"id":5,"name":"","tag":"two\\r\\nlines\\tand a tab"},\n{"id":9007199254740993,"name":"Moss"}\n]\n',
+  csv: 'id,name,tag\n-3,"a ""b"", c",""\n5,"","two\r\nlines\tand a tab"\n9007199254740993,Moss,\n',
+  tsv: 'id\tname\ttag\n-3\t"a ""b"", c"\t""\n5\t""\t"two\r\nlines\tand a tab"\n9007199254740993\tMoss\t\n',
+}
+
+describe('export prints', () => {
+  test.each(Object.entries(exports))('all plants in the order of their ids, as %s', async (format, out) => {
+    await plant(...awkward.toReversed())
+    expect(await plants(['export', '--format', format])).toEqual({ code: 0, out, err: '' })
+  })
+
+  test.each([
+    ['ndjson', ''],
+    ['json', '[\n]\n'],
+    ['csv', 'id,name,tag\n'],
+    ['tsv', 'id\tname\ttag\n'],
+  ])('a whole text also when there are no plants, as %s', async (format, out) => {
+    await plant()
+    expect(await plants(['export', '--format', format])).toEqual({ code: 0, out, err: '' })
+  })
+
+  test('the same as list, NDJSON, when nothing else is said', async () => {
+    await plant(...awkward)
+    expect(await plants(['export'])).toEqual(await plants(['list']))
+    expect(await plants(['export', '--out', '-'])).toEqual(await plants(['list']))
+    expect(await plants(['export', '--out', '/dev/stdout'])).toEqual(await plants(['list']))
+  })
+
+  test('only what was asked for', async () => {
+    await plant(...[1, 2, 3, 4, 5, 6].map((id) => ({ id: BigInt(id), name: `F${id}`, tag: id % 2 ? 'odd' : 'even' })))
+    expect((await plants(['export', '--limit', '2', '--after=1', '--tag', 'even'])).out).toBe(
+      '{"id":2,"name":"F2","tag":"even"}\n{"id":4,"name":"F4","tag":"even"}\n',
+    )
+    expect((await plants(['export', '--tag', 'none', '--format', 'json'])).out).toBe('[\n]\n')
+  })
+
+  test('the smallest and the largest id, and nothing behind that', async () => {
+    const [smallest, largest] = [-(2n ** 63n), 2n ** 63n - 1n]
+    await plant({ ...fern, id: largest }, { ...fern, id: smallest })
+    expect((await plants(['export', '--format', 'csv'])).out).toBe(`id,name,tag\n${smallest},Fern,shade\n${largest},Fern,shade\n`)
+    expect((await plants(['export', `--after=${smallest}`])).out).toBe(`{"id":${largest},"name":"Fern","tag":"shade"}\n`)
+    expect((await plants(['export', `--after=${largest}`])).out).toBe('')
+  })
+
+  test.each([
+    ['more than a block of rows', 2500, 1],
+    ['more than a block of bytes', 30, 200_000],
+    ['plants that are a block of their own', 3, 1_040_000],
+  ])('the same as list, for %s', async (_, count, length) => {
+    const name = '\u0001é"'.repeat(Math.ceil(length / 4))
+    await plant(
+      ...Array.from({ length: count }, (__, id) => ({ id: BigInt(id * 7), name: name.slice(0, length / 2), tag: id % 3 ? 'x' : 'y' })),
+    )
+    for (const flags of [[], ['--limit', `${count - 1}`], ['--tag', 'x'], ['--tag', 'x', '--limit', '2', '--after', '1']]) {
+      const [exported, listed] = [await plants(['export', ...flags]), await plants(['list', ...flags])]
+      expect(exported.out === listed.out && exported.out.length > length).toBe(true)
+    }
+  })
+
+  test('nothing to a terminal that could drive it', async () => {
+    await plant({ id: 1n, name: 'a\u001b[31m\u009b\u202e,\tb\nc' })
+    expect((await plants(['export'], { terminals: ['stdout'] })).out).toBe('{"id":1,"name":"a\\u001b[31m\\u009b\\u202e,\\tb\\nc"}\n')
+    expect((await plants(['export', '--format', 'csv'], { terminals: ['stdout'] })).out).toBe(
+      'id,name,tag\n1,"a\\u{1b}[31m\\u{9b}\\u{202e},\tb\nc",\n',
+    )
+  })
+})
+
+const readers: Record<string, (text: string) => unknown[]> = {
+  ndjson: (text) =>
+    text
+      .split('\n')
+      .slice(0, -1)
+      .map((text) => parseJson(text)),
+  json: (text) => {
+    expect(Array.isArray(JSON.parse(text))).toBe(true)
+    return text
+      .split('\n')
+      .slice(1, -2)
+      .map((line) => parseJson(line.replace(/,$/, '')))
+  },
+  csv: (text) => parseCells(text, ','),
+  tsv: (text) => parseCells(text, '\t'),
+}
+
+test.each(Object.entries(readers))('any plants come out of %s as they were', { timeout: rounds(60_000) }, async (format, readBack) => {
+  const trip = async (all: NewPlant[]) => {
+    store = join(temporaryFolder(), 'plants.db')
+    await plant(...all)
+    const { code, out, err } = await plants(['export', '--format', format])
+    const expected = all.toSorted((one, other) => (one.id < other.id ? -1 : 1))
+    expect({ code, plants: readBack(out), err }).toEqual({ code: 0, plants: expected, err: '' })
+  }
+  const id = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+  const anyPlant = fc.record({ id, name: text(), tag: text() }, { requiredKeys: ['id', 'name'] })
+  await fc.assert(fc.asyncProperty(fc.uniqueArray(anyPlant, { selector: (each) => each.id, maxLength: 20 }), trip), { numRuns: rounds(40) })
+})
+
+test('what another program has stored against the contract spoils nothing else', async () => {
+  await plant(fern, moss)
+  const db = new DatabaseSync(store)
+  db.exec(
+    `INSERT INTO plants (id, name, tag) VALUES (-1, CAST(x'41004222' AS TEXT), CAST(x'002c' AS TEXT)), (0, CAST(x'41ff42' AS TEXT), CAST(x'eda080' AS TEXT))`,
+  )
+  db.close()
+  const rest = readers['ndjson']?.((await plants(['export'])).out)
+  expect(rest).toEqual([{ id: -1n, name: 'A\0B"', tag: '\0,' }, { id: 0n, name: 'A\ufffdB', tag: '\ufffd\ufffd\ufffd' }, fern, moss])
+  expect((await plants(['export', '--format', 'csv'])).out).toBe(
+    'id,name,tag\n-1,"A\0B""","\0,"\n0,A\ufffdB,\ufffd\ufffd\ufffd\n1,Fern,shade\n2,Moss,\n',
+  )
+})
+
+describe('export --out', () => {
+  test.each(Object.entries(exports))('writes a file whose name ends in .%s in that format, and says so', async (format, text) => {
+    await plant(...awkward)
+    const [path, bytes] = [join(folder, `out.${format}`), Buffer.byteLength(text)]
+    expect(await plants(['export', '--out', `out.${format}`])).toEqual({
+      code: 0,
+      out: `{"file":"${path}","plants":3,"bytes":${bytes}}\n`,
+      err: '',
+    })
+    expect(read(`out.${format}`)).toBe(text)
+    expect(await plants(['export', '--limit', '1', '--out', path, '--output', 'text'])).toEqual({
+      code: 0,
+      out: `Exported 1 plant to ${path}\n`,
+      err: '',
+    })
+  })
+
+  test('writes the format that was asked for, whatever the name', async () => {
+    await plant(...awkward)
+    await plants(['export', '--out', 'out.csv', '--format', 'json'])
+    await plants(['export', '--out', 'out.txt'])
+    expect([read('out.csv'), read('out.txt')]).toEqual([exports['json'], exports['ndjson']])
+  })
+
+  test.each(['.cvs', '.bz2', '.xml'])('says what becomes of a file whose name ends in %s', async (end) => {
+    await plant(fern)
+    const { code, err } = await plants(['export', '--out', `out.csv${end}`])
+    const warning = `plants: ${end} is no format that is known here, so it becomes ndjson; --format NAME says which\n`
+    expect({ code, err }).toEqual({ code: 0, err: warning })
+    expect((await plants(['export', '--out', `out.csv${end}`, '--format', 'csv'])).err).toBe('')
+  })
+
+  test.each(Object.entries(exports))('compresses %s with gzip by name', async (format, text) => {
+    await plant(...awkward)
+    const { out } = await plants(['export', '--out', `out.${format}.gz`])
+    const bytes = readFileSync(join(folder, `out.${format}.gz`))
+    expect(zlib.gunzipSync(bytes).toString()).toBe(text)
+    expect(JSON.parse(out)).toEqual({ file: join(folder, `out.${format}.gz`), plants: 3, bytes: bytes.length })
+  })
+
+  test('compresses with zstd by name where Node can, and else says what to do', async () => {
+    await plant(...awkward)
+    const result = await plants(['export', '--out', 'out.csv.zst'])
+    const { zstdDecompressSync } = zlib as { zstdDecompressSync?: (bytes: Uint8Array) => Buffer } // since Node 22.15
+    if (zstdDecompressSync) expect(zstdDecompressSync(readFileSync(join(folder, 'out.csv.zst'))).toString()).toBe(exports['csv'])
+    else {
+      const hint = `Node 22.15 and newer can. Or: plants export | zstd > ${folder}/out.csv.zst`
+      expect(result).toEqual({ code: 2, out: '', err: `plants: This version of Node cannot compress with zstd\n  ${hint}\n` })
+      expect(existsSync(join(folder, 'out.csv.zst'))).toBe(false)
+    }
+  })
+
+  test('makes a file for its owner alone, and keeps the mode of an old one', async () => {
+    await plant(fern)
+    await plants(['export', '--out', 'new.csv'])
+    writeFileSync(join(folder, 'old.csv'), 'old')
+    chmodSync(join(folder, 'old.csv'), 0o664)
+    await plants(['export', '--out', 'old.csv'])
+    expect(['new.csv', 'old.csv'].map((name) => statSync(join(folder, name)).mode & 0o777)).toEqual([0o600, 0o664])
+    expect(readdirSync(folder).filter((name) => !name.startsWith('plants.db'))).toEqual(['new.csv', 'old.csv'])
+  })
+
+  test.each([
+    ['a file', 'old'],
+    ['nothing yet', undefined],
+  ])('writes through a link that leads to %s', async (_, old) => {
+    await plant(fern)
+    const target = join(temporaryFolder(), 'target')
+    if (old !== undefined) writeFileSync(target, old)
+    symlinkSync(target, join(folder, 'link.csv'))
+    expect((await plants(['export', '--out', 'link.csv'])).code).toBe(0)
+    expect(lstatSync(join(folder, 'link.csv')).isSymbolicLink()).toBe(true)
+    expect(readFileSync(target, 'utf8')).toBe('id,name,tag\n1,Fern,shade\n')
+  })
+
+  test('writes to a device as it is', async () => {
+    await plant(fern)
+    expect((await plants(['export', '--out', '/dev/null'])).out).toBe('{"file":"/dev/null","plants":1,"bytes":37}\n')
+    expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true)
+  })
+
+  test.skipIf(process.platform === 'win32')('can be interrupted while a pipe has no reader', async () => {
+    await plant(fern)
+    expect(spawnSync('mkfifo', [join(folder, 'pipe')]).status).toBe(0)
+    const stop = new AbortController()
+    const run = plants(['export', '--out', 'pipe'], { signal: stop.signal })
+    stop.abort(new PlantsError('interrupted', 'Interrupted'))
+    expect(await run).toEqual({ code: 130, out: '', err: 'plants: Interrupted\n' })
+  })
+
+  test.runIf(existsSync('/dev/full'))('says so when there is no space', async () => {
+    await plant(fern)
+    for (const out of ['/dev/full', 'full.csv.gz']) {
+      if (out !== '/dev/full') symlinkSync('/dev/full', join(folder, out))
+      const path = out === '/dev/full' ? out : join(folder, out)
+      const err = `plants: ${path} could not be written: no space left on the disk\n  Free some space, or choose another place with --out FILE\n`
+      expect(await plants(['export', '--out', out])).toEqual({ code: 74, out: '', err })
+    }
+  })
+
+  test.each([
+    ['.', 'it is a folder'],
+    ['none/out.csv', 'there is no such folder'],
+    ['plants.db/out.csv', 'a part of its path is not a folder'],
+    [`${'x'.repeat(300)}`, 'its name is too long'],
+  ])('says why %j could not be written', async (out, why) => {
+    await plant(fern)
+    const path = join(folder, out).replace(/\/$/, '')
+    const err = `plants: ${path} could not be written: ${why}\n  Choose another place with --out FILE\n`
+    expect(await plants(['export', '--out', out])).toEqual({ code: 74, out: '', err })
+  })
+
+  test.each(['plants.db', 'plants.db-wal', 'plants.db-journal', './x/../plants.db', 'link', 'here/plants.db-shm'])(
+    'refuses the store itself: %s',
+    async (out) => {
+      await plant(fern)
+      symlinkSync(store, join(folder, 'link'))
+      symlinkSync('.', join(folder, 'here'))
+      const err = `plants: ${join(folder, out)} is the store itself\n  Choose another place with --out FILE\n`
+      expect(await plants(['export', '--out', out])).toEqual({ code: 2, out: '', err })
+      expect((await plants(['get', '1'])).code).toBe(0)
+    },
+  )
+
+  test('leaves an old file as it was when there is no store', async () => {
+    writeFileSync(join(folder, 'old.csv'), 'old')
+    const err = `plants: There is no store at ${store} yet\n  Choose another with --store. plants create makes this one\n`
+    expect(await plants(['export', '--out', 'old.csv'])).toEqual({ code: 4, out: '', err })
+    expect(read('old.csv')).toBe('old')
+  })
+})
+
+test.each([
+  [['--format', 'xml'], '--format must be one of ndjson, json, csv, tsv, but was "xml"\n  For example: --format ndjson\n'],
+  [['--out', ''], '--out is empty\n  Give it a value, or leave it out\n'],
+  [['--limit', '0'], '--limit must be a whole number from 1 to 9007199254740991, but was "0"\n  For example: --limit 10\n'],
+])('export refuses %j', async (flags, err) => {
+  await plant(fern)
+  expect(await plants(['export', ...flags])).toEqual({ code: 2, out: '', err: `plants: ${err}` })
+})
+
+test('export refuses a remote store', async () => {
+  const err =
+    'plants: https://plants.example.com is a remote store, where plants can be created, and nothing else done\n  Do this where its file is, or choose another store with --store\n'
+  expect(await runPlants(['export', '--store', 'https://plants.example.com'])).toEqual({ code: 2, out: '', err })
+})
+
+/** Rows of cells, of which an empty one without quotes is none. */
+function parseCells(text: string, delimiter: string): unknown[] {
+  const cast = (value: string, { quoting }: { quoting: boolean }) => (value === '' && !quoting ? undefined : value)
+  const [header, ...rows] = parse(text, { delimiter, cast, record_delimiter: '\n' }) as (string | undefined)[][]
+  expect(header).toEqual(['id', 'name', 'tag'])
+  return rows.map(([id = '', name, tag]) => ({ id: BigInt(id), name, ...(tag === undefined ? {} : { tag }) }))
+}
+
+/** Well-formed texts without U+0000, many of them with what means something to a format. */
+function text(): fc.Arbitrary<string> {
+  const special = '\u0001\b\t\n\f\r\u001b\u007f\u0085\u2028\u2029\u202e\ufeff\uffff\u{1f331}"\'\\,;/ '
+  const anyText = fc.string({ unit: 'binary', size: 'medium' }).map((characters) => characters.replaceAll('\0', ''))
+  return fc.oneof(anyText, fc.string({ unit: fc.constantFrom(...special) }), fc.constant(''))
+}

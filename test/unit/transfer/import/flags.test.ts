@@ -1,0 +1,252 @@
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Importing, imported, lines } from '../../../helpers/importing.js'
+
+let user: Importing
+
+beforeEach(() => {
+  user = new Importing()
+  user.write('plants', good)
+})
+
+const good = '{"id":1,"name":"Fern"}\n'
+
+describe('a command line that is wrong is refused, and nothing is made:', () => {
+  const count = 'a whole number from 1 to 9007199254740991'
+  const int64 = 'an integer from -9223372036854775808 to 9223372036854775807'
+  const mapHint = 'For example: --map name=CommonName,tag=Family'
+  const map = (text: string): Row => [
+    ['plants', '--map', text],
+    `--map must name a field of the input for id, name or tag, but was ${JSON.stringify(text)}`,
+    mapHint,
+  ]
+  const counts = (flag: string): Row[] =>
+    ['', '0', '-1', '1.5', 'x', ' 1', '1e3', '9007199254740992'].map((text) => [
+      ['plants', `${flag}=${text}`],
+      `${flag} must be ${count}, but was ${JSON.stringify(text)}`,
+      `For example: ${flag} 10`,
+    ])
+  const choices = (flag: string, words: string, first: string): Row[] =>
+    ['', 'x', first.toUpperCase(), ` ${first}`].map((text) => [
+      ['plants', `${flag}=${text}`],
+      `${flag} must be one of ${words}, but was ${JSON.stringify(text)}`,
+      `For example: ${flag} ${first}`,
+    ])
+  const empty = (...argv: string[]): Row => [
+    argv,
+    `${argv.at(-2)?.startsWith('-') ? argv.at(-2) : 'file'} is empty`,
+    'Give it a value, or leave it out',
+  ]
+  const together = (one: string, other: string): Row => [
+    ['plants', other, one],
+    `${one} cannot be used with ${other}`,
+    'Leave out one of them',
+  ]
+
+  type Row = [argv: string[], message: string, hint: string]
+  const rows: Row[] = [
+    ...['', 'name', 'name=', '=x', 'name=a,name=b', 'nmae=x', 'name=a,', ',', 'Name=x'].map(map),
+    ...counts('--max-errors'),
+    ...counts('--concurrency'),
+    ...counts('--rate'),
+    [['plants', '--rate', '5/m'], `--rate must be ${count}, but was "5/m"`, 'For example: --rate 10'],
+    ...choices('--format', 'ndjson, json, csv, tsv', 'ndjson'),
+    ...choices('--if-exists', 'error, skip, same', 'error'),
+    ...choices('--on-error', 'continue, stop', 'continue'),
+    ...['', 'x', '1.5', '+1', '007', ' 1', '9223372036854775808'].map(
+      (text): Row => [
+        ['plants', `--id-from=${text}`],
+        `--id-from must be ${int64}, but was ${JSON.stringify(text)}`,
+        'For example: --id-from 1',
+      ],
+    ),
+    empty('plants', '--rejects', ''),
+    empty('plants', '--journal', ''),
+    empty('plants', ''),
+    together('--check', '--atomic'),
+    together('--check', '--restart'),
+    together('--atomic', '--restart'),
+    [['-', 'plants', '-'], 'Stdin can be read only once', 'Give "-" once'],
+    [[], 'import needs a file, or plants on stdin', 'For example: plants import plants.ndjson'],
+  ]
+
+  test.each(rows)('import %j', async (argv, message, hint) => {
+    expect(await user.run(['import', ...argv])).toEqual({ code: 2, out: '', err: `plants: ${message}\n  ${hint}\n` })
+    const asJson = await user.run(['import', ...argv, '--output', 'json'])
+    expect({ ...asJson, err: JSON.parse(asJson.err) }).toEqual({ code: 2, out: '', err: { error: 400, message, hint } })
+    expect([user.has('plants.db'), user.journals()]).toEqual([false, []])
+  })
+
+  test.each([
+    [['--if-exists', 'same'], '--if-exists same'],
+    [['--atomic'], '--atomic'],
+  ])('%j for a service', async (flags, named) => {
+    const { code, out, err } = await user.run(['import', 'plants', ...flags, '--store', 'http://127.0.0.1:9'])
+    expect({ code, out, told: err.startsWith(`plants: ${named} is not for http://127.0.0.1:9`) }).toEqual({ code: 2, out: '', told: true })
+  })
+})
+
+describe('flags that go together', () => {
+  test.each([
+    [['--format', 'ndjson', '--map', 'name=name,tag=tag']],
+    [['--on-error', 'continue', '--max-errors', '1']],
+    [['--on-error', 'stop', '--if-exists', 'same', '--rejects', 'bad']],
+    [['--atomic', '--on-error', 'stop', '--rejects', 'bad']],
+    [['--atomic', '--id-from', '5', '--map', 'tag=x']],
+    [['--journal', 'kept/here.json', '--restart']],
+    [['--no-journal', '--restart']],
+    [['--atomic', '--no-journal']],
+    [['--verbose', '--no-input', '--no-color']],
+  ])('%j', async (flags) => {
+    const { code, summary, err } = await user.import(['plants', ...flags])
+    expect({ code, summary, err: flags.includes('--verbose') ? '' : err }).toEqual(imported({ created: 1 }))
+    expect(await user.list()).toBe(good)
+    expect([user.has('bad'), user.has('bad.reasons'), user.has('kept/here.json'), user.journals()]).toEqual([false, false, false, []])
+  })
+
+  test.each([
+    ['--rate', ['--rate', '5/s']],
+    ['--concurrency', ['--rate=5', '--concurrency=5']],
+  ])('%s is said to mean nothing for a file', async (flag, flags) => {
+    const { code, summary, err } = await user.import(['plants', ...flags])
+    const warning = `plants: ${flag} is about services, and changes nothing for a file\n`
+    expect({ code, summary, err }).toEqual(imported({ created: 1 }, warning))
+  })
+
+  test('--journal goes with stdin', async () => {
+    const flags = ['--journal', 'kept', '--on-error', 'stop']
+    expect(await user.import(flags, { stdin: `${good}{"id":2}\n` })).toMatchObject({ code: 6 })
+    expect(user.has('kept')).toBe(true)
+    expect(await user.import(flags, { stdin: `${good}{"id":2,"name":"Moss"}\n` })).toMatchObject({ code: 0 })
+    expect(user.has('kept')).toBe(false)
+    expect(await user.list()).toBe(`${good}{"id":2,"name":"Moss"}\n`)
+  })
+
+  test('other flags than those it was begun with are refused, until it is begun again', async () => {
+    user.write('plants', `${good}{"id":2}\n{"id":3,"name":"Rose"}\n`)
+    const flags = ['plants', '--on-error', 'stop']
+    await user.import(flags)
+    for (const other of [
+      ['--map', 'tag=x'],
+      ['--id-from', '1'],
+      ['--rejects', 'bad'],
+      ['--format', 'json'],
+    ]) {
+      const { code, err } = await user.import([...flags, ...other])
+      expect({ code, err }).toEqual({
+        code: 2,
+        err: expect.stringMatching(
+          new RegExp(
+            `^plants: This import was begun with no ${other[0]} \\(.*\\)\n {2}Give the same flags as then, or begin again with --restart\n$`,
+          ),
+        ),
+      })
+    }
+    expect(await user.import(['plants', '--if-exists', 'same', '--restart'])).toMatchObject({
+      code: 6,
+      summary: { created: 1, skipped: 1, refused: 1 },
+    })
+    expect(user.journals()).toEqual([])
+  })
+
+  test('what was done is not done again, and an input that was changed there is refused', async () => {
+    user.write('plants', `${good}{"id":2}\n`)
+    const flags = ['plants', '--on-error', 'stop']
+    await user.import(flags)
+    user.write('plants', '{"id":1,"name":"Moss"}\n{"id":2,"name":"B"}\n')
+    expect(await user.import(flags)).toMatchObject({
+      code: 2,
+      summary: undefined,
+      err: expect.stringContaining('plants was changed since its import was stopped\n'),
+    })
+    user.write('plants', `${good}{"id":2,"name":"B"}\n`)
+    expect(await user.import(flags)).toMatchObject({ code: 0 })
+    expect(await user.list()).toBe(`${good}{"id":2,"name":"B"}\n`)
+  })
+})
+
+describe('--restart', () => {
+  test.each([['plants'], ['notes']])('loses no file that is no journal: %s', async (name) => {
+    user.write('notes', 'mine\n')
+    const before = user.read(name)
+    const { code } = await user.import(['plants', '--journal', name, '--restart'])
+    expect({ code, kept: user.has(name) && user.read(name) }).toEqual({ code: 2, kept: before })
+  })
+
+  test('begins again although the journal is broken', async () => {
+    user.write('plants', `${good}{"id":2}\n`)
+    await user.import(['plants', '--on-error', 'stop'])
+    const [journal = ''] = user.journals()
+    user.write(`state/imports/${journal}`, '{"version":1,')
+    expect(await user.import(['plants', '--on-error', 'stop'])).toMatchObject({ code: 2 })
+    expect(await user.import(['plants', '--restart', '--if-exists', 'same'])).toMatchObject({
+      code: 6,
+      summary: { skipped: 1, refused: 1 },
+    })
+    expect(user.journals()).toEqual([])
+  })
+})
+
+test.each([
+  ['a store that is none', ['--store', './plants']],
+  ['a rejects file that cannot be made', ['--rejects', 'no/bad']],
+])('an import that could not begin leaves no journal: %s', async (_, flags) => {
+  expect((await user.import(['plants', ...flags])).code).not.toBe(0)
+  expect(user.journals()).toEqual([])
+})
+
+test('how many other fields there are besides those that are named is told', async () => {
+  const stdin = Array.from({ length: 150 }, (_, id) => `{"id":${id},"name":"x","f${id}":1}\n`).join('')
+  expect((await user.import([], { stdin })).err).toMatch(/\b130 more\b/)
+})
+
+describe('the summary', () => {
+  const told = async (argv: string[], world = {}) => (await user.run(['import', ...argv, '--output', 'text'], world)).out
+  const time = '\\d+\\.\\d s(?: \\([\\d,]+/s\\))?'
+
+  test.each([
+    [0, [], '', 'Read 0 plants in TIME: 0 created'],
+    [1, [], good, 'Read 1 plant in TIME: 1 created'],
+    [2, [], `${good}{"id":2,"name":"Moss"}\n`, 'Read 2 plants in TIME: 2 created'],
+    [3, ['--if-exists', 'skip'], `${good}${good}{"id":2}\n`, 'Read 3 plants in TIME: 1 created, 1 skipped, 1 rejected \\(422\\)'],
+    [4, [], `${good}${good}x\n{"id":2}\n`, 'Read 4 plants in TIME: 1 created, 3 rejected \\(400: 1, 409: 1, 422: 1\\)'],
+    [1, ['--check'], good, 'Checked 1 plant in TIME: 1 can be created'],
+  ])('counts %i for people', async (_, flags, stdin, expected) => {
+    expect(await told([...flags], { stdin })).toMatch(new RegExp(`^${expected.replace('TIME', time)}\n$`))
+  })
+
+  test('groups the digits of what is many', async () => {
+    const stdin = Array.from({ length: 12_345 }, (_, id) => `{"id":${id},"name":"x"}\n`).join('')
+    expect(await told([], { stdin })).toMatch(new RegExp(`^Read 12,345 plants in ${time}: 12,345 created\n$`))
+  })
+
+  test('is text on a terminal, and JSON elsewhere', async () => {
+    expect((await user.run(['import', 'plants'], { terminals: ['stdout'] })).out).toMatch(/^Read 1 plant in /)
+    expect(JSON.parse((await user.run(['import', 'plants', '--if-exists', 'skip'])).out)).toMatchObject({ skipped: 1 })
+  })
+
+  test('has one refused plant in the singular', async () => {
+    const { err } = await user.run(['import'], { stdin: `${good}x\n` })
+    expect(lines(err)).toContain('plants: 1 plant was rejected')
+  })
+
+  test('has one more refused plant in the singular', async () => {
+    const { err } = await user.run(['import'], { stdin: good + '{"id":2}\n'.repeat(21) })
+    expect(err).toContain('plants: 1 more was rejected than is shown here\n')
+  })
+
+  test('has an error only where all were refused for the same reason', async () => {
+    const { err } = await user.run(['import', '--output', 'json'], { stdin: `${good}${good}x\n` })
+    expect(JSON.parse(lines(err).at(-1) ?? '')).not.toHaveProperty('error', 409)
+    const { err: mixed } = await user.run(['import', '--output', 'json'], { stdin: `${good}\u001b[2J\n` })
+    expect(mixed).not.toContain('\u001b')
+    expect(JSON.parse(lines(mixed).at(-1) ?? '').error).toBe(422)
+  })
+
+  test('and what is told drive no terminal', async () => {
+    const stdin = `${good}{"id":2,"name":5,"\\u001b[2J\u009b":1}\n\u001b[31m\n{"id":"\\u001b[2J","name":"x"}\n`
+    for (const output of ['text', 'json']) {
+      const { out, err } = await user.run(['import', '--output', output], { stdin })
+      expect(out + err).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/)
+    }
+  })
+})
