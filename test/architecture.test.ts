@@ -14,7 +14,6 @@ const doors: Record<string, RegExp> = {
   conf: /^src\/config\//,
   'env-paths': /^src\/platform\/io\.ts$/,
   execa: /^src\/auth\/token-command\.ts$/,
-  fastify: /^src\/server\//,
   leven: /^src\/platform\/nearest\.ts$/,
   pino: /^src\/server\/log\.ts$/,
   postgres: /^src\/stores\/postgres\//,

@@ -4,8 +4,7 @@ import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import { parseText } from '../platform/values.js'
-import { changingTokens, type FindToken, fixedTokens, isUsable, tokensOfStore } from '../server/guard.js'
-import { digestOf, newToken } from '../server/tokens.js'
+import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../server/authenticator.js'
 import type { TokenStore } from '../stores/store.js'
 import type { Settings } from './context.js'
 
@@ -27,7 +26,7 @@ const minTokenLength = 16
  *
  * @throws {PlantsError} `unauthorized` when there is no valid token, `malformed` for tokens that are none
  */
-export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOptions): Promise<FindToken> {
+export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOptions): Promise<TokenSource> {
   const { tokenFile, io, warn } = options
   const given = io.env['PLANTS_SERVE_TOKEN'] ? io.env['PLANTS_SERVE_TOKEN'].trim() : undefined
   const fixed = given === undefined ? undefined : fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']]))
@@ -37,7 +36,7 @@ export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOpt
   return fixed ? (token) => fixed(token) ?? inFile(token) : inFile
 }
 
-async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenSourceOptions): Promise<FindToken> {
+async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenSourceOptions): Promise<TokenSource> {
   let [isEmpty, isAnyUsable] = [true, false]
   for await (const page of tokens.list()) {
     isEmpty = false
@@ -58,7 +57,7 @@ async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenS
 }
 
 /** The tokens in a file, which is read again when it has changed; one that is broken changes nothing. */
-function fileTokens(path: string, { io, warn }: TokenSourceOptions): FindToken {
+function fileTokens(path: string, { io, warn }: TokenSourceOptions): TokenSource {
   let version = versionOf(path)
   return changingTokens(
     readTokens(path),

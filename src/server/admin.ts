@@ -1,50 +1,40 @@
-import type { ServerResponse } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { respond } from './answers.js'
-import { errorBody } from './errors.js'
-import type { Exchange } from './log.js'
-import type { Handler, Limits } from './server.js'
+import { HttpError } from './errors.js'
+import type { AccessLog, AccessLogEntry } from './log.js'
+import { type Handler, HttpServer, type Limits, respond } from './server.js'
 
-interface Health {
-  metrics: Metrics
-  /** whether a plant could be created now */
-  isReady(): Promise<boolean>
-}
+/** What the admin port may cost: monitoring sends a request every few seconds. */
+const limits: Limits = { headerLimit: 16_384, headerTimeout: 5000, requestTimeout: 5000, keepAlive: 5000, connectionLimit: 64 }
 
-/** What the admin port may cost: what runs a service asks once every few seconds. */
-export const adminLimits: Limits = {
-  headerLimit: 16_384,
-  headerTimeout: 5000,
-  requestTimeout: 5000,
-  keepAlive: 5000,
-  connectionLimit: 64,
-}
-
-/** What those who run the service look at, on a port of its own, without a token: `/live`, `/ready` and `/metrics`. */
-export function adminHandler({ metrics, isReady }: Health): Handler {
-  return async ({ url = '', method = '' }, response) => {
+/**
+ * A server for operators and monitoring, without a token: `/live`, `/ready` and `/metrics`. It logs errors, but no requests.
+ *
+ * @param isReady whether a plant could be created now
+ * @param now milliseconds, never going back
+ */
+export function adminServer(metrics: Metrics, isReady: () => Promise<boolean>, error: AccessLog['error'], now: () => number): HttpServer {
+  const handler: Handler = async ({ url = '', method = '' }, response) => {
     const path = url.replace(/\?.*/s, '')
-    if (!['/live', '/ready', '/metrics'].includes(path)) return send(response, 404, 'Only /live, /ready and /metrics are here')
-    if (method !== 'GET' && method !== 'HEAD') return send(response, 405, `${path} takes GET and HEAD`, ['Allow', 'GET, HEAD'])
-    if (path === '/metrics') {
+    if (!['/live', '/ready', '/metrics'].includes(path)) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
+    else if (method !== 'GET' && method !== 'HEAD')
+      respond(response, new HttpError(405, `${path} takes GET and HEAD`, ['Allow', 'GET, HEAD']))
+    else if (path === '/metrics') {
       const { type, body } = await metrics.text()
       response.writeHead(200, { 'Content-Type': type }).end(body)
-    } else if (path === '/live') respond(response, 200, '{"live":true}', [])
-    else if (await isReady()) respond(response, 200, '{"ready":true}', [])
-    else send(response, 503, 'The service is not ready', ['Retry-After', '1'])
+      response.req.resume()
+    } else if (path === '/live') respond(response, { status: 200, body: '{"live":true}' })
+    else if (await isReady()) respond(response, { status: 200, body: '{"ready":true}' })
+    else respond(response, new HttpError(503, 'The service is not ready', ['Retry-After', '1']))
   }
+  return new HttpServer(handler, { limits, tls: undefined, log: { error, record: () => undefined }, now })
 }
 
-function send(response: ServerResponse, status: number, message: string, headers: string[] = []): void {
-  respond(response, status, errorBody({ error: status, message }), headers)
-}
-
-/** What can be watched of a service, in the text format of Prometheus. */
+/** The metrics of a service, in the text format of Prometheus. */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = new Counter({
     name: 'plants_requests_total',
-    help: 'Requests by outcome: created, described, aborted, or the error value of a refusal',
+    help: 'Requests by outcome: created, described, aborted, or an error value',
     labelNames: ['outcome'],
     registers: [this.#registry],
   })
@@ -75,7 +65,7 @@ export class Metrics {
     })
   }
 
-  record({ outcome, milliseconds }: Exchange): void {
+  record({ outcome, milliseconds }: AccessLogEntry): void {
     this.#requests.inc({ outcome })
     if (milliseconds !== undefined) this.#seconds.observe({ outcome }, milliseconds / 1000)
   }

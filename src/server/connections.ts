@@ -1,152 +1,185 @@
-import type { ServerResponse } from 'node:http'
+import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
+import type { HttpError } from './errors.js'
 
-/** What is under way on a connection. */
-export interface Exchanges {
+/** unanswered requests on one connection */
+const maxPipelined = 32
+
+/** unanswered requests on all connections, without the first on each */
+const maxPipelinedInTotal = 10_000
+
+/** milliseconds in which a client may still send after our side of its connection is closed */
+const lingerTime = 1000
+
+/** A connection and its unanswered requests. */
+export class ServerConnection {
+  readonly socket: Socket
+  readonly canSend: boolean
   /** responses that are not finished, in the order of their requests */
-  open: ServerResponse[]
+  readonly open: ServerResponse[] = []
+  /** the response to the latest request */
   last: ServerResponse | undefined
-  /** whether no more requests are processed, because too many wait, or node:http reads no more of them */
-  isFull: boolean
+  /** whether no more requests are processed: too many are unanswered, or node:http reads no more of them */
+  isFull = false
+  /** whether the parser has rejected what came */
+  isBroken = false
   /** bytes that the system has taken, and when that was seen to change */
-  sent: number
-  sentAt: number
+  sent = -1
+  sentAt = 0
+  /** whether the last answer is decided */
+  #isEnding = false
+
+  constructor(socket: Socket, canSend: boolean) {
+    this.socket = socket
+    this.canSend = canSend
+  }
+
+  /**
+   * Answers what the parser of node:http rejects, after the requests before it, and closes the connection.
+   *
+   * @param code of the parser's error
+   * @returns whether it is answered: not where nobody listens, or where another answer is the last one already
+   */
+  reject(error: HttpError, code: string): boolean {
+    const { socket, open, last } = this
+    this.isBroken = true
+    if (this.#isEnding) return false
+    this.#isEnding = true
+    const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
+    // What comes after an answer that closes the connection, or the rest of a body whose request was answered early.
+    if (code === 'HPE_CLOSED_CONNECTION' || (last?.writableFinished && !last.req.complete)) {
+      afterAnswer(open.at(-1), () => this.end())
+      return false
+    }
+    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
+      socket.destroy()
+      return false
+    }
+    afterAnswer(broken ? open.at(-2) : open.at(-1), () => this.end(broken?.headersSent ? undefined : error))
+    return true
+  }
+
+  /** Answers a CONNECT, after which node:http neither reads the connection nor times it. */
+  rejectConnect(error: HttpError): void {
+    afterAnswer(this.open.at(-1), () => this.end(error))
+  }
+
+  /** Sends a last answer, if any, and closes our side; all a little later, since the client may still send (RFC 9112, 9.6). */
+  end(error?: HttpError): void {
+    const { socket } = this
+    this.#isEnding = true
+    if (socket.writableEnded) return
+    if (error && socket.writable) socket.write(bytesOf(error))
+    socket.end()
+    socket.resume()
+    const timer = setTimeout(() => socket.destroy(), lingerTime)
+    socket.once('end', () => socket.destroy())
+    socket.once('close', () => clearTimeout(timer))
+  }
 }
 
-function newExchanges(): Exchanges {
-  return { open: [], last: undefined, isFull: false, sent: -1, sentAt: 0 }
+function afterAnswer(response: ServerResponse | undefined, next: () => void): void {
+  if (response) response.once('close', next)
+  else next()
 }
 
-/** How many requests of a connection may wait until they are answered and the answers are taken. */
-const mostOpen = 32
+/** The bytes of an answer where node:http has no response object. */
+function bytesOf({ status, body }: HttpError): string {
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+  ]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
+}
 
-/** How many may wait on all connections together, not counting the first on each. */
-const mostPipelined = 10_000
-
-/** The connections of a server, and what is under way on them. */
+/** The connections of a server. */
 export class Connections {
   /** how many there have been */
   count = 0
   isDraining = false
-  readonly #sockets = new Set<Socket>()
-  /** those that have not brought a request yet */
-  readonly #fresh = new Set<Socket>()
-  /**
-   * By connection, because a set of all responses, which every request changes, keeps dead ones from the garbage collector
-   * for long, and so takes a tenth of the speed.
-   */
-  readonly #exchanges = new Map<Socket, Exchanges>()
+  readonly #connections = new Map<Socket, ServerConnection>()
   #pipelined = 0
 
-  /** A connection comes in; over TLS it is not yet one that can bring a request. */
-  add(socket: Socket): void {
+  /** @param canSend whether the client can send requests now: with TLS it cannot before the handshake */
+  add(socket: Socket, canSend: boolean): ServerConnection {
+    const connection = new ServerConnection(socket, canSend)
     this.count += 1
-    this.#sockets.add(socket)
-    socket.once('close', () => this.#sockets.delete(socket))
+    this.#connections.set(socket, connection)
+    socket.once('close', () => {
+      this.#connections.delete(socket)
+      this.#pipelined -= Math.max(0, connection.open.length - 1)
+      connection.open.length = 0
+    })
+    return connection
   }
 
-  /** A connection can bring requests now. */
-  open(socket: Socket): void {
-    this.#fresh.add(socket)
-    socket.once('close', () => this.#fresh.delete(socket))
+  /** The connection of a socket; a new one where TLS has failed. */
+  of(socket: Socket): ServerConnection {
+    return this.#connections.get(socket) ?? new ServerConnection(socket, false)
   }
 
-  /**
-   * A request comes in.
-   *
-   * @param onClose called when its response is finished, or can be no more
-   * @returns false when it `isClosing`
-   */
-  admit(response: ServerResponse, onClose?: () => void): boolean {
-    const { socket } = response.req
-    if (this.isClosing(socket)) return false
-    const exchanges = this.#exchangesOn(socket)
-    const { open } = exchanges
-    exchanges.last = response
+  /** Whether an answer closes the connection: requests after it must not be processed (RFC 9112, 9.6). */
+  isClosing({ last, isFull }: ServerConnection): boolean {
+    return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
+  }
+
+  /** Takes in a request on a connection that is not closing. Its response closes it in a drain, or when too many are unanswered. */
+  admit(connection: ServerConnection, response: ServerResponse): void {
+    const { open } = connection
+    connection.last = response
     open.push(response)
     if (open.length > 1) this.#pipelined += 1
-    response.on('close', () => {
-      if (open.length > 1) this.#pipelined -= 1
-      if (open[0] === response) open.shift()
-      else open.splice(open.indexOf(response), 1)
-      onClose?.()
-    })
-    if (this.isDraining) this.#endWith(response, open.at(-2))
-    if (open.length >= mostOpen || (open.length > 1 && this.#pipelined > mostPipelined)) {
-      exchanges.isFull = true
+    if (this.isDraining) {
+      const before = open.at(-2)
+      response.shouldKeepAlive = false
+      if (before && !before.headersSent) before.shouldKeepAlive = true
+    }
+    if (open.length >= maxPipelined || (open.length > 1 && this.#pipelined > maxPipelinedInTotal)) {
+      connection.isFull = true
       response.shouldKeepAlive = false
     }
-    return true
   }
 
-  /** Whether an answer closes the connection: requests after it are not to be processed (RFC 9112, 9.6). */
-  isClosing(socket: Socket): boolean {
-    const exchanges = this.#exchanges.get(socket)
-    if (exchanges?.last === undefined) return false
-    const { last, isFull } = exchanges
-    return isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining))
-  }
-
-  /** From a CONNECT on, node:http neither reads the connection nor times it: the answers that are under way are its last. */
-  cut(socket: Socket): void {
-    this.#exchangesOn(socket).isFull = true
+  /** A response is finished, or cannot be any more. */
+  release({ open }: ServerConnection, response: ServerResponse): void {
+    if (open.length > 1) this.#pipelined -= 1
+    if (open[0] === response) open.shift()
+    else open.splice(open.indexOf(response), 1)
   }
 
   /**
-   * Ends the connections whose reader has taken nothing of what was written for so many milliseconds, and those that process
-   * no more requests, have answered all, and still were not closed.
+   * Ends the connections whose readers have taken nothing of what was written for so many milliseconds, and those that are full and were
+   * not closed in that time after their last answer.
    */
   endStalled(now: number, timeout: number): void {
-    for (const [socket, exchanges] of this.#exchanges) {
+    for (const [socket, connection] of this.#connections) {
       const sent = socket.bytesWritten - socket.writableLength
-      const isOver = exchanges.isFull && exchanges.open.length === 0
-      if ((socket.writableLength === 0 && !isOver) || sent !== exchanges.sent) {
-        exchanges.sent = sent
-        exchanges.sentAt = now
-      } else if (now - exchanges.sentAt >= timeout) {
+      const isOver = connection.isFull && connection.open.length === 0
+      if ((socket.writableLength === 0 && !isOver) || sent !== connection.sent) {
+        connection.sent = sent
+        connection.sentAt = now
+      } else if (now - connection.sentAt >= timeout) {
         socket.destroy()
       }
     }
   }
 
-  on(socket: Socket): Readonly<Exchanges> {
-    return this.#exchanges.get(socket) ?? newExchanges()
-  }
-
   /** From now on the last response on each connection closes it. */
   startDraining(): void {
     this.isDraining = true
-    for (const { open } of this.#exchanges.values()) for (const response of open.slice(-1)) response.shouldKeepAlive = false
+    for (const { open } of this.#connections.values()) for (const response of open.slice(-1)) response.shouldKeepAlive = false
   }
 
-  /** Ends those that have brought nothing. */
-  endFresh(): void {
-    for (const socket of this.#sockets) if (socket.bytesRead === 0) socket.destroy()
-    for (const socket of this.#fresh) socket.destroy()
+  /** Ends those that have brought no request, or not even the first byte of a TLS handshake. */
+  endUnused(): void {
+    for (const [socket, { last, canSend }] of this.#connections)
+      if (last === undefined && (canSend || socket.bytesRead === 0)) socket.destroy()
   }
 
-  /** Ends all, also those that are still at the beginning of TLS. */
-  cutOff(): void {
-    for (const socket of this.#sockets) socket.destroy()
-  }
-
-  /** A request that comes while the service drains takes over from the one before that its answer closes the connection. */
-  #endWith(response: ServerResponse, before: ServerResponse | undefined): void {
-    response.shouldKeepAlive = false
-    if (before && !before.headersSent) before.shouldKeepAlive = true
-  }
-
-  #exchangesOn(socket: Socket): Exchanges {
-    const known = this.#exchanges.get(socket)
-    if (known) return known
-    const exchanges = newExchanges()
-    this.#exchanges.set(socket, exchanges)
-    socket.once('close', () => {
-      this.#exchanges.delete(socket)
-      this.#pipelined -= Math.max(0, exchanges.open.length - 1)
-      exchanges.open.length = 0
-    })
-    this.#fresh.delete(socket)
-    return exchanges
+  endAll(): void {
+    for (const socket of this.#connections.keys()) socket.destroy()
   }
 }

@@ -5,65 +5,63 @@ import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { isLoopback } from '../platform/network.js'
 import { maxSocketPathBytes } from '../stores/address.js'
 
-/** Where a server listens: at a port of a host, which the flags of the admin port may have given, or at the absolute path of a Unix socket. */
-export type Place = { host: string; port: number; isAdmin?: boolean } | { path: string }
+/** Where a server listens: on a port of a host, which the flags of the admin port may have given, or on the absolute path of a Unix socket. */
+export type ListenAddress = { host: string; port: number; isAdmin?: boolean } | { path: string }
 
 /**
- * Listens; a Unix socket that was left behind is replaced.
+ * Listens; a Unix socket that was left over is replaced.
  *
- * @returns the port; 0 for a socket
+ * @param basePath "" or "/v1"
+ * @returns the base_url, as `--store` takes it
  * @throws {PlantsError} when it cannot
  */
-export async function listen(server: Server, place: Place): Promise<number> {
+export async function listen(server: Server, address: ListenAddress, { basePath = '', isSecure = false } = {}): Promise<string> {
   try {
-    if ('path' in place) {
-      checkPath(place.path)
-      await removeStale(place.path)
-    }
+    if ('path' in address) await prepareSocket(address.path)
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen(place, () => {
+      server.listen(address, () => {
         server.off('error', reject)
         resolve()
       })
     })
   } catch (error) {
-    throw explain(error, place)
+    throw explain(error, address)
   }
-  if ('path' in place) chmodSync(place.path, 0o660) // whoever connects needs a token as well
-  const address = server.address()
-  return typeof address === 'object' && address !== null ? address.port : 0
+  if ('path' in address) {
+    chmodSync(address.path, 0o660) // whoever connects needs a token as well
+    return `unix:${address.path}${basePath && `:${basePath}`}`
+  }
+  const bound = server.address()
+  const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
+  // All addresses of this machine are no address to connect to.
+  const known = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host] ?? address.host
+  const host = known.includes(':') ? `[${known}]` : known
+  return `${isSecure ? 'https' : 'http'}://${host}:${port}${basePath}`
 }
 
-/** Whether only this machine can come in. */
-export function isOnlyHere(place: Place): boolean {
-  return 'path' in place || isLoopback(place.host)
+/** Whether only this machine can connect. */
+export function isLocal(address: ListenAddress): boolean {
+  return 'path' in address || isLoopback(address.host)
 }
 
-/** The system would cut a longer path off, and calls a folder that is not there a lack of rights. */
-function checkPath(path: string): void {
+/** Checks the path of a socket, and removes a socket there that nobody listens on. */
+async function prepareSocket(path: string): Promise<void> {
+  // The system would cut a longer path off, and calls a missing folder a lack of rights.
   if (Buffer.byteLength(path) > maxSocketPathBytes)
     throw new PlantsError('malformed', `${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, {
       hint: 'Give a shorter one with --socket',
     })
-  if (!existsSync(dirname(path)))
+  if (!existsSync(`${dirname(path)}/`))
     throw new PlantsError('malformed', `There is no folder ${dirname(path)} for the socket`, {
       hint: `Make it with: mkdir -p ${shellWord(dirname(path))}`,
     })
-}
-
-async function removeStale(path: string): Promise<void> {
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return
   if (!stats.isSocket())
-    throw new PlantsError('malformed', `${path} is there already, and is no socket`, { hint: 'Give another path with --socket' })
-  if (!(await isLeftBehind(path))) throw inUse(path, 'Stop the other service, or give another path with --socket')
-  unlinkSync(path)
-}
-
-/** Only a refusal proves that nobody listens: who is busy, or lets others in, says something else. */
-function isLeftBehind(path: string): Promise<boolean> {
-  return new Promise((resolve) => {
+    throw new PlantsError('malformed', `${path} exists and is not a socket`, { hint: 'Give another path with --socket' })
+  // Only a refused connection proves that nobody listens: a busy service, or one that others may use, fails otherwise.
+  const isUnused = await new Promise<boolean>((resolve) => {
     const socket = connect(path)
     socket.once('error', (error) => resolve(systemCode(error) === 'ECONNREFUSED'))
     socket.once('connect', () => {
@@ -71,43 +69,30 @@ function isLeftBehind(path: string): Promise<boolean> {
       resolve(false)
     })
   })
+  if (!isUnused) throw inUse(path, 'Stop the other service, or give another path with --socket')
+  unlinkSync(path)
 }
 
 function inUse(what: string, hint: string): PlantsError {
   return new PlantsError('unavailable', `${what} is in use by another program`, { hint, retryable: true })
 }
 
-function explain(error: unknown, place: Place): unknown {
-  const name = 'path' in place ? place.path : `Port ${place.port} of ${place.host}`
-  const prefix = 'isAdmin' in place && place.isAdmin ? '--admin-' : '--'
-  const other = 'path' in place ? '--socket' : `${prefix}port`
-  const refuse = (message: string, hint: string) => new PlantsError('malformed', message, { hint, cause: error })
-  switch (systemCode(error)) {
-    case 'EADDRINUSE':
-      return inUse(name, 'path' in place ? 'Give another path with --socket' : `Give another with ${other}, or 0 for any that is free`)
-    case 'EACCES':
-    case 'EPERM':
-      return refuse(
-        `This user may not listen at ${name}`,
-        `Give another with ${other}${'path' in place ? '' : '; those below 1024 are often kept for root'}`,
-      )
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-    case 'EAFNOSUPPORT':
-      return refuse(
-        `${'path' in place ? place.path : place.host} is no address of this machine`,
-        `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`,
-      )
-    case 'EMFILE':
-    case 'ENFILE':
-      return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
-    case 'ENOENT':
-    case 'ENOTDIR':
-    case 'EINVAL':
-    case 'ENAMETOOLONG':
-      return refuse(`There cannot be a socket at ${name}`, 'Its folder must exist, and the path be shorter than 108 bytes')
-    default:
-      return error
+function explain(error: unknown, address: ListenAddress): unknown {
+  const isSocket = 'path' in address
+  const name = isSocket ? address.path : `Port ${address.port} of ${address.host}`
+  const prefix = !isSocket && address.isAdmin ? '--admin-' : '--'
+  const another = (ofPort: string) => (isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port${ofPort}`)
+  const code = systemCode(error) ?? ''
+  if (code === 'EADDRINUSE') return inUse(name, another(', or 0 for any free port'))
+  if (code === 'EACCES' || code === 'EPERM') {
+    const hint = another('; those below 1024 are often reserved for root')
+    return new PlantsError('malformed', `${name}: permission denied`, { hint, cause: error })
   }
+  if (code === 'EMFILE' || code === 'ENFILE')
+    return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
+  if (!isSocket && ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code)) {
+    const hint = `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`
+    return new PlantsError('malformed', `${address.host} is not an address of this machine`, { hint, cause: error })
+  }
+  return error
 }

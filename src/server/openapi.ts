@@ -26,7 +26,7 @@ const description = {
     title: 'Plant Store',
     version: '1.0.0',
     summary: 'Creates plants in a store',
-    description: 'A plant that was answered with 200 is on disk. An answer of 503 promises that nothing was stored.',
+    description: 'A 200 response means that the plant is on disk. A 503 response guarantees that nothing was stored.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
   security: [{ bearer: [] }],
@@ -38,7 +38,7 @@ const description = {
         parameters: [{ $ref: '#/components/parameters/IdempotencyKey' }],
         requestBody: {
           required: true,
-          description: 'The plant to create; at most 1 MiB, unless the service was told otherwise',
+          description: 'The plant to create; at most 1 MiB by default',
           content: {
             'application/json': {
               schema: { $ref: '#/components/schemas/NewPlant' },
@@ -61,18 +61,18 @@ const description = {
           },
           400: {
             description:
-              'Unexpected error. Its value of `error` tells the reason: 400 malformed, 401 no accepted token, 409 the id or the key is taken, 413 too large, 415 no JSON, 422 no NewPlant',
+              'Unexpected error. `error` gives the reason: 400 malformed, 401 no valid token, 409 the id exists or the key was used for a different plant, 413 too large, 415 not JSON, 422 not a NewPlant',
             headers: { 'WWW-Authenticate': { description: 'With `error` 401', schema: { type: 'string' } } },
             content: json('Error', {
-              taken: { value: { error: 409, message: 'A plant with id 1 already exists' } },
+              exists: { value: { error: 409, message: 'A plant with id 1 already exists' } },
               token: { value: { error: 401, message: 'This token is not accepted' } },
             }),
           },
-          408: { description: 'The request did not come in time', content: json('Error') },
+          408: { description: 'The request did not arrive in time', content: json('Error') },
           431: { description: 'The headers are too large', content: json('Error') },
-          500: { description: 'A mistake of the service, or a commit whose outcome could not be found out', content: json('Error') },
+          500: { description: 'An internal error, or a commit whose outcome is unknown', content: json('Error') },
           503: {
-            description: 'Nothing was stored, come again',
+            description: 'Nothing was stored. Retry later',
             headers: { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' } } },
             content: json('Error'),
           },
@@ -88,7 +88,7 @@ const description = {
         in: 'header',
         required: false,
         description:
-          'Makes the request safe to repeat: the same key with the same NewPlant gets the first answer again, with a different one 409. It is kept with the plant.',
+          'Makes the request safe to repeat: the same key with the same NewPlant gets the first response again, with a different one 409. It is kept with the plant.',
         schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
         example: '0b8a4c1e-6e0e-4f0d-9d53-0f8a4f3c2b1a',
       },

@@ -1,12 +1,13 @@
 import { createServer, IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
-import { refuseAndClose, type Witness } from './answers.js'
-import { headFailure } from './body.js'
+import { systemCode } from '../platform/errors.js'
 import { Connections } from './connections.js'
-import { answerParserError, answerRaw, lingerThenClose, type Refused, refused, refusedWith, whenAnswered } from './errors.js'
+import { HttpError, invalidHttp, parserErrors } from './errors.js'
+import type { AccessLog } from './log.js'
+import { validateHead } from './request.js'
 
-/** What a connection may cost. Times are in milliseconds, sizes in bytes. */
+/** What connections may cost. Times are in milliseconds, sizes in bytes. */
 export interface Limits {
   headerLimit: number
   headerTimeout: number
@@ -21,48 +22,64 @@ export interface Tls {
 }
 
 /**
- * Answers a request. Of one that waits for "100 Continue" it emits 'continue' when the body may come.
+ * Answers a request.
  *
- * @returns a promise when it goes on; one that rejects is answered as a mistake of the service
+ * @param sendContinue is there when the client waits for "100 Continue", and lets it send the body
+ * @returns a promise; when it rejects before an answer, the answer is 500
  */
-export type Handler = (request: IncomingMessage, response: ServerResponse) => void | Promise<void>
+export type Handler = (request: IncomingMessage, response: ServerResponse, sendContinue?: () => void) => Promise<void>
+
+export interface HttpServerOptions {
+  limits: Limits
+  tls: Tls | undefined
+  /** gets the requests that no handler saw */
+  log: AccessLog
+  /** milliseconds, never going back */
+  now(): number
+}
+
+/** How many pipelined requests are handled before other connections get their turn. */
+const pipelinedPerTurn = 100
+
+/** milliseconds in which an idle connection may still bring a request after the start of a drain */
+const idleGrace = 500
 
 /**
- * A server of node:http that gives each request an answer of ours, also those that its parser refuses, and that can stop
- * without leaving one unanswered.
+ * A server of node:http that answers every request with an Error at least, also those that its parser rejects, and that drains without
+ * leaving one unanswered.
  */
 export class HttpServer {
   readonly server: Server
+  readonly #handler: Handler
+  readonly #log: AccessLog
+  readonly #now: () => number
   readonly #connections = new Connections()
-  readonly #witness: Witness
-  /** responses to requests that the parser broke off, and has told of */
-  readonly #broken = new WeakSet<ServerResponse>()
-  /** requests that came before the one in front of them on their connection was answered, in the order in which they are handled */
-  readonly #waiting: (() => void)[] = []
+  /** requests that wait for the end of this turn of the event loop, when their bodies have arrived: the first on their connections */
+  readonly #first: ServerResponse[] = []
+  /** and those that came before the previous one was answered */
+  readonly #pipelined: ServerResponse[] = []
+  #isScheduled = false
 
-  /** @param witness told of each request that did not get as far as the handler */
-  constructor(handler: Handler, limits: Limits, tls: Tls | undefined, witness: Witness) {
-    this.#witness = witness
-    const listener = (request: IncomingMessage, response: ServerResponse) => this.#receive(handler, request, response)
-    const options = { ...optionsOf(limits), IncomingMessage: requestClass(this.#connections) }
-    this.server = tls
-      ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }, listener)
-      : createServer(options, listener)
+  constructor(handler: Handler, { limits, tls, log, now }: HttpServerOptions) {
+    this.#handler = handler
+    this.#log = log
+    this.#now = now
+    const options = {
+      maxHeaderSize: limits.headerLimit,
+      headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http accepts no other
+      requestTimeout: limits.requestTimeout,
+      keepAliveTimeout: limits.keepAlive,
+      connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
+      requireHostHeader: false, // its 400 has no body
+      IncomingMessage: requestClass(this.#connections),
+    }
+    this.server = tls ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }) : createServer(options)
     this.server.maxConnections = limits.connectionLimit
-    this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those behind the 2000th
-    Object.assign(this.server, { httpAllowHalfOpen: true }) // who has said all may still want to hear
-    this.server.on('connection', (socket: Socket) => {
-      socket.on('error', () => socket.destroy()) // node:http takes its listener away at a CONNECT
-      this.#connections.add(socket)
-    })
-    this.server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => {
-      socket.destroySoon = () => lingerThenClose(socket)
-      this.#connections.open(socket)
-    })
-    this.#answerOddities(listener)
-    const { connectionsCheckingInterval } = options
-    const check = () => this.#connections.endStalled(witness.now(), limits.requestTimeout)
-    const timer = setInterval(check, connectionsCheckingInterval).unref()
+    this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those after the 2000th
+    Object.assign(this.server, { httpAllowHalfOpen: true }) // who has sent everything may still want an answer
+    this.#listen(tls !== undefined)
+    const check = () => this.#connections.endStalled(now(), limits.requestTimeout)
+    const timer = setInterval(check, options.connectionsCheckingInterval).unref()
     this.server.once('close', () => clearInterval(timer))
   }
 
@@ -70,160 +87,169 @@ export class HttpServer {
     return this.#connections.isDraining
   }
 
-  /** Lets no one in any more, answers what was received, and closes; what is not done in time is cut off. */
+  /** Accepts no more connections, answers what was received, and closes; what takes longer is cut off. */
   async drain(milliseconds: number): Promise<void> {
     this.#connections.startDraining()
-    await this.#letIn(milliseconds)
+    const end = this.#now() + milliseconds
+    // Connections in the backlog of the socket come first: each turn of the event loop accepts some, until one accepts none.
+    for (let known = -1; known !== this.#connections.count && this.#now() < end; ) {
+      known = this.#connections.count
+      await new Promise(setImmediate)
+      await new Promise(setImmediate)
+    }
     const closed = new Promise<void>((resolve) => closeSparingIdle(this.server, resolve))
-    const grace = setTimeout(() => this.#closeIdle(), Math.min(idleGrace, milliseconds))
-    const end = setTimeout(() => this.#connections.cutOff(), milliseconds)
+    const closeIdle = () => {
+      this.server.closeIdleConnections()
+      this.#connections.endUnused()
+    }
+    const timers = [setTimeout(closeIdle, Math.min(idleGrace, milliseconds)), setTimeout(() => this.#connections.endAll(), milliseconds)]
     await closed
-    for (const timer of [grace, end]) clearTimeout(timer)
+    for (const timer of timers) clearTimeout(timer)
   }
 
   /** Stops at once. */
   abort(): void {
     this.server.close()
-    this.#connections.cutOff()
+    this.#connections.endAll()
   }
 
-  /** Lets those in who stand in the queue of the socket: a turn of the loop brings some of them, until one brings none. */
-  async #letIn(milliseconds: number): Promise<void> {
-    const end = this.#witness.now() + milliseconds
-    for (let known = -1; known !== this.#connections.count && this.#witness.now() < end; ) {
-      known = this.#connections.count
-      await new Promise(setImmediate)
-      await new Promise(setImmediate)
+  #listen(isSecure: boolean): void {
+    const connections = this.#connections
+    const add = (socket: Socket, canSend: boolean) => {
+      const connection = connections.add(socket, canSend)
+      if (canSend) socket.destroySoon = () => connection.end()
+      socket.on('error', () => socket.destroy()) // node:http removes its own listener at a CONNECT
     }
-  }
-
-  #closeIdle(): void {
-    this.server.closeIdleConnections()
-    this.#connections.endFresh()
-  }
-
-  #receive(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
-    const onClose = () => {
-      if (!response.headersSent && !this.#broken.has(response)) this.#witness.record({ outcome: 'aborted' })
-    }
-    if (!this.#connections.admit(response, onClose)) return
-    const failure = headFailure(request)
-    const isFirst = this.#connections.on(request.socket).open.length === 1
-    if (failure) this.#refuse(response, failure, 'HEAD')
-    else if (isFirst || request.headers.expect !== undefined) this.#handle(handler, request, response)
-    else if (this.#waiting.push(() => this.#handle(handler, request, response)) === 1) setImmediate(() => this.#handleWaiting())
-  }
-
-  /** Lets other connections in after every few milliseconds. */
-  #handleWaiting(): void {
-    const end = this.#witness.now() + turn
-    let count = 0
-    for (const handle of this.#waiting) {
-      handle()
-      count += 1
-      if (this.#witness.now() > end) break
-    }
-    this.#waiting.splice(0, count)
-    if (this.#waiting.length > 0) setImmediate(() => this.#handleWaiting())
-  }
-
-  /** A mistake in one request must not end the others. */
-  #handle(handler: Handler, request: IncomingMessage, response: ServerResponse): void {
-    const fail = (error: unknown) => {
-      this.#witness.complain('of no id', error)
-      if (response.headersSent) response.destroy()
-      else this.#refuse(response, refusedWith(500, 'The service made a mistake'), 'DEFECT')
-    }
-    if (request.socket.destroyed) return
-    try {
-      handler(request, response)?.catch(fail)
-    } catch (error) {
-      fail(error)
-    }
-  }
-
-  #refuse(response: ServerResponse, { refusal }: Refused, code: string): void {
-    refuseAndClose(response, refusal)
-    this.#witness.record({ outcome: String(refusal.error), code })
-  }
-
-  #answerOddities(listener: (request: IncomingMessage, response: ServerResponse) => void): void {
-    this.server.on('clientError', (error: Error, socket: Socket) => {
-      const exchanges = this.#connections.on(socket)
-      const answered = answerParserError(error, socket, exchanges)
-      for (const response of exchanges.open) if (!response.req.complete) this.#broken.add(response)
-      if (answered) this.#witness.record(answered)
-    })
-    // Whoever waits for "100 Continue" is told what is wrong before it sends the body, and then may not send it at all.
-    this.server.on('checkContinue', (request: IncomingMessage, response: ServerResponse) => {
+    this.server.on('connection', (socket: Socket) => add(socket, !isSecure))
+    if (isSecure) this.server.on('secureConnection', (socket: Socket) => add(socket, true))
+    this.server.on('request', (request, response) => this.#receive(request, response))
+    this.server.on('checkContinue', (request, response) => {
+      // Without "100 Continue" the body may or may not follow, so that the answer has to close the connection.
       const { shouldKeepAlive } = response
       response.shouldKeepAlive = false
-      request.once('continue', () => {
-        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && !this.#connections.on(request.socket).isFull
+      this.#receive(request, response, () => {
+        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && !connections.of(request.socket).isFull
         response.writeContinue()
       })
-      listener(request, response)
     })
-    this.server.on('checkExpectation', (_: IncomingMessage, response: ServerResponse) => {
-      if (!this.#connections.admit(response)) return
-      this.#refuse(response, refused(400, 'This Expect is not supported, only 100-continue'), 'EXPECT')
+    this.server.on('checkExpectation', (request, response) => {
+      this.#receive(request, response, undefined, new HttpError(400, 'This Expect is not supported, only 100-continue'))
     })
-    this.server.on('connect', (_: IncomingMessage, socket: Socket) => {
-      if (this.#connections.isClosing(socket)) return this.#connections.cut(socket)
-      whenAnswered(this.#connections.on(socket).open.at(-1), () => answerRaw(socket, refusedWith(404, 'This is no proxy').refusal))
-      this.#witness.record({ outcome: '404', code: 'CONNECT' })
+    this.server.on('connect', (_, socket: Socket) => {
+      const connection = connections.of(socket)
+      if (connections.isClosing(connection)) connection.isFull = true
+      else {
+        connection.rejectConnect(new HttpError(404, 'This is not a proxy'))
+        this.#log.record({ outcome: '404', code: 'CONNECT' })
+      }
+    })
+    this.server.on('clientError', (cause: Error, socket: Socket) => {
+      const code = systemCode(cause) ?? ''
+      const error = parserErrors[code] ?? invalidHttp
+      if (connections.of(socket).reject(error, code)) this.#log.record({ outcome: error.outcome, code })
     })
   }
+
+  #receive(request: IncomingMessage, response: ServerResponse, sendContinue?: () => void, error = validateHead(request)): void {
+    const connection = this.#connections.of(request.socket)
+    if (this.#connections.isClosing(connection)) return
+    this.#connections.admit(connection, response)
+    response.on('close', () => {
+      this.#connections.release(connection, response)
+      const isLogged = response.headersSent || (connection.isBroken && !request.complete)
+      if (!isLogged) this.#log.record({ outcome: 'aborted' })
+    })
+    const isFirst = connection.open.length === 1
+    if (error) this.#reject(response, error, 'HEAD')
+    // node:http would keep each chunk of a body until it is read.
+    else if (sendContinue || (isFirst && request.headers['transfer-encoding'] !== undefined)) this.#handle(response, sendContinue)
+    else {
+      const waiting = isFirst ? this.#first : this.#pipelined
+      waiting.push(response)
+      this.#schedule()
+    }
+  }
+
+  /** Handles the waiting requests when all that has arrived is parsed. */
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      const waiting = [...this.#first.splice(0), ...this.#pipelined.splice(0, pipelinedPerTurn)]
+      // Before the store schedules its commit: requests that arrive until then are handled first, and share it.
+      if (waiting.length > 0) this.#schedule()
+      for (const response of waiting) this.#handle(response)
+    })
+  }
+
+  /** Calls the handler, whose failure ends no other request. */
+  #handle(response: ServerResponse, sendContinue?: () => void): void {
+    if (response.req.socket.destroyed) return
+    const fail = (error: unknown) => {
+      this.#log.error(error)
+      if (response.headersSent) response.destroy()
+      else this.#reject(response, new HttpError(500, 'Internal error'), 'DEFECT')
+    }
+    this.#handler(response.req, response, sendContinue).catch(fail)
+  }
+
+  /** Answers a request that no handler answers, and closes its connection. */
+  #reject(response: ServerResponse, error: HttpError, code: string): void {
+    response.shouldKeepAlive = false
+    respond(response, error)
+    this.#log.record({ outcome: error.outcome, code })
+  }
+}
+
+export interface HttpAnswer {
+  status: number
+  /** JSON */
+  body: string | Buffer
+  /** names and values in turn */
+  headers?: readonly string[]
+}
+
+export function respond(response: ServerResponse, { status, body, headers = [] }: HttpAnswer, requestId?: string): void {
+  const length = Buffer.byteLength(body)
+  const own = ['Content-Type', 'application/json', 'Content-Length', String(length), 'X-Content-Type-Options', 'nosniff']
+  if (requestId !== undefined) own.push('Request-Id', requestId)
+  // One write of one string; `end` with a body makes it two, which costs a tenth of a request.
+  response.cork()
+  response.writeHead(status, [...own, ...headers])
+  response.write(body, length === body.length ? 'latin1' : 'utf8')
+  response.uncork()
+  response.end()
+  // node:http would keep a body that nobody reads until the answer is taken.
+  if (!response.req.readableEnded) response.req.resume()
 }
 
 /**
- * Requests after an answer that closes their connection. node:http makes objects of all requests in a read before any is answered, and a
- * read of 64 KiB may hold thousands; at a CONNECT it stops. So the first of those that are not processed passes for one.
+ * The class of requests. node:http makes objects of all requests in a read before any is answered, and a read of 64 KiB may hold thousands;
+ * it stops at a CONNECT. So the first request after an answer that closes the connection passes for one.
  */
-function requestClass(connections: Connections) {
+function requestClass(connections: Connections): typeof IncomingMessage {
+  const ignore = () => undefined
+  const asConnect = { method: { get: () => 'CONNECT', set: ignore }, upgrade: { get: () => true, set: ignore } }
   return class extends IncomingMessage {
     constructor(...given: ConstructorParameters<typeof IncomingMessage>) {
       super(...given) // Bun gives more than the socket
-      if (connections.isClosing(given[0])) Object.defineProperties(this, asConnect)
+      if (connections.isClosing(connections.of(given[0]))) Object.defineProperties(this, asConnect)
     }
   }
 }
 
-const ignored = () => undefined
-const asConnect = { method: { get: () => 'CONNECT', set: ignored }, upgrade: { get: () => true, set: ignored } }
-
-/** milliseconds for which requests that waited are handled at a time */
-const turn = 5
-
-/** milliseconds in which a connection that was kept alive may still bring a request */
-const idleGrace = 500
-
-/** The close of http.Server would cut off connections that a request may be on its way through. */
+/** Stops listening. The `close` of http.Server would also close connections that are idle, while a request may be on its way to them. */
 function closeSparingIdle(server: Server, onClose: () => void): void {
   const isOfNode: boolean = server instanceof SocketServer
   if (isOfNode) {
     SocketServer.prototype.close.call(server, onClose)
-  } else {
-    spareIdle(server)
-    server.close(onClose)
+    return
   }
-}
-
-/** Bun's http.Server is no net.Server: it listens by way of an object that it keeps, and asks that to cut them off. */
-function spareIdle(server: object): void {
+  // Bun's http.Server is no net.Server: it listens by an object that it keeps, and asks that to close them.
   for (const key of Object.getOwnPropertySymbols(server)) {
     const part = Reflect.get(server, key)
     if (typeof part?.closeIdleConnections === 'function') part.closeIdleConnections = () => 0
   }
-}
-
-function optionsOf(limits: Limits) {
-  return {
-    maxHeaderSize: limits.headerLimit,
-    headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http takes no other
-    requestTimeout: limits.requestTimeout,
-    keepAliveTimeout: limits.keepAlive,
-    connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
-    requireHostHeader: false,
-  }
+  server.close(onClose)
 }

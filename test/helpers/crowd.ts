@@ -210,7 +210,7 @@ function nameOf(answer: Answer | undefined): string {
 /** Whether an answer leaves open what became of it, as the contract has it. */
 function mayComeAgain(name: string, answer: Answer | undefined): boolean {
   if (name === '503') return answer?.retryAfter !== undefined
-  if (name === '500') return answer?.text.includes('Whether the plant is stored is not known') === true
+  if (name === '500') return answer?.text.includes('Whether the plant is stored is unknown') === true
   return ['lost', 'balancer 502', 'balancer 503', 'balancer 504'].includes(name)
 }
 

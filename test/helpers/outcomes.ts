@@ -5,11 +5,11 @@ import { type RunningService, testToken } from './service.js'
 export const patience = { timeout: 10_000, interval: 20 }
 export const plant = '{"id":1,"name":"Fern"}'
 export const start = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nContent-Type: application/json\r\n`
-export const broken = error(400, 400, 'The request is not HTTP/1.1 as RFC 9112 has it')
-export const late = error(408, 408, 'The request did not come in time')
+export const broken = error(400, 400, 'The request is not valid HTTP/1.1 (RFC 9112)')
+export const late = error(408, 408, 'The request did not arrive in time')
 export const tooManyBytes = error(431, 431, 'The headers are too large')
 export const tooLarge = error(400, 413, 'The body is larger than 1048576 bytes')
-export const nowhere = error(404, 404, 'Nothing is at this path. A plant is created with POST /plants')
+export const nowhere = error(404, 404, 'There is nothing at this path. Create a plant with POST /plants')
 
 /** What a request gets, or each of several. */
 export interface Outcome {

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
-import { fixedTokens } from '../../src/server/guard.js'
-import type { Place } from '../../src/server/listen.js'
+import { fixedTokens } from '../../src/server/authenticator.js'
+import type { ListenAddress } from '../../src/server/listen.js'
 import { startService } from '../../src/server/service.js'
 import { openStoreWithTokens } from '../../src/stores/registry.js'
 import type { Hostile } from './hostile.js'
@@ -45,13 +45,13 @@ export const howToRepeat = {
 }
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
-export async function ownService(place: Place, path: string, basePath = ''): Promise<string> {
+export async function ownService(listen: ListenAddress, path: string, basePath = ''): Promise<string> {
   const limits = { bodyLimit: 1_048_576, headerLimit: 16_384, headerTimeout: 10_000, requestTimeout: 30_000, keepAlive: 65_000 }
   const silent = { isTerminal: false, columns: 80, write: async () => {}, log: async () => {}, stream: () => process.stderr }
   const service = await startService({
     openStore: (watch) => openStoreWithTokens(fileAddress(path), openOptions(watch)),
-    findCallers: async () => fixedTokens(new Map([[token, 'test']])),
-    place,
+    openTokenSource: async () => fixedTokens(new Map([[token, 'test']])),
+    listen,
     basePath,
     tls: undefined,
     admin: undefined,

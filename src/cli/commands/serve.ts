@@ -7,12 +7,17 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
-import { defaultPort, logLevels, loopback } from '../../server/defaults.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
+
+/** The port without --port, which is no default of the option: it conflicts with --socket. */
+const defaultPort = 4010
+
+/** Where the service and its admin port listen by default. */
+const loopback = '127.0.0.1'
 
 const options = [
   { flags: '--host <host>', description: 'address to listen at; 0.0.0.0 for all of this machine', default: loopback, parse: parseText },
@@ -46,7 +51,7 @@ const options = [
   {
     flags: '--log-level <level>',
     description: 'trace, debug, info, warn, error, fatal or silent',
-    choices: logLevels,
+    choices: ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'],
     default: 'info',
   },
 ] as const satisfies readonly OptionDefinition[]
@@ -87,13 +92,13 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
     openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch }),
-    findCallers: (tokens, warn) => {
+    openTokenSource: (tokens, warn) => {
       warnOfRights('--tls-key', flags.tlsKey, io, warn)
       warnOfRights('--token-file', tokenFile, io, warn)
       const mayShow = flags.input !== false && io.stderr.isTerminal
       return tokenSourceFor(tokens, { tokenFile, mayShow, settings, io, warn })
     },
-    place: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
+    listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     basePath: flags.basePath ?? '',
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },

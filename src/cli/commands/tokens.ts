@@ -21,7 +21,7 @@ const create = defineCommand({
     const { note, expires } = flags
     const createdAt = new Date(io.time())
     const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
-    const { digestOf, newToken } = await import('../../server/tokens.js')
+    const { digestOf, newToken } = await import('../../server/authenticator.js')
     const token = newToken()
     const store = await openStoreWithTokens(settings.store, settings.storeOptions)
     try {

@@ -7,8 +7,8 @@ import { underLoad } from './turn.mjs'
 
 const script = (name) => join(import.meta.dirname, name)
 
-/** A fastify service as most are: a statement for each request, prepared, over a pool. It checks nothing of what it is sent. */
-const usual = { title: 'fastify, an INSERT a request', args: ({ store }) => [script('insert-service.mjs'), store] }
+/** A service as most are: a statement for each request, prepared, over a pool. It checks nothing of what it is sent. */
+const usual = { title: 'node:http, an INSERT a request', args: ({ store }) => [script('insert-service.mjs'), store] }
 
 const contenders = {
   file: { title: 'plants serve, a file', take: takeFile },

@@ -19,7 +19,6 @@ const parts = {
   chalk: { imports: ['chalk'] },
   execa: { imports: ['execa'] },
   undici: { imports: ['undici/lib/core/connect.js', 'undici/lib/dispatcher/pool.js'] },
-  fastify: { imports: ['fastify'] },
   pino: { imports: ['pino'] },
   'prom-client': { imports: ['prom-client'] },
 }

@@ -1,8 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { adminHandler, adminLimits, Metrics } from '../../../src/server/admin.js'
-import { HttpServer } from '../../../src/server/server.js'
+import { adminServer, Metrics } from '../../../src/server/admin.js'
 import type { PlantStore } from '../../../src/stores/store.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { placeOf, serveStore, testToken } from '../../helpers/service.js'
@@ -12,7 +11,7 @@ const quick: PlantStore = { create: async ({ name }) => ({ name }), close: async
 
 test.each<[string, RawRequest, status: number, body: string]>([
   ['an odd Expect', { headers: { Expect: 'z' } }, 400, '{"error":400,"message":"This Expect is not supported, only 100-continue"}'],
-  ['CONNECT', { method: 'CONNECT', target: 'a:1' }, 404, '{"error":404,"message":"This is no proxy"}'],
+  ['CONNECT', { method: 'CONNECT', target: 'a:1' }, 404, '{"error":404,"message":"This is not a proxy"}'],
   ['an Upgrade', { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }, 200, '{"live":true}'],
   ['two Hosts', { headers: { Host: ['a', 'b'] } }, 400, '{"error":400,"message":"The header Host must be given once"}'],
   ['large headers', { headers: { X: 'x'.repeat(20_000) } }, 431, '{"error":431,"message":"The headers are too large"}'],
@@ -42,12 +41,13 @@ test('metrics that fail are answered with 500, reported, and end nothing', async
   const metrics = new Metrics(() => {
     throw new Error('This gauge is broken')
   })
-  const witness = {
-    now: () => performance.now(),
-    record: () => undefined,
-    complain: (_: string, error: unknown) => void errors.push(error),
-  }
-  const http = new HttpServer(adminHandler({ metrics, isReady: async () => true }), adminLimits, undefined, witness)
+  const fail = (error: unknown) => void errors.push(error)
+  const http = adminServer(
+    metrics,
+    async () => true,
+    fail,
+    () => performance.now(),
+  )
   onTestFinished(() => http.abort())
   await new Promise<void>((resolve) => http.server.listen(0, '127.0.0.1', resolve))
   const address = http.server.address()

@@ -10,9 +10,9 @@ import { answerTo, common, planted } from '../../helpers/service-answers.js'
 const limit = 1_048_576
 const int64 = 'an integer from -9223372036854775808 to 9223372036854775807'
 const fern = '{"id":1,"name":"Fern"}'
-const noToken = 'No bearer token: it goes into the header Authorization, as "Bearer TOKEN"'
+const noToken = 'No bearer token: send one in the header Authorization, as "Bearer TOKEN"'
 const badKey = 'Idempotency-Key must be 1 to 255 visible ASCII characters, and given once'
-const nowhere = 'Nothing is at this path. A plant is created with POST /plants'
+const nowhere = 'There is nothing at this path. Create a plant with POST /plants'
 const tooLarge = `The body is larger than ${limit} bytes`
 
 /** What an answer must be, all of it: the status, the body, and the headers that not every answer has. */

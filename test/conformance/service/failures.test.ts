@@ -12,7 +12,8 @@ import { answerTo, planted } from '../../helpers/service-answers.js'
 const fern = '{"id":1,"name":"Fern"}'
 
 describe('503 promises that nothing was stored, and says when to come again:', () => {
-  const away = (id: string | undefined) => `The store is not available, and nothing was stored. Ask its operator about the request ${id}`
+  const away = (id: string | undefined) =>
+    `The store is not available, and nothing was stored. Ask the operator of the service about request ${id}`
   const busy = 'The service is busy, and nothing was stored'
 
   test('when the store is locked for longer than --timeout, and for those who find the queue full', async () => {
@@ -46,17 +47,13 @@ describe('503 promises that nothing was stored, and says when to come again:', (
 
 describe('500 says nothing of the inside, and names the request:', () => {
   test.each([
-    ['a defect', new TypeError('SECRET in /inside'), 'The service made a mistake'],
-    [
-      'a commit with an unknown outcome',
-      new PlantsError('unknownOutcome', 'SECRET in /inside'),
-      'Whether the plant is stored is not known',
-    ],
-    ['what no store says', new PlantsError('notFound', 'SECRET in /inside'), 'The service made a mistake'],
+    ['a defect', new TypeError('SECRET in /inside'), 'Internal error'],
+    ['a commit with an unknown outcome', new PlantsError('unknownOutcome', 'SECRET in /inside'), 'Whether the plant is stored is unknown'],
+    ['what no store says', new PlantsError('notFound', 'SECRET in /inside'), 'Internal error'],
   ])('%s', async (_, error, words) => {
     const service = await serveStore({ create: () => Promise.reject(error), close: async () => undefined })
     const { status, headers, body } = await exchange({ place: placeOf(service.address), token: testToken }, { body: fern })
-    const message = `${words}. Ask its operator about the request ${headers['request-id']}`
+    const message = `${words}. Ask the operator of the service about request ${headers['request-id']}`
     expect({ status, body: JSON.parse(body) }).toEqual({ status: 500, body: { error: 500, message } })
     expect(service.log()).toContain('SECRET in /inside')
   })

@@ -71,7 +71,7 @@ describe('a base path', () => {
   test.each(['/v1', '/a/b.c~d/', '/v1/plants'])('%s stands before /plants and /openapi.json', async (given) => {
     const base = given.replace(/\/$/, '')
     const service = await serve(['--base-path', given])
-    const message = `Nothing is at this path. A plant is created with POST ${base}/plants`
+    const message = `There is nothing at this path. Create a plant with POST ${base}/plants`
     const nowhere = { status: 404, body: { error: 404, message }, headers: common }
     expect(new URL(service.address).pathname).toBe(base)
     expect(await answerTo(service, { target: `${base}/plants`, body: fern })).toEqual(planted)

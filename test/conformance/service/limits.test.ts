@@ -6,10 +6,9 @@ import { connect as connectSecurely } from 'node:tls'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { respond } from '../../../src/server/answers.js'
+import { tokensOfStore } from '../../../src/server/authenticator.js'
 import { Connections } from '../../../src/server/connections.js'
-import { tokensOfStore } from '../../../src/server/guard.js'
-import { type Handler, HttpServer, type Tls } from '../../../src/server/server.js'
+import { type Handler, HttpServer, respond, type Tls } from '../../../src/server/server.js'
 import type { PlantStore, Token } from '../../../src/stores/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
@@ -92,7 +91,7 @@ describe('requests that wait on one connection', () => {
 
 describe('an answer that its reader does not take', () => {
   const size = 32 * 1_048_576
-  const answer: Handler = (_, response) => respond(response, 200, Buffer.alloc(size), [])
+  const answer: Handler = async (_, response) => respond(response, { status: 200, body: Buffer.alloc(size) })
   const request = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 
   test.each<[string, (socket: Socket) => void]>([
@@ -125,7 +124,7 @@ describe('an answer that its reader does not take', () => {
   test('is not what a connection waits for that reads no more requests and has answered all: it ends after the time-out', () => {
     const connections = new Connections()
     const socket = new Socket()
-    connections.cut(socket)
+    connections.add(socket, true).isFull = true
     connections.endStalled(1000, 300)
     connections.endStalled(1299, 300)
     expect(socket.destroyed).toBe(false)
@@ -187,8 +186,8 @@ describe('a body in pieces', () => {
     ['the token', 'wrong', {}, 401],
     ['the type', testToken, { 'Content-Type': 'text/plain' }, 415],
   ])('that is refused for %s while it comes takes no memory from the others', async (_, token, headers, error) => {
-    const findCallers = async () => async (given: string) => (given === testToken ? 'test' : undefined)
-    const { address } = await serveStore(quick, { findCallers, limits: { ...limits, bodyLimit: 1000 } })
+    const openTokenSource = async () => async (given: string) => (given === testToken ? 'test' : undefined)
+    const { address } = await serveStore(quick, { openTokenSource, limits: { ...limits, bodyLimit: 1000 } })
     const place = placeOf(address)
     const slow = requestBytes(token, { headers: { ...headers, 'Content-Length': '1000' }, body: ' '.repeat(990) })
     for (let count = 0; count < 64; count += 1) {
@@ -203,8 +202,8 @@ describe('a token', () => {
   test('that is revoked while the body comes is refused', async () => {
     let isRevoked = false
     let passed = 0
-    const findCallers = async () => (token: string) => (token === testToken && !isRevoked ? 'test' : undefined)
-    const service = await serveStore(quick, { findCallers, now: () => performance.now() + passed })
+    const openTokenSource = async () => (token: string) => (token === testToken && !isRevoked ? 'test' : undefined)
+    const service = await serveStore(quick, { openTokenSource, now: () => performance.now() + passed })
     const connection = await connectTo(placeOf(service.address))
     const bytes = requestBytes(testToken, { headers: { Expect: '100-continue', 'Content-Length': `${fern.length}` } })
     expect((await connection.send(bytes).answer())?.status).toBe(100)
@@ -216,8 +215,8 @@ describe('a token', () => {
 
   test('that is looked for meanwhile: the body may come, and 100 Continue waits', async () => {
     const asked: ((name: string | undefined) => void)[] = []
-    const findCallers = async () => () => new Promise<string | undefined>((resolve) => void asked.push(resolve))
-    const { address } = await serveStore(quick, { findCallers })
+    const openTokenSource = async () => () => new Promise<string | undefined>((resolve) => void asked.push(resolve))
+    const { address } = await serveStore(quick, { openTokenSource })
     const [one, two] = [await connectTo(placeOf(address)), await connectTo(placeOf(address))]
     one.send(requestBytes(testToken, { headers: chunked, body: inChunks(fern, 1) }))
     await expect.poll(() => asked.length, patience).toBe(1)
@@ -231,11 +230,11 @@ describe('a token', () => {
 
   test('that is looked for while the whole body and a next request come: the answer closes the connection', async () => {
     let accept: ((name: string) => void) | undefined
-    const findCallers = async () => () =>
+    const openTokenSource = async () => () =>
       new Promise<string>((resolve) => {
         accept = resolve
       })
-    const { address } = await serveStore(quick, { findCallers })
+    const { address } = await serveStore(quick, { openTokenSource })
     const connection = await connectTo(placeOf(address))
     const impatient = requestBytes(testToken, { headers: { Expect: '100-continue' }, body: fern })
     connection.send(Buffer.concat([impatient, requestBytes(testToken, { body: fern })]))
@@ -249,8 +248,8 @@ describe('a token', () => {
 
   test('that nobody knows is one of 32 that are looked for at once; those after are answered 503, and known ones are not', async () => {
     const find = lookUp()
-    const findCallers = async () => tokensOfStore(find.tokens, { now: () => performance.now(), time: Date.now })
-    const { address } = await serveStore(quick, { findCallers })
+    const openTokenSource = async () => tokensOfStore(find.tokens, { now: () => performance.now(), time: Date.now })
+    const { address } = await serveStore(quick, { openTokenSource })
     const place = placeOf(address)
     const answers = Array.from({ length: 40 }, (_, at) => exchange({ place, token: `made-up-${at}` }, { body: fern }))
     const early = await Promise.all(answers.slice(32))
@@ -283,8 +282,8 @@ test.each([
 /** A server of ours, with a handler. */
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
   const limits = { headerLimit: 16_384, headerTimeout: 10_000, requestTimeout, keepAlive: 10_000, connectionLimit: 10 }
-  const witness = { now: () => performance.now(), record: () => undefined, complain: () => undefined }
-  const http = new HttpServer(handler, limits, tls, witness)
+  const log = { record: () => undefined, error: () => undefined }
+  const http = new HttpServer(handler, { limits, tls, log, now: () => performance.now() })
   onTestFinished(() => http.abort())
   await new Promise<void>((resolve) => http.server.listen(0, '127.0.0.1', resolve))
   const address = http.server.address()

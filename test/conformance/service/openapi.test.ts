@@ -105,7 +105,7 @@ describe('an example in the description', () => {
     const { address } = await runningService()
     const plant = requests['withTag']?.value
     await post(address, plant)
-    const refusals = { taken: await post(address, plant), token: await post(address, plant, { authorization: 'Bearer wrong' }) }
+    const refusals = { exists: await post(address, plant), token: await post(address, plant, { authorization: 'Bearer wrong' }) }
     const answers = Object.entries(refusals).map(([name, { status, body }]) => [name, { status, value: body }])
     const { examples = {} } = responses['400']?.content['application/json'] ?? {}
     expect(answers).toEqual(Object.entries(examples).map(([name, { value }]) => [name, { status: 400, value }]))

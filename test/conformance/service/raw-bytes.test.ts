@@ -45,11 +45,7 @@ const framing: Refusal[] = [
   ['a chunk size of 17 digits', `${head(chunked)}fffffffffffffffff\r\n${plant}\r\n0\r\n\r\n`, broken],
   ['a chunk longer than its size', `${head(chunked)}2\r\n${plant}\r\n0\r\n\r\n`, broken],
   ['a broken trailer', `${head(chunked)}16\r\n${plant}\r\n0\r\nbroken\r\n\r\n`, broken],
-  [
-    'extensions of a chunk without end',
-    `${head(chunked)}16;${'x'.repeat(20_000)}`,
-    error(400, 413, 'The extensions of the chunks are too large'),
-  ],
+  ['extensions of a chunk without end', `${head(chunked)}16;${'x'.repeat(20_000)}`, error(400, 413, 'The chunk extensions are too large')],
   ['trailers without end', `${head(chunked)}16\r\n${plant}\r\n0\r\n${'x: y\r\n'.repeat(20_000)}`, tooManyBytes],
   ['a body that is cut short', head('Content-Length: 99') + plant, broken, true],
   ['chunks that are cut short', `${head(chunked)}99\r\n${plant}`, broken, true],
@@ -100,7 +96,7 @@ const others: Refusal[] = [
   ['a target that is not ASCII', requestOf({ target: '/pl\u00e4nts', body: plant }), broken],
   ['a target with a space', requestOf({ target: '/pla nts', body: plant }), broken],
   ['HTTP/1.2', 'GET /openapi.json HTTP/1.2\r\nHost: x\r\n\r\n', broken],
-  ['HTTP/2.0 in words', 'GET /openapi.json HTTP/2.0\r\nHost: x\r\n\r\n', error(400, 400, 'HTTP/2.0 is not spoken here, only HTTP/1.1')],
+  ['HTTP/2.0 in words', 'GET /openapi.json HTTP/2.0\r\nHost: x\r\n\r\n', error(400, 400, 'HTTP/2.0 is not supported, only HTTP/1.1')],
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', broken],
   ['the ClientHello of TLS', Uint8Array.from([22, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3, ...Array<number>(190).fill(7)]), broken],
   [
@@ -108,7 +104,7 @@ const others: Refusal[] = [
     requestOf({ target: '/%', headers: { Connection: 'close' } }),
     error(400, 400, 'The path of the request is not valid'),
   ],
-  ['CONNECT', 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n', error(404, 404, 'This is no proxy')],
+  ['CONNECT', 'CONNECT plants.example:443 HTTP/1.1\r\nHost: plants.example\r\n\r\n', error(404, 404, 'This is not a proxy')],
 ]
 
 /** What docs/serve.md calls requests that the single file answers otherwise. */

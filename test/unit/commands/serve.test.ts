@@ -69,7 +69,7 @@ test.each([
   expect(piped.out).toContain(inPipe)
 })
 
-const open = 'Others can reach the admin port, which answers without a token'
+const open = 'Other machines can reach the admin port, which needs no token'
 
 test.each([
   [[], '127.0.0.1', []],
@@ -86,10 +86,10 @@ test.each([
   [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
   [
     ['--admin-host', '192.0.2.1', '--admin-port', '0'],
-    '192.0.2.1 is no address of this machine',
+    '192.0.2.1 is not an address of this machine',
     'Give --admin-host 127.0.0.1, or 0.0.0.0 for all of them',
   ],
-  [['--host', '192.0.2.1'], '192.0.2.1 is no address of this machine', 'Give --host 127.0.0.1, or 0.0.0.0 for all of them'],
+  [['--host', '192.0.2.1'], '192.0.2.1 is not an address of this machine', 'Give --host 127.0.0.1, or 0.0.0.0 for all of them'],
 ])('a place where it cannot listen is refused by the name of its flag: %s', async (args, message, hint) => {
   const { code, err } = await serve(temporaryFolder(), args)
   expect([code, err.includes(message), err.includes(hint)]).toEqual([2, true, true])
