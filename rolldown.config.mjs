@@ -76,7 +76,8 @@ export default {
           test: (id) => chunkOf.get(id) === name,
           priority: all.length - index,
         })),
-        { name: 'commander', test: /[\\/]node_modules[\\/]commander[\\/]/ },
+        // what every run of a command needs, and no help
+        { name: 'run', test: /[\\/]node_modules[\\/](commander|env-paths)[\\/]/ },
       ],
     },
   },

@@ -10,7 +10,7 @@ import { loadCommands, pathTo, plants } from './commands/index.js'
 import { answerCompletion } from './completion/complete.js'
 import type { CommandDefinition, OptionDefinition } from './define-command.js'
 import { helpOption, helpPage, widthFor } from './help/page.js'
-import { parsedCommand, pathOf, unknownCommand, usageError } from './usage.js'
+import { parsedCommand, pathOf, subcommandsOf, unknownCommand, usageError } from './usage.js'
 
 /**
  * Does what a command line says. Help, the version and a Tab are answered from the definitions of the commands; commander is loaded
@@ -81,13 +81,15 @@ async function checkHelp(code: string, argv: string[], program: Command): Promis
   const [word] = program.parseOptions(argv).operands
   if (word === undefined && code === 'commander.help')
     throw new PlantsError('malformed', 'No command was given', { hint: 'See: plants --help' })
-  const names = program.commands.map((command) => command.name())
+  const names = subcommandsOf(program)
   if (word !== undefined && !names.includes(word)) throw await unknownCommand(word, names, '')
 }
 
+/** Adds the commands whose definitions are loaded. */
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {
   for (const definition of commands) {
     const { run } = definition
+    if (!run && !definition.commands) continue
     const command = parent.command(definition.name)
     for (const { name, description, parse: read } of definition.arguments ?? []) {
       const argument = command.createArgument(name, description)

@@ -13,10 +13,8 @@ export async function usageError(error: CommanderError, argv: string[], program:
   switch (error.code) {
     case 'commander.unknownOption':
       return malformed(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
-    case 'commander.unknownCommand': {
-      const names = command.commands.map((child) => child.name())
-      return unknownCommand(command.args[0] ?? '', names, pathOf(command).join(' '))
-    }
+    case 'commander.unknownCommand':
+      return unknownCommand(command.args[0] ?? '', subcommandsOf(command), pathOf(command).join(' '))
     case 'commander.optionMissingArgument': // which only the last one can lack
       return malformed(`${nameOf(argv.at(-1))} needs a value`)
     case 'commander.missingArgument': {
@@ -95,6 +93,11 @@ async function didYouMean(word: string, candidates: string[]): Promise<string | 
 export function parsedCommand(command: Command): Command {
   const child = command.commands.find((candidate) => candidate.name() === command.args[0])
   return child ? parsedCommand(child) : command
+}
+
+/** The names of the subcommands that a command has. */
+export function subcommandsOf(command: Command): string[] {
+  return [...(pathTo(pathOf(command))?.at(-1)?.commands ?? []).map(({ name }) => name), 'help']
 }
 
 /** The words that lead to a command. */
