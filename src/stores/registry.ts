@@ -221,7 +221,7 @@ export async function previewCreate(
 
 /** Asks a remote store whether it accepts a token; no plant is made. Throws the reason of the clock's signal. */
 export async function checkToken(address: RemoteAddress, access: Access, options: OpenOptions): Promise<TokenVerdict> {
-  const remote = await import('./http/check-token.js')
+  const remote = await import('./http/store.js')
   return remote.checkToken(address, access, options)
 }
 

@@ -16,6 +16,8 @@ export interface Access {
   beforeConnect?: (() => void) | undefined
   /** tells a person that something takes longer */
   notify(text: string): Promise<void>
+  /** is told once a second for how many milliseconds the service is waited for, and with nothing that the wait is over */
+  onWait?: ((milliseconds: number | undefined) => void) | undefined
   /** is told what goes over the wire */
   observer: Observer | undefined
 }
