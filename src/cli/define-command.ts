@@ -2,7 +2,7 @@ import { defaultOf, settingNames, settingOf } from '../config/table.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRule } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
-import { invalidValue, parseCount, type Values } from '../platform/values.js'
+import { invalidValue, parseCount, parseRetry, type Values } from '../platform/values.js'
 
 /** A command: the command line, the help and the completion of shells are built from it. What `run` needs and is slow to load is imported there. */
 export interface CommandDefinition {
@@ -107,6 +107,13 @@ export const queryOptions = [
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   { flags: '--tag <text>', description: 'only plants with this tag' },
 ] as const satisfies readonly OptionDefinition[]
+
+/** Of what creates plants at a service. */
+export const retryOption = {
+  flags: '--retry <duration>',
+  description: 'how long to retry while a service refuses connections: 0 to 1h; by default 2s',
+  parse: parseRetry,
+} as const satisfies OptionDefinition
 
 /** Reads an id in JSON's number grammar, for the option or argument that has this name. */
 export function parseId(name: string, text: string): bigint {

@@ -56,10 +56,10 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 }
 
 async function withStore(order: ImportOptions, settings: Settings, options: RunOptions): Promise<void> {
-  const { rate, staging } = order
+  const { rate, retry, staging } = order
   // What is sent together with a plant that is refused could not be taken back.
   const concurrency = order.plan.stopsAtReject ? 1 : order.concurrency
-  const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate }, staging)
+  const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
   try {
     await importInto(many, order, settings, options)
   } finally {

@@ -2,7 +2,7 @@ import { version } from '../../package.json'
 import { type Credential, findToken, findTokenSource, noToken } from '../auth/credentials.js'
 import { exposureOf, refuseExposed } from '../auth/exposure.js'
 import { findPassword, hidePassword, howToGive, type Password } from '../auth/password.js'
-import { warn, warnMeanwhile } from '../output/output.js'
+import { waitingLine, warn, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import type { Address, PostgresAddress, RemoteAddress } from '../stores/address.js'
 import type { Access } from '../stores/http/types.js'
@@ -53,6 +53,8 @@ async function accessWith(found: Credential, { address, place }: TokenPlace, set
   const isProxySet = Object.keys(io.env).some((name) => /^https?_proxy$/i.test(name))
   const proxy = isProxySet ? (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
+  const isShown = io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose
+  const onWait = isShown ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
     tokenHint: tokenHints[found.source](settings),
@@ -61,7 +63,11 @@ async function accessWith(found: Credential, { address, place }: TokenPlace, set
     ca: settings.caCert && (await import('../platform/certificates.js')).readCertificates(settings.caCert.path, settings.caCert.source),
     proxy,
     beforeConnect: () => refuseExposed(address, settings, io),
-    notify: (text) => warnMeanwhile(io, text, settings),
+    notify: (text) => {
+      onWait?.(undefined)
+      return warnMeanwhile(io, text, settings)
+    },
+    onWait,
     observer: trace?.observerOf(settings, io),
   }
 }

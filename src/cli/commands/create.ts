@@ -10,7 +10,7 @@ import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idExists } from '../../stores/conflict.js'
 import { isReadable, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
 import type { Settings } from '../settings.js'
 
 /** Hints for a document that is not what it should be. */
@@ -39,6 +39,7 @@ const options = [
     parse: parseIdempotencyKey,
   },
   { flags: '--dry-run', description: 'show what would be sent where, and create nothing' },
+  retryOption,
   { flags: '--curl', description: 'print the curl command that would create it at a service, and create nothing' },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -63,7 +64,7 @@ export const create = defineCommand({
       return showPreview(draft, settings, io)
     }
     const plant = await readPlant(flags, settings, io)
-    const store = await openStore(settings.store, settings.storeOptions)
+    const store = await openStore(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
         throw addLookupHint(error, plant.id, settings)

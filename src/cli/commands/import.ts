@@ -3,14 +3,14 @@ import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseCount, parseText } from '../../platform/values.js'
+import { parseConcurrency, parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/conflict.js'
 import { isReadable, kindNoun } from '../../stores/registry.js'
 import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions as ImportOrder } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId } from '../define-command.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId, retryOption } from '../define-command.js'
 import type { Settings } from '../settings.js'
 
 const options = [
@@ -53,9 +53,10 @@ const options = [
   {
     flags: '--concurrency <count>',
     description: `requests in flight at most, to a service; by default ${defaultConcurrency}`,
-    parse: parseCount,
+    parse: parseConcurrency,
   },
   { flags: '--rate <count>', description: 'requests a second at most, to a service', parse: parseRate },
+  retryOption,
 ] as const satisfies readonly OptionDefinition[]
 
 type ImportFlags = GlobalFlags & OptionValues<typeof options>
@@ -76,8 +77,8 @@ export const importPlants = defineCommand({
     const settings = await resolveSettings(flags, io)
     checkForService(flags, settings)
     const order = orderOf(args, flags, io)
-    const idle = order.concurrency === undefined ? order.rate && '--rate' : '--concurrency'
     const { store } = settings
+    const idle = [order.concurrency && '--concurrency', order.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
     if (idle && isReadable(store)) await warn(io, `${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`, settings)
     const { runImport } = await import('../import-run.js')
     await runImport(order, settings, io)
@@ -94,6 +95,7 @@ function orderOf(files: string[], flags: ImportFlags, io: Io): ImportOrder {
     staging: flags.check ? 'check' : flags.atomic ? 'atomic' : undefined,
     concurrency,
     rate,
+    retry: flags.retry,
   }
 }
 
