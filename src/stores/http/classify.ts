@@ -8,23 +8,27 @@ import type { HttpResponse, NoResponse } from './client.js'
 import { isFinal, isRefused, unanswered, unreached } from './failure.js'
 import type { Access } from './types.js'
 
-/** What came of a create. */
-export type Result =
-  | { kind: 'created'; plant: Plant }
-  /** nothing was stored, and the same request may work later */
-  | { kind: 'retry'; error: PlantsError; retryAfter: number; isOverload: boolean; isRefused: boolean }
-  /** the plant may be stored, and only the same request can find out */
-  | { kind: 'unknown'; error: PlantsError }
-  /** another plant has the id, the service rejects this plant, the token, or is not what it should be */
-  | { kind: 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'; error: PlantsError }
+/** What came of a create that created nothing, as far as is known. */
+export interface Failure {
+  /**
+   * "retry": nothing was stored, and the same request may work later. "unknown": the plant may be stored, and only the same request
+   * can find out. The others are final: another plant has the id, the service rejects this plant, or the token, or is not what it should be.
+   */
+  kind: 'retry' | 'unknown' | 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'
+  error: PlantsError
+  /** why to retry, where that makes a difference */
+  reason?: 'overload' | 'refused'
+  /** milliseconds that the service wants to be left alone */
+  retryAfter?: number
+}
 
 /** What a response other than 200 means; the first rule that fits counts. */
 interface Rule {
   /** @param error the `error` of the response, or its status */
   fits(status: number, error: number): boolean
-  kind: Exclude<Result['kind'], 'created'>
+  kind: Failure['kind']
   error: Kind
-  /** whether a message of the service is its failure, or names where it has moved to, and not what is reported as it is */
+  /** whether the message names a failure of the service, or where it has moved to, instead of what it says */
   says?: 'failure' | 'location'
   hint?: string
 }
@@ -60,7 +64,7 @@ const rules: Rule[] = [
  * @param name what people call the service
  * @param tokenHint how to give another token
  */
-export function classifyResponse(response: HttpResponse, name: string, tokenHint: string): Result {
+export function classifyResponse(response: HttpResponse, name: string, tokenHint: string): Failure | { kind: 'created'; plant: Plant } {
   const { status } = response
   const requestId = requestIdOf(response)
   const value = readJson(response)
@@ -73,17 +77,17 @@ export function classifyResponse(response: HttpResponse, name: string, tokenHint
   const error = told?.error ?? status
   const rule = rules.find(({ fits }) => fits(status, error))
   if (!rule) throw new Error('The last rule fits everything')
-  const details = {
+  const isFinal = rule.kind !== 'retry' && rule.kind !== 'unknown'
+  const usualHint = rule.error === 'refused' ? `This is what ${name} says of it` : undefined
+  const failure = new PlantsError(rule.error, messageOf(rule, response, told, name), {
     status,
     requestId,
-    ...(status >= 400 && rule.kind !== 'retry' && rule.kind !== 'unknown' && { error }),
-    hint:
-      rule.kind === 'unauthorized' ? tokenHint : (rule.hint ?? (rule.error === 'refused' ? `This is what ${name} says of it` : undefined)),
+    ...(status >= 400 && isFinal && { error }),
+    hint: rule.kind === 'unauthorized' ? tokenHint : (rule.hint ?? usualHint),
     retryable: rule.kind === 'retry',
-  }
-  const failure = new PlantsError(rule.error, messageOf(rule, response, told, name), details)
+  })
   if (rule.kind !== 'retry') return { kind: rule.kind, error: failure }
-  return { kind: 'retry', error: failure, retryAfter: retryAfterOf(response), isOverload: true, isRefused: false }
+  return { kind: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
 }
 
 /**
@@ -91,11 +95,11 @@ export function classifyResponse(response: HttpResponse, name: string, tokenHint
  *
  * @param what was sent, in words
  */
-export function classifyFailure({ cause, isSent }: NoResponse, address: RemoteAddress, access: Access, what?: string): Result {
+export function classifyFailure({ cause, isSent }: NoResponse, address: RemoteAddress, access: Access, what?: string): Failure {
   if (isSent) return { kind: 'unknown', error: unanswered(address, cause, what) }
   const error = unreached(address, access, cause)
   if (isFinal(cause)) return { kind: 'incompatible', error }
-  return { kind: 'retry', error, retryAfter: 0, isOverload: false, isRefused: isRefused(cause) }
+  return { kind: 'retry', error, ...(isRefused(cause) && { reason: 'refused' }) }
 }
 
 function messageOf({ says }: Rule, response: HttpResponse, told: ServiceError | undefined, name: string): string {

@@ -93,7 +93,7 @@ export class HttpClient {
       response = incoming
       const { statusCode: status = 0, headers } = incoming
       if (proxyHeaders && status === 407) return fail(new Error(`the proxy answered ${status}`), false)
-      observer?.answered({ status, headers }, performance.now() - start)
+      observer?.answered({ status, headers: incoming.headersDistinct }, performance.now() - start)
       readBody(incoming, fail, (body, length) => {
         if (isSettled) return
         isSettled = true

@@ -2,9 +2,9 @@ import { wait, within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
-import { classifyFailure, classifyResponse, type Result } from './classify.js'
+import { classifyFailure, classifyResponse, type Failure } from './classify.js'
 import { type HttpClient, NoResponse } from './client.js'
-import { isRetryable, type Retryable, type RetryPolicy } from './retry.js'
+import type { RetryPolicy } from './retry.js'
 import type { Access } from './types.js'
 
 /** What it takes to send a service requests. */
@@ -19,7 +19,7 @@ interface LookupOptions {
   signals: AbortSignal[]
   policy: RetryPolicy
   /** is called before another try, with what came of the last */
-  onRetry(result: Retryable, tries: number): Promise<void>
+  onRetry(failure: Failure, tries: number): Promise<void>
 }
 
 /**
@@ -35,37 +35,33 @@ export async function supportsIdempotencyKeys(remote: Remote, { signals, policy,
     if (typeof found === 'boolean') return found
     for (const signal of signals) signal.throwIfAborted()
     const pause = policy.pauseAfter(found, tries)
-    if (!isRetryable(found) || pause === undefined) throw notFound(found)
+    if (pause === undefined) throw found.error
     await onRetry(found, tries)
     await wait(pause, signals)
   }
 }
 
-function notFound(result: Result): PlantsError {
-  if (result.kind === 'created') throw new Error('Only a response that is none says nothing of keys')
-  const { kind, message, hint, status, cause } = result.error
-  const isAnswered = kind !== 'unavailable' || status !== undefined
-  return new PlantsError('unavailable', message, {
-    hint: isAnswered ? 'Nothing was stored. Try again later' : hint,
-    retryable: true,
-    status,
-    cause,
-  })
-}
-
 /** @returns what came instead, when that cannot be found out now */
-async function ask({ address, access, client }: Remote, signal: AbortSignal): Promise<boolean | Result> {
+async function ask({ address, access, client }: Remote, signal: AbortSignal): Promise<boolean | Failure> {
+  const headers = { accept: 'application/json', 'user-agent': access.userAgent }
   try {
-    const headers = { accept: 'application/json', 'user-agent': access.userAgent }
     const response = await client.send({ method: 'GET', path: '/openapi.json', headers }, signal)
     const { status, body, isWhole } = response
-    if (status >= 500 || status === 429) return classifyResponse(response, address.name, access.tokenHint)
-    return status === 200 && isWhole && listsKey(JSON.parse(body.toString()))
+    if (status === 200 && isWhole) return listsKey(JSON.parse(body.toString()))
+    const result = status >= 500 || status === 429 ? classifyResponse(response, address.name, access.tokenHint) : undefined
+    return result !== undefined && result.kind !== 'created' && notFound(result)
   } catch (error) {
-    if (error instanceof NoResponse) return classifyFailure(error, address, access, 'the question whether it keeps idempotency keys')
     if (error instanceof SyntaxError) return false
-    throw error
+    if (!(error instanceof NoResponse)) throw error
+    const failure = classifyFailure(error, address, access, 'the question whether it keeps idempotency keys')
+    return error.isSent ? notFound(failure) : failure
   }
+}
+
+function notFound(failure: Failure): Failure {
+  const { message, status, cause } = failure.error
+  const hint = 'Nothing was stored. Try again later'
+  return { ...failure, error: new PlantsError('unavailable', message, { hint, retryable: true, status, cause }) }
 }
 
 function listsKey(document: unknown): boolean {

@@ -1,9 +1,7 @@
 import { backoff, type Clock, secondsOf } from '../../platform/clock.js'
 import { defaultRetry, type OpenOptions } from '../store.js'
-import type { Result } from './classify.js'
+import type { Failure } from './classify.js'
 import type { Access } from './types.js'
-
-export type Retryable = Extract<Result, { kind: 'retry' | 'unknown' }>
 
 /** Until when something is tried again: for the time-out, and for a time of its own while connections are refused. */
 export class RetryPolicy {
@@ -28,37 +26,29 @@ export class RetryPolicy {
   }
 
   /** The time on the clock after which there is no other try. A refused connection takes nothing of the time-out. */
-  limit(result: Result): number {
+  limit({ reason }: Failure): number {
     const { clock, timeout, retry = Math.min(defaultRetry, timeout) } = this.#options
-    if (!isRefusal(result)) return this.#start + timeout - Math.min(1000, timeout / 10) // so that the last try has some time too
+    if (reason !== 'refused') return this.#start + timeout - Math.min(1000, timeout / 10) // so that the last try has some time too
     this.#refusedSince ??= clock.now()
     this.#start = clock.now()
     return this.#refusedSince + retry
   }
 
   /** Milliseconds until the next try, or undefined when there is none. */
-  pauseAfter(result: Result, tries: number): number | undefined {
-    if (!isRetryable(result)) return undefined
+  pauseAfter(failure: Failure, tries: number): number | undefined {
+    if (failure.kind !== 'retry' && failure.kind !== 'unknown') return undefined
     const { clock } = this.#options
-    const room = this.limit(result) - clock.now()
-    const asked = result.kind === 'retry' ? result.retryAfter : 0
-    if (room <= 0 || asked > room) return undefined
-    return Math.min(asked + backoff(tries, { base: 100, max: 5000, random: clock.random }), room)
+    const room = this.limit(failure) - clock.now()
+    const { retryAfter = 0 } = failure
+    if (room <= 0 || retryAfter > room) return undefined
+    return Math.min(retryAfter + backoff(tries, { base: 100, max: 5000, random: clock.random }), room)
   }
 
   /** Why there is another try, and for how long there will be more, for a person. */
-  explain(result: Retryable, { message } = result.error): string {
-    const left = isRefusal(result) ? this.limit(result) - this.#options.clock.now() : this.left
+  explain(failure: Failure, { message } = failure.error): string {
+    const left = failure.reason === 'refused' ? this.limit(failure) - this.#options.clock.now() : this.left
     return `${message}. Trying again for up to ${secondsOf(left)}`
   }
-}
-
-export function isRetryable(result: Result): result is Retryable {
-  return result.kind === 'retry' || result.kind === 'unknown'
-}
-
-function isRefusal(result: Result): boolean {
-  return result.kind === 'retry' && result.isRefused
 }
 
 /** Waits for some work, and says each second that it does. */

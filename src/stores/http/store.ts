@@ -4,11 +4,11 @@ import { isTimeout, wait, within } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
 import { type Batch, type BulkStore, type CreateManyOptions, type CreateOptions, defaultConcurrency, type OpenOptions } from '../store.js'
-import { classifyFailure, classifyResponse, type Result } from './classify.js'
+import { classifyFailure, classifyResponse, type Failure } from './classify.js'
 import { HttpClient, NoResponse } from './client.js'
 import { type Remote, supportsIdempotencyKeys } from './keys.js'
 import { newKey, requestToCreate } from './request.js'
-import { isRetryable, type Retryable, RetryPolicy, reportWait } from './retry.js'
+import { RetryPolicy, reportWait } from './retry.js'
 import type { Access, TokenVerdict } from './types.js'
 import type { Uploader } from './upload.js'
 
@@ -58,7 +58,7 @@ export class RemoteStore implements BulkStore {
       if (result.kind === 'unknown') task.unknown = result.error
       task.last = result
       const pause = task.policy.pauseAfter(result, tries)
-      if (!isRetryable(result) || pause === undefined || (task.unknown && !(await this.#mayRepeat(task)))) {
+      if (pause === undefined || (task.unknown && !(await this.#mayRepeat(task)))) {
         throw this.#explain(result.error, task)
       }
       await this.#warn(task.policy.explain(result), task)
@@ -90,8 +90,8 @@ export class RemoteStore implements BulkStore {
   async supportsIdempotencyKeys(signal = this.#remote.options.clock.signal): Promise<boolean> {
     const { access, options } = this.#remote
     const policy = new RetryPolicy(options)
-    const onRetry = async (result: Retryable, tries: number) => {
-      if (tries === 2) await access.notify(policy.explain(result))
+    const onRetry = async (failure: Failure, tries: number) => {
+      if (tries === 2) await access.notify(policy.explain(failure))
     }
     const ask = () => supportsIdempotencyKeys(this.#remote, { signals: [signal], policy, onRetry })
     this.#supportsKeys ??= await reportWait(access, options.clock, ask())
@@ -103,7 +103,7 @@ export class RemoteStore implements BulkStore {
   }
 
   /** One request, and what came of it. */
-  async #try(task: Task): Promise<Result> {
+  async #try(task: Task): Promise<ReturnType<typeof classifyResponse>> {
     const { address, access, client } = this.#remote
     for (const signal of task.signals) signal.throwIfAborted()
     try {
@@ -124,7 +124,7 @@ export class RemoteStore implements BulkStore {
   /** What was sent, and may have been received, is sent again only under a key that the service keeps. */
   async #mayRepeat(task: Task): Promise<boolean> {
     const { signals, policy } = task
-    const onRetry = (result: Retryable) => this.#warn(policy.explain(result, task.unknown), task)
+    const onRetry = (failure: Failure) => this.#warn(policy.explain(failure, task.unknown), task)
     try {
       this.#supportsKeys ??= await supportsIdempotencyKeys(this.#remote, { signals, policy, onRetry })
       return this.#supportsKeys
@@ -187,7 +187,7 @@ interface Task {
   /** the try that may have stored the plant, if there was one */
   unknown: PlantsError | undefined
   /** what came of the try before */
-  last: Result | undefined
+  last: Failure | undefined
   /** whoever waits knows why */
   hasWarned: boolean
 }
@@ -210,9 +210,7 @@ export async function checkToken(address: RemoteAddress, access: Access, { timeo
   } catch (error) {
     if (!(error instanceof NoResponse)) throw error
     clock.signal.throwIfAborted()
-    const result = classifyFailure(error, address, access, 'the token')
-    if (result.kind === 'created') throw new Error('No response creates nothing')
-    return unknown(result.error)
+    return unknown(classifyFailure(error, address, access, 'the token').error)
   } finally {
     client.close()
   }

@@ -4,12 +4,12 @@ import { backoff, maxTimer, timeIsOver } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
 import { Outcome } from '../conflict.js'
 import { type Batch, type CreateManyOptions, defaultConcurrency } from '../store.js'
-import { classifyFailure, classifyResponse } from './classify.js'
+import { classifyFailure, classifyResponse, type Failure } from './classify.js'
 import { type HttpResponse, NoResponse } from './client.js'
 import type { Remote } from './keys.js'
 import { ConcurrencyLimit, RateLimiter } from './limits.js'
 import { requestToCreate } from './request.js'
-import { isRetryable, type Retryable, RetryPolicy } from './retry.js'
+import { RetryPolicy } from './retry.js'
 import type { Access } from './types.js'
 
 /** What is known of a service that is sent many plants, from batch to batch. */
@@ -19,8 +19,6 @@ export class Uploader {
   readonly rate: RateLimiter
   /** with the token that was found last */
   access: Access
-  /** requests so far */
-  sent = 0
   readonly #warned = new Set<string>()
 
   constructor(remote: Remote) {
@@ -49,8 +47,6 @@ interface Pending {
   firstSent: number
   lastSent: number
   due: number
-  /** counts the requests of an import */
-  number: number
   token: string
   /** ends the request in flight, with a reason */
   end(reason: unknown): void
@@ -72,11 +68,10 @@ export class Upload {
   #lastSettled: number
   /** rounds of failures since something was settled; what was in flight together counts once */
   #failures = 0
-  /** the number of the first request that is of another round */
-  #round = 0
+  /** when the last round was counted */
+  #lastRound = -Infinity
   #lastFailure: PlantsError | undefined
   #isHopeless = false
-  #isWaiting = false
   #hasRejected = false
   #failure: { error: unknown } | undefined
   #tokenRefresh: Promise<void> | undefined
@@ -112,7 +107,7 @@ export class Upload {
     } finally {
       clearInterval(timer)
       stop.removeEventListener('abort', this.#notify)
-      this.#endWait()
+      this.#uploader.access.onWait?.(undefined)
     }
     if (this.#failure) throw this.#failure.error
   }
@@ -158,7 +153,7 @@ export class Upload {
     const row = this.#next
     this.#skipSettled()
     const plant = this.#batch.rows.at(row)
-    return { row, plant, isAnnounced: false, tries: 0, firstSent: now, lastSent: now, due: now, number: 0, token: '', end: () => undefined }
+    return { row, plant, isAnnounced: false, tries: 0, firstSent: now, lastSent: now, due: now, token: '', end: () => undefined }
   }
 
   #skipSettled(): void {
@@ -172,9 +167,7 @@ export class Upload {
     const request = requestToCreate(uploader.access, pending.plant, this.#options.keyOf(pending.row))
     pending.lastSent = this.#now()
     pending.tries += 1
-    pending.number = uploader.sent
     pending.token = uploader.access.token
-    uploader.sent += 1
     uploader.rate.spend(pending.lastSent)
     this.#inFlight.add(pending)
     pending.end = uploader.remote.client.start(request, (result) => {
@@ -195,19 +188,27 @@ export class Upload {
       response instanceof NoResponse
         ? classifyFailure(response, address, access)
         : classifyResponse(response, address.name, access.tokenHint)
-    if (isRetryable(result)) return this.#retry(pending, result)
     switch (result.kind) {
       case 'created':
         this.#settle(pending, Outcome.created)
-        return this.#compare(pending.plant, result.plant)
-      case 'conflict':
+        this.#compare(pending.plant, result.plant)
+        break
+      case 'retry':
+      case 'unknown':
+        this.#retry(pending, result)
+        break
+      case 'conflict': {
         // The service knows the key of a row, if it knows any, so it speaks of another plant.
-        if (this.#options.ifExists === 'error') return this.#settle(pending, Outcome.taken, result.error)
-        return this.#settle(pending, Outcome.skipped)
+        const isSkipped = this.#options.ifExists !== 'error'
+        this.#settle(pending, isSkipped ? Outcome.skipped : Outcome.taken, isSkipped ? undefined : result.error)
+        break
+      }
       case 'rejected':
-        return this.#settle(pending, Outcome.refused, result.error)
+        this.#settle(pending, Outcome.refused, result.error)
+        break
       case 'unauthorized':
-        return this.#refreshToken(pending, result.error)
+        this.#refreshToken(pending, result.error)
+        break
       case 'incompatible':
         if (result.error.exitCode === 5 && !this.#isKeyed) this.#note(pending, Outcome.unknown, result.error)
         this.#fail(result.error)
@@ -219,7 +220,6 @@ export class Upload {
     this.#failures = 0
     this.#isHopeless = false
     this.#isTokenNew = false
-    this.#endWait()
     this.#policy.reset()
     this.#uploader.concurrency.succeeded()
     this.#note(pending, outcome, why)
@@ -239,27 +239,31 @@ export class Upload {
   }
 
   /** Sends a row again, after a pause for all where the service needs one, unless there is no hope for it. */
-  #retry(pending: Pending, result: Retryable): void {
-    const { concurrency, rate, remote } = this.#uploader
+  #retry(pending: Pending, failure: Failure): void {
+    const { kind, error, reason, retryAfter = 0 } = failure
     const now = this.#now()
-    const limit = this.#policy.limit(result)
-    this.#lastFailure = result.error
-    if (pending.number >= this.#round) {
-      this.#round = this.#uploader.sent
-      this.#failures += 1
-      if (result.kind === 'retry' && result.isOverload) concurrency.halve()
-      if (this.#failures >= roundsUntilWarning) this.#uploader.warnOnce('retry', this.#policy.explain(result))
-    }
-    const isRefused = result.kind === 'retry' && result.isRefused
-    if (now >= limit && (isRefused || this.#failures > 1)) this.#isHopeless = true // a single request may have gone astray
-    const retryAfter = result.kind === 'retry' ? result.retryAfter : 0
-    const isLone = result.kind === 'unknown' && this.#failures < 2 // a connection ends now and then
-    if (!isLone) rate.pauseUntil(Math.min(now + retryAfter + this.#backoff(this.#failures, 1000), limit))
-    pending.due = result.kind === 'unknown' ? now + this.#backoff(pending.tries, 5000) : now
-    const isOfPlant =
-      pending.tries >= triesOfOne && now - pending.firstSent >= remote.options.timeout && this.#lastSettled > pending.firstSent
-    if (result.kind === 'unknown' && (!this.#isKeyed || isOfPlant)) this.#note(pending, Outcome.unknown, result.error)
+    const limit = this.#policy.limit(failure)
+    this.#lastFailure = error
+    if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
+    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#isHopeless = true // a single request may have gone astray
+    const isUnknown = kind === 'unknown'
+    const isLone = isUnknown && this.#failures < 2 // a connection ends now and then
+    if (!isLone) this.#uploader.rate.pauseUntil(Math.min(now + retryAfter + this.#backoff(this.#failures, 1000), limit))
+    pending.due = isUnknown ? now + this.#backoff(pending.tries, 5000) : now
+    if (isUnknown && (!this.#isKeyed || this.#isOfPlant(pending, now))) this.#note(pending, Outcome.unknown, error)
     else this.#queue.push(pending)
+  }
+
+  #countRound(failure: Failure, now: number): void {
+    this.#lastRound = now
+    this.#failures += 1
+    if (failure.reason === 'overload') this.#uploader.concurrency.halve()
+    if (this.#failures >= roundsUntilWarning) this.#uploader.warnOnce('retry', this.#policy.explain(failure))
+  }
+
+  /** Whether others were settled while this one was tried again and again. */
+  #isOfPlant({ tries, firstSent }: Pending, now: number): boolean {
+    return tries >= triesOfOne && now - firstSent >= this.#uploader.remote.options.timeout && this.#lastSettled > firstSent
   }
 
   /** Milliseconds. */
@@ -301,20 +305,14 @@ export class Upload {
 
   /** Ends the requests whose time is over, and says that the service is waited for. */
   #tick(): void {
-    const { onWait } = this.#uploader.access
     const now = this.#now()
     for (const pending of this.#inFlight) {
       if (now - pending.lastSent < this.#uploader.remote.options.timeout) break
       pending.end(timeIsOver())
     }
-    if (!onWait || now - this.#lastSettled < 1000 || (this.#failures === 0 && this.#inFlight.size === 0)) return
-    this.#isWaiting = true
-    onWait(now - this.#lastSettled)
-  }
-
-  #endWait(): void {
-    if (this.#isWaiting) this.#uploader.access.onWait?.(undefined)
-    this.#isWaiting = false
+    const waited = now - this.#lastSettled
+    const isWaiting = waited >= 1000 && (this.#failures > 0 || this.#inFlight.size > 0)
+    this.#uploader.access.onWait?.(isWaiting ? waited : undefined)
   }
 
   #now(): number {
