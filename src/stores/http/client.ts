@@ -49,7 +49,10 @@ export class HttpClient {
    * @param maxSockets connections at most
    */
   static async open(address: RemoteAddress, access: Access, maxSockets: number): Promise<HttpClient> {
-    return new HttpClient(address, await openTransport(address, access, maxSockets), access.observer)
+    const direct = await openTransport(address, access, maxSockets)
+    if (access.proxy === undefined) return new HttpClient(address, direct, access.observer)
+    const { throughProxy } = await import('./proxy.js')
+    return new HttpClient(address, throughProxy(direct, address.url, new URL(access.proxy), access), access.observer)
   }
 
   /**
@@ -77,10 +80,10 @@ export class HttpClient {
    * @returns what ends the request, with a reason that is the cause then
    */
   start({ method, path, headers, body }: HttpRequest, settle: (result: HttpResponse | NoResponse) => void): (reason: unknown) => void {
-    const { request, options, base, proxyHeaders, readyEvent, ready } = this.#transport
+    const { request, agent, place, base, proxyHeaders, readyEvent, ready } = this.#transport
     const observer = this.#observer
     const start = observer ? performance.now() : 0
-    const { agent, host, port, socketPath } = options
+    const { host, port, socketPath } = place
     const all = proxyHeaders ? { ...headers, ...proxyHeaders } : headers
     const outgoing = request({ agent, host, port, socketPath, method, path: base + path, headers: all }) // a spread costs 4 µs more
     let response: IncomingMessage | undefined

@@ -1,33 +1,26 @@
-import { type Agent, type ClientRequest, request as httpRequest } from 'node:http'
+import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP, Socket } from 'node:net'
-import { type ConnectionOptions, connect } from 'node:tls'
-import { hostOf, type Transport, traceSteps } from './transport.js'
-import type { Observer } from './types.js'
+import { connect } from 'node:tls'
+import { hostOf, type Transport, tlsOptions, traceSteps } from './transport.js'
+import type { Access } from './types.js'
 
-interface Route {
-  proxy: URL
-  /** of the service */
-  url: URL
-}
-
-/** Sends requests for HTTP to a proxy that forwards them (RFC 9112, 3.2.2). */
-export function forwarded(transport: Transport, agent: Agent, { proxy, url }: Route): Transport {
+/** Leads requests through a proxy: HTTP as requests that an http proxy forwards (RFC 9112, 3.2.2), everything else in tunnels. */
+export function throughProxy(transport: Transport, url: URL, proxy: URL, access: Access): Transport {
+  if (url.protocol === 'https:' || proxy.protocol === 'https:') return tunnelled(transport, url, proxy, access)
   return {
     ...transport,
-    options: { agent, ...placeOf(proxy) },
+    place: placeOf(proxy),
     base: url.origin + transport.base,
     proxyHeaders: { host: url.host, ...authorizationFor(proxy) },
   }
 }
 
-interface TunnelOptions extends Route {
-  tls: ConnectionOptions
-  observer: Observer | undefined
-}
-
-/** Makes the connections of an agent tunnels through a proxy (CONNECT; RFC 9110, 9.3.6). The proxy alone gets its password. */
-export function tunnelled(transport: Transport, agent: Agent, { proxy, url, tls, observer }: TunnelOptions): Transport {
+/** Makes each connection a tunnel (CONNECT; RFC 9110, 9.3.6). The proxy alone gets its password. */
+function tunnelled(transport: Transport, url: URL, proxy: URL, access: Access): Transport {
+  const { observer } = access
+  const { agent } = transport
+  const tls = tlsOptions(access)
   const isProxySecure = proxy.protocol === 'https:'
   const isSecure = url.protocol === 'https:'
   const host = `${url.hostname}:${url.port || (isSecure ? 443 : 80)}`

@@ -7,8 +7,8 @@ import type { Access, Observer, Steps } from './types.js'
 /** How requests get to a service: connections that are kept alive, made directly or through a proxy. */
 export interface Transport {
   request(options: RequestOptions): ClientRequest
-  /** what each request needs to get there */
-  options: RequestOptions
+  agent: Agent
+  place: { host?: string; port?: string | number; socketPath?: string }
   /** what stands before the path of a request: the path of the base_url, or all of it for a proxy that forwards requests */
   base: string
   /** what a proxy that forwards requests gets with each */
@@ -21,19 +21,21 @@ export interface Transport {
   close(): void
 }
 
-/** @param maxSockets connections at most */
+/**
+ * Connects directly, and to nothing yet.
+ *
+ * @param maxSockets connections at most
+ */
 export async function openTransport({ url, socketPath }: RemoteAddress, access: Access, maxSockets: number): Promise<Transport> {
-  const { ca, observer, beforeConnect } = access
+  const { observer, beforeConnect } = access
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
-  const tls = { rejectUnauthorized: true, ...(ca !== undefined && { ca }) } // whatever NODE_TLS_REJECT_UNAUTHORIZED says
   const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
-  const agent: Agent = https ? new https.Agent({ ...pool, ...tls }) : new Agent(pool)
-  const target = socketPath === undefined ? { host: hostOf(url), port: url.port } : { socketPath }
-  const base = url.pathname.replace(/\/$/, '')
+  const agent: Agent = https ? new https.Agent({ ...pool, ...tlsOptions(access) }) : new Agent(pool)
   const transport: Transport = {
     request: https?.request ?? httpRequest,
-    options: { agent, ...target },
-    base,
+    agent,
+    place: socketPath === undefined ? { host: hostOf(url), port: url.port } : { socketPath },
+    base: url.pathname.replace(/\/$/, ''),
     proxyHeaders: undefined,
     readyEvent: https ? 'secureConnect' : 'connect',
     ready: new WeakSet(),
@@ -55,12 +57,12 @@ export async function openTransport({ url, socketPath }: RemoteAddress, access: 
     if (observer) traceSteps(socket, transport.readyEvent, observer)
     return socket
   }
-  if (access.proxy === undefined) return transport
-  const { forwarded, tunnelled } = await import('./proxy.js')
-  const proxy = new URL(access.proxy)
-  return https || proxy.protocol === 'https:'
-    ? tunnelled(transport, agent, { proxy, url, tls, observer })
-    : forwarded(transport, agent, { proxy, url })
+  return transport
+}
+
+/** Certificates count whatever NODE_TLS_REJECT_UNAUTHORIZED says. */
+export function tlsOptions({ ca }: Access): { rejectUnauthorized: true; ca?: string } {
+  return { rejectUnauthorized: true, ...(ca !== undefined && { ca }) }
 }
 
 /** milliseconds; a connection without a request is closed before most services would close it */
