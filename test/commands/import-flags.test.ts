@@ -119,6 +119,7 @@ describe('flags that go together', () => {
   test.each([
     ['--rate', ['--rate', '5/s']],
     ['--concurrency', ['--rate=5', '--concurrency=5']],
+    ['--retry', ['--retry', '5s']],
   ])('%s is said to mean nothing for a file', async (flag, flags) => {
     const { code, summary, err } = await user.import(['plants', ...flags])
     const warning = `plants: ${flag} is about services, and changes nothing for a file\n`

@@ -8,7 +8,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idExists } from '../../stores/conflict.js'
-import { isReadable, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
+import { isReadable, kindNoun, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
 import type { Settings } from '../settings.js'
@@ -64,6 +64,9 @@ export const create = defineCommand({
       return showPreview(draft, settings, io)
     }
     const plant = await readPlant(flags, settings, io)
+    if (flags.retry !== undefined && isReadable(settings.store)) {
+      await warn(io, `--retry is about services, and changes nothing for ${kindNoun(settings.store.kind)}`, settings)
+    }
     const store = await openStore(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
