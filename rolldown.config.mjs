@@ -39,13 +39,10 @@ function importsOf(file) {
 }
 
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own
-// (2 ms), conf asks for a place for settings that it is given anyway (and fails where a user has no home), and undici speaks
-// HTTP/2 where that is allowed (4 ms), and sends bodies that are forms or streams.
+// (2 ms), and conf asks for a place for settings that it is given anyway (and fails where a user has no home).
 const unused = [
   { id: 'node:child_process', importer: '/commander/' },
   { id: 'env-paths', importer: '/conf/' },
-  { id: './client-h2.js', importer: '/undici/' },
-  { id: '../web/fetch/body.js', importer: '/undici/' },
 ]
 const withoutUnused = {
   name: 'without-unused',

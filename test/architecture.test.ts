@@ -19,7 +19,6 @@ const doors: Record<string, RegExp> = {
   postgres: /^src\/stores\/postgres\//,
   'prom-client': /^src\/server\/admin\.ts$/,
   'string-width': /^src\/output\/table\.ts$/,
-  undici: /^src\/stores\/http\//,
   zod: /^src\/(plant|config|transfer)\//,
 }
 

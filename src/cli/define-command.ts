@@ -2,7 +2,7 @@ import { defaultOf, settingNames, settingOf } from '../config/table.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRule } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
-import { invalidValue, parseCount, parseText, type Values } from '../platform/values.js'
+import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 
 /** A command: the command line, the help and the completion of shells are built from it. What `run` needs and is slow to load is imported there. */
 export interface CommandDefinition {
@@ -112,6 +112,13 @@ export const queryOptions = [
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition
 }
+
+/** Of what creates plants at a service. */
+export const retryOption = {
+  flags: '--retry <duration>',
+  description: 'how long to retry while a service refuses connections: 0 to 1h; by default 2s',
+  parse: parseRetry,
+} as const satisfies OptionDefinition
 
 /** Reads an id in JSON's number grammar, for the option or argument that has this name. */
 export function parseId(name: string, text: string): bigint {

@@ -52,10 +52,10 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 
 async function importWith(run: Run): Promise<void> {
   const { options, settings } = run
-  const { rate, staging } = options
+  const { rate, retry, staging } = options
   // What is sent together with a plant that is rejected could not be taken back.
   const concurrency = options.plan.stopsAtReject ? 1 : options.concurrency
-  const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate }, staging)
+  const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
   try {
     if (run.restarted) await many.checkpoints?.removeCheckpoint(run.restarted.id)
     await importInto(many, await findPosition(many, run), run)

@@ -2,7 +2,7 @@ import { version } from '../../package.json'
 import { type Credential, findToken, noToken } from '../auth/credentials.js'
 import { exposureOf, refuseExposed } from '../auth/exposure.js'
 import { findPassword, howToGive, redactPassword } from '../auth/password.js'
-import { warnMeanwhile } from '../output/output.js'
+import { waitingLine, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
 import type { Address, PostgresAddress, RemoteAddress } from '../stores/address.js'
 import type { Access } from '../stores/http/types.js'
@@ -31,6 +31,8 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
     command: `It came from the token command of ${storeName}: renew it there`,
     file: `It was saved. Save another with: plants auth login${storeFlag}`,
   }
+  const isShown = io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose
+  const onWait = isShown ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
     tokenHint: tokenHints[found.source],
@@ -39,7 +41,11 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
     proxy,
     beforeConnect: () => refuseExposed(address, settings, io),
-    notify: (text) => warnMeanwhile(io, text, settings),
+    notify: (text) => {
+      onWait?.(undefined)
+      return warnMeanwhile(io, text, settings)
+    },
+    onWait,
     observer: trace?.observerOf(settings, io),
   }
 }

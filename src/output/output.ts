@@ -66,6 +66,21 @@ export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Pr
   void io.stderr.log(await warningOf(io, text, style))
 }
 
+/**
+ * A line on a terminal that says for how long a service is waited for.
+ *
+ * @returns shows it, after so many milliseconds, or takes it away
+ */
+export function waitingLine(io: Io, host: string): (milliseconds: number | undefined) => void {
+  let isShown = false
+  return (milliseconds) => {
+    if (milliseconds === undefined && !isShown) return
+    isShown = milliseconds !== undefined
+    const text = milliseconds === undefined ? '' : `Waiting for ${host}\u2026 (${Math.round(milliseconds / 1000)} s)`
+    void io.stderr.log(`\r${escapeControlChars(text).slice(0, io.stderr.columns - 1)}\u001b[K`)
+  }
+}
+
 async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle): Promise<string> {
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { faint } = await styleFor(colors(io.stderr))

@@ -49,7 +49,10 @@ export function observerOf(style: Pick<OutputStyle, 'errors'>, io: Io): Observer
       const lines = [`> ${method} ${url}`, ...headerLines('>', shown), `> ${length} bytes`]
       trace(io, style, { verbose: 'request', method, address: url, headers: shown, bytes: length }, lines)
     },
-    answered: ({ status, headers }, firstByte) => {
+    answered: ({ status, headers: distinct }, firstByte) => {
+      const headers = Object.fromEntries(
+        Object.entries(distinct).map(([name, values]) => [name, values?.length === 1 ? values[0] : values]),
+      )
       const lines = [`< ${status}`, ...headerLines('<', headers), `* first byte ${ms(firstByte)}`]
       trace(io, style, { verbose: 'answer', status, headers, ...rounded({ firstByte }) }, lines)
     },

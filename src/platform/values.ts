@@ -11,6 +11,20 @@ export function parseCount(flag: string, text: string): number {
   return count
 }
 
+/** Reads a whole number from 1 to 1024. */
+export function parseConcurrency(flag: string, text: string): number {
+  const count = /^[1-9]\d{0,3}$/.test(text) ? parseInt(text, 10) : Number.NaN
+  if (!(count <= 1024)) throw invalidValue(flag, 'a whole number from 1 to 1024', text, '64')
+  return count
+}
+
+/** Reads a duration from 0 to an hour. */
+export function parseRetry(flag: string, text: string): number {
+  const milliseconds = durationOf(text)
+  if (!(milliseconds <= 3_600_000)) throw invalidValue(flag, 'a duration from 0 to 1h', text, '10s')
+  return milliseconds
+}
+
 /** Reads a duration up to a hundred years. */
 export function parseLife(flag: string, text: string): number {
   const milliseconds = /[a-z]$/.test(text) ? durationOf(text) : Number.NaN // who writes 90 means days, and would get seconds

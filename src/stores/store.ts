@@ -163,6 +163,8 @@ export interface OpenOptions {
   concurrency?: number | undefined
   /** requests that a service is sent in a second at most by `createMany`; without a limit when not given */
   rate?: number | undefined
+  /** milliseconds for which refused connections to a service are retried; `defaultRetry` when not given, or the time-out if that is less */
+  retry?: number | undefined
   /** what a remote store takes besides */
   access(address: RemoteAddress): Promise<Access>
   /** what a shared database takes besides */
@@ -175,7 +177,10 @@ export interface OpenOptions {
   allowAsyncCommit: boolean
 }
 
-export const defaultConcurrency = 256
+export const defaultConcurrency = 64
+
+/** milliseconds */
+export const defaultRetry = 2000
 
 /** The bearer tokens of a store, of which only the SHA-256 is kept. */
 export interface TokenStore {

@@ -1,6 +1,6 @@
-import { Pool } from 'undici'
 import { onTestFinished } from 'vitest'
 import { wait } from '../../src/platform/clock.js'
+import { Caller } from './caller.js'
 import type { Row } from './postgres/query.js'
 import type { Database } from './postgres.js'
 import { testToken } from './service.js'
@@ -37,7 +37,7 @@ export class Crowd {
   /** creates that were answered for good */
   done = 0
   readonly #options: Options
-  readonly #pools: Pool[]
+  readonly #pools: Caller[]
   readonly #kinds: Uint8Array
   readonly #targets: Int32Array
   readonly #isOpen: Uint8Array
@@ -52,11 +52,7 @@ export class Crowd {
   constructor(options: Options) {
     this.#options = options
     this.#pools = options.ways.map(({ origin, socketPath }) => {
-      const pool = new Pool(origin, {
-        connections: options.atOnce,
-        headersTimeout: 100_000,
-        ...(socketPath !== undefined && { socketPath }),
-      })
+      const pool = new Caller(origin, options.atOnce, socketPath)
       onTestFinished(() => pool.destroy())
       return pool
     })
@@ -163,13 +159,7 @@ export class Crowd {
     const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json', 'idempotency-key': key }
     try {
       const answer = await pool?.request({ method: 'POST', path: '/plants', headers, body })
-      if (!answer) return undefined
-      const retryAfter = answer.headers['retry-after']
-      return {
-        status: answer.statusCode,
-        retryAfter: retryAfter === undefined ? undefined : String(retryAfter),
-        text: await answer.body.text(),
-      }
+      return answer && { status: answer.status, retryAfter: answer.headers['retry-after'], text: answer.text }
     } catch (error) {
       if (lostCodes.has(String((error as NodeJS.ErrnoException).code))) return undefined
       throw error
@@ -188,7 +178,7 @@ export class Crowd {
   }
 }
 
-const lostCodes = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE', 'EAGAIN'])
+const lostCodes = new Set(['ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE', 'EAGAIN'])
 
 /** What the create of a number has of its own. The ids need all 64 bits, and come in no order. */
 function createOf(number: number): { plant: { id: bigint; name: string; tag: string | undefined } } {

@@ -30,7 +30,7 @@ export interface Script {
 }
 
 /** A server that does what its script says, right or wrong, and keeps what it was sent. */
-export class Hostile extends EventEmitter<{ connection: []; refusal: []; request: [Received] }> {
+export class Hostile extends EventEmitter<{ connection: []; request: [Received] }> {
   connections = 0
   bytes = Buffer.alloc(0)
   readonly requests: Received[] = []
@@ -43,7 +43,6 @@ export class Hostile extends EventEmitter<{ connection: []; refusal: []; request
     this.#script = script
     const accept = (socket: Socket) => this.#accept(socket)
     this.#server = script.tls ? createSecureServer(script.tls, accept) : createServer(accept)
-    this.#server.on('tlsClientError', () => this.emit('refusal')) // whoever does not trust it hangs up
   }
 
   /** It is gone when the test is over. */

@@ -40,11 +40,11 @@ test('the start is measured beside a bare runtime, and what settings and tokens 
 test('what each package costs a start is measured, and which commands pay it', async () => {
   const { exitCode, stdout } = await bench('start', '--runs', '1', '--only', 'packages')
   expect(exitCode).toBe(0)
-  for (const name of ['commander', 'SQLite driver', 'undici', 'pino']) expect(lineOf(name, stdout)).toMatch(/^\d+\.\d +\d+$/)
+  for (const name of ['commander', 'SQLite driver', 'HTTP client', 'pino']) expect(lineOf(name, stdout)).toMatch(/^\d+\.\d +\d+$/)
   expect(lineOf('--version', stdout)).toBe('none of them')
   expect(lineOf('create', stdout)).toBe('commander, SQLite driver')
   expect(lineOf('create, on a terminal', stdout)).toContain('@inquirer/prompts')
-  expect(lineOf('create, remote, token command', stdout)).toBe('commander, execa, undici')
+  expect(lineOf('create, remote, token command', stdout)).toBe('commander, execa, HTTP client')
   expect(lineOf('serve', stdout)).toContain('pino')
 })
 

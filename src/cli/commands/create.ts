@@ -8,10 +8,10 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idExists } from '../../stores/conflict.js'
-import { isReadable, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
+import { isReadable, kindNoun, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues } from '../define-command.js'
+import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
 
 /** Hints for a document that is not what it should be. */
 const onePlant = 'plants create takes one plant. For many, use plants import'
@@ -39,6 +39,7 @@ const options = [
     parse: parseIdempotencyKey,
   },
   { flags: '--dry-run', description: 'show what would be sent where, and create nothing' },
+  retryOption,
   { flags: '--curl', description: 'print the curl command that would create it at a service, and create nothing' },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -63,7 +64,10 @@ export const create = defineCommand({
       return showPreview({ idempotencyKey, isCurl, readPlant: (preview) => readPlant(flags, preview, io) }, settings, io)
     }
     const plant = await readPlant(flags, settings, io)
-    const store = await openStore(settings.store, settings.storeOptions)
+    if (flags.retry !== undefined && isReadable(settings.store)) {
+      await settings.warn(`--retry is about services, and changes nothing for ${kindNoun(settings.store.kind)}`)
+    }
+    const store = await openStore(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const answer = await store.create(plant, { idempotencyKey }).catch((error: unknown) => {
         throw addLookupHint(error, plant.id, settings)

@@ -2,14 +2,22 @@ import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseCount, parseText } from '../../platform/values.js'
+import { parseConcurrency, parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/conflict.js'
 import { isReadable, kindNoun } from '../../stores/registry.js'
 import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, parseId, pathOption } from '../define-command.js'
+import {
+  defineCommand,
+  type GlobalFlags,
+  type OptionDefinition,
+  type OptionValues,
+  parseId,
+  pathOption,
+  retryOption,
+} from '../define-command.js'
 
 const options = [
   { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default what the content looks like', choices: formatNames },
@@ -41,9 +49,10 @@ const options = [
   {
     flags: '--concurrency <count>',
     description: `requests in flight at most, to a service; by default ${defaultConcurrency}`,
-    parse: parseCount,
+    parse: parseConcurrency,
   },
   { flags: '--rate <count>', description: 'requests a second at most, to a service', parse: parseRate },
+  retryOption,
 ] as const satisfies readonly OptionDefinition[]
 
 type ImportFlags = GlobalFlags & OptionValues<typeof options>
@@ -65,7 +74,7 @@ export const importPlants = defineCommand({
     const { store } = settings
     if (!isReadable(store)) checkForService(flags, store.name)
     const options = optionsOf(args, flags, io)
-    const idle = options.concurrency === undefined ? options.rate && '--rate' : '--concurrency'
+    const idle = [options.concurrency && '--concurrency', options.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
     if (idle && isReadable(store)) await settings.warn(`${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`)
     const { runImport } = await import('../import-run.js')
     await runImport(options, settings, io)
@@ -90,6 +99,7 @@ function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
     staging: flags.check ? 'check' : flags.atomic ? 'atomic' : undefined,
     concurrency,
     rate,
+    retry: flags.retry,
   }
 }
 

@@ -33,16 +33,24 @@ export function unreached(
  */
 export function unanswered({ name, url }: RemoteAddress, cause: unknown, what = 'the plant'): PlantsError {
   const code = codeOf(cause)
-  if (isNoHttp(cause)) {
+  if (code.startsWith('HPE_')) {
     const guess = url.protocol === 'http:' ? '; perhaps it speaks TLS, and https:// is meant' : ''
     return new PlantsError('unusable', `${name} answered what is not HTTP/1.1${guess}`, { cause })
   }
-  return new PlantsError('unanswered', `${name} got ${what}, but did not answer: ${endings[code] ?? textOf(cause)}`, { cause })
+  const isReset = code === 'ECONNRESET' && cause instanceof Error && 'syscall' in cause // else Node says so of a connection that was closed
+  const ending = isReset ? 'the connection was reset' : (endings[code] ?? textOf(cause))
+  return new PlantsError('unanswered', `${name} got ${what}, but did not answer: ${ending}`, { cause })
 }
 
-function isNoHttp(cause: unknown): boolean {
-  if (!(cause instanceof Error)) return false
-  return cause.name === 'HTTPParserError' || /^UND_ERR_(HEADERS_OVERFLOW|RES_)/.test(codeOf(cause)) || cause.message === 'bad upgrade'
+/** Whether another try would end in the same way: the name is not known, or TLS fails. */
+export function isFinal(cause: unknown): boolean {
+  const code = codeOf(cause)
+  return code === 'ENOTFOUND' || isTls(code)
+}
+
+/** Whether nobody listens there. */
+export function isRefused(cause: unknown): boolean {
+  return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(cause))
 }
 
 type Reason = [reason: string, hint: string]
@@ -63,15 +71,13 @@ const reasons: Record<string, Reason> = {
   ENETUNREACH: noRoute,
   EADDRNOTAVAIL: noRoute,
   ETIMEDOUT: slow,
-  UND_ERR_CONNECT_TIMEOUT: slow,
   TIMEOUT: slow,
   ECONNRESET: ['the connection was reset', 'Is this the right port? Try http:// instead of https://, or the other way round'],
 }
 
 const endings: Record<string, string> = {
-  ECONNRESET: 'the connection was reset',
+  ECONNRESET: 'the connection was closed',
   EPIPE: 'the connection was closed',
-  UND_ERR_SOCKET: 'the connection was closed',
   TIMEOUT: 'the time is over',
 }
 

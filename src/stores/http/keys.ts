@@ -1,78 +1,67 @@
-import { secondsOf, wait, within } from '../../platform/clock.js'
+import { wait, within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
-import { judge } from './answer.js'
-import { type Answer, type Connection, NoAnswer } from './exchange.js'
-import { unanswered, unreached } from './failure.js'
+import { classifyFailure, classifyResponse, type Failure } from './classify.js'
+import { type HttpClient, NoResponse } from './client.js'
+import type { RetryPolicy } from './retry.js'
 import type { Access } from './types.js'
 
-/**
- * Whether a service says that it honours Idempotency-Key: its `{base_url}/openapi.json` lists it as a header parameter of
- * the create. The token is not sent.
- *
- * @returns undefined when that cannot be found out now
- */
-export async function honoursKeys(connection: Connection, userAgent: string, signal: AbortSignal): Promise<boolean | undefined> {
-  const found = await ask(connection, userAgent, signal)
-  return typeof found === 'boolean' ? found : undefined
-}
-
-/** What it takes to send a service many requests. */
+/** What it takes to send a service requests. */
 export interface Remote {
   address: RemoteAddress
   access: Access
   options: OpenOptions
-  connection: Connection
+  client: HttpClient
+}
+
+interface LookupOptions {
+  signals: AbortSignal[]
+  policy: RetryPolicy
+  /** is called before another try, with what came of the last */
+  onRetry(failure: Failure, tries: number): Promise<void>
 }
 
 /**
- * Finds out what `honoursKeys` tells, with growing pauses until the time is over.
+ * Whether a service says that it supports Idempotency-Key: its `{base_url}/openapi.json` lists it as a header parameter of
+ * the create. The token is not sent. Retried with growing pauses until the time is over.
  *
- * @throws {PlantsError} `unavailable` when it cannot be found out, and the reason of the signal
+ * @throws {PlantsError} `unavailable` when it cannot be found out, and the reason of a signal
  */
-export async function findKeys({ address, access, options, connection }: Remote, signal: AbortSignal): Promise<boolean> {
-  const end = options.clock.now() + options.timeout
+export async function supportsIdempotencyKeys(remote: Remote, { signals, policy, onRetry }: LookupOptions): Promise<boolean> {
   for (let tries = 0; ; tries += 1) {
-    signal.throwIfAborted()
-    const left = end - options.clock.now()
-    const found = await within(left, [signal], (stop) => ask(connection, access.userAgent, stop))
+    for (const signal of signals) signal.throwIfAborted()
+    const found = await within(policy.left, signals, (signal) => ask(remote, signal))
     if (typeof found === 'boolean') return found
-    signal.throwIfAborted()
-    const pause = Math.min(100 * 2 ** tries, 5000)
-    const why = notFound(found, address, access)
-    if (options.clock.now() + pause >= end) throw why
-    if (tries === 2) await access.notify(`${why.message}. Trying again for up to ${secondsOf(end - options.clock.now())}`)
-    await wait(pause, [signal])
+    for (const signal of signals) signal.throwIfAborted()
+    const pause = policy.pauseAfter(found, tries)
+    if (pause === undefined) throw found.error
+    await onRetry(found, tries)
+    await wait(pause, signals)
   }
 }
-
-function notFound(found: Answer | NoAnswer, address: RemoteAddress, access: Access): PlantsError {
-  if (found instanceof NoAnswer && !found.isSent) return unreached(address, access, found.cause)
-  const verdict =
-    found instanceof NoAnswer ? { error: unanswered(address, found.cause, question) } : judge(found, address.name, access.tokenHint)
-  if ('plant' in verdict) throw new Error('Only an answer that is none says nothing of keys')
-  const { message, status, cause } = verdict.error
-  return new PlantsError('unavailable', message, { hint: 'Nothing was stored. Try again later', retryable: true, status, cause })
-}
-
-const question = 'the question whether it keeps idempotency keys'
 
 /** @returns what came instead, when that cannot be found out now */
-async function ask(connection: Connection, userAgent: string, signal: AbortSignal): Promise<boolean | Answer | NoAnswer> {
+async function ask({ address, access, client }: Remote, signal: AbortSignal): Promise<boolean | Failure> {
+  const headers = { accept: 'application/json', 'user-agent': access.userAgent }
   try {
-    const answer = await connection.send(
-      { method: 'GET', path: '/openapi.json', headers: { accept: 'application/json', 'user-agent': userAgent } },
-      signal,
-    )
-    const { status, body, isWhole } = answer
-    if (status >= 500 || status === 429) return answer
-    return status === 200 && isWhole && listsKey(JSON.parse(body.toString()))
+    const response = await client.send({ method: 'GET', path: '/openapi.json', headers }, signal)
+    const { status, body, isWhole } = response
+    if (status === 200 && isWhole) return listsKey(JSON.parse(body.toString()))
+    const result = status >= 500 || status === 429 ? classifyResponse(response, address.name, access.tokenHint) : undefined
+    return result !== undefined && result.kind !== 'created' && notFound(result)
   } catch (error) {
-    if (error instanceof NoAnswer) return error
     if (error instanceof SyntaxError) return false
-    throw error
+    if (!(error instanceof NoResponse)) throw error
+    const failure = classifyFailure(error, address, access, 'the question whether it keeps idempotency keys')
+    return error.isSent ? notFound(failure) : failure
   }
+}
+
+function notFound(failure: Failure): Failure {
+  const { message, status, cause } = failure.error
+  const hint = 'Nothing was stored. Try again later'
+  return { ...failure, error: new PlantsError('unavailable', message, { hint, retryable: true, status, cause }) }
 }
 
 function listsKey(document: unknown): boolean {

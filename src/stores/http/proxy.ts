@@ -1,27 +1,73 @@
-import type { Dispatcher } from 'undici'
-import connect from 'undici/lib/api/api-connect.js'
-import BaseDispatcher from 'undici/lib/dispatcher/dispatcher.js'
-import Pool from 'undici/lib/dispatcher/pool.js'
-import ProxyAgent from 'undici/lib/dispatcher/proxy-agent.js'
-import type { Connect, Sockets, Tunnel } from './sockets.js'
+import { type ClientRequest, request as httpRequest } from 'node:http'
+import { request as httpsRequest } from 'node:https'
+import { isIP, Socket } from 'node:net'
+import { connect } from 'node:tls'
+import { hostOf, type Transport, tlsOptions, traceSteps } from './transport.js'
+import type { Access } from './types.js'
 
-/** Connections that go through a proxy: TLS through a tunnel, plain HTTP as a request to the proxy. */
-export function proxyAgent(
-  proxy: string,
-  isSecure: boolean,
-  { tls, connections }: { tls: { rejectUnauthorized: boolean; ca?: string }; connections: number },
-  sockets: Sockets,
-): Dispatcher {
-  BaseDispatcher.prototype.connect = connect // undici/index.js does this, and loads four fifths that are not needed
-  const watched = (origin: URL | string, options: object) => {
-    const { connect: connectTo } = options as { connect: Connect } // which ProxyAgent has made
-    return new Pool(origin, { connections, connect: sockets.watch(connectTo) })
+/** Leads requests through a proxy: HTTP as requests that an http proxy forwards (RFC 9112, 3.2.2), everything else in tunnels. */
+export function throughProxy(transport: Transport, url: URL, proxy: URL, access: Access): Transport {
+  if (url.protocol === 'https:' || proxy.protocol === 'https:') return tunnelled(transport, url, proxy, access)
+  return {
+    ...transport,
+    place: placeOf(proxy),
+    base: url.origin + transport.base,
+    proxyHeaders: { host: url.host, ...authorizationFor(proxy) },
   }
-  const tunnelled = (origin: URL | string, options: object) => {
-    const { connect: connectTo } = options as { connect: Tunnel } // as above
-    return new Pool(origin, { connections, connect: sockets.watchTunnel(connectTo) })
+}
+
+/** Makes each connection a tunnel (CONNECT; RFC 9110, 9.3.6). The proxy alone gets its password. */
+function tunnelled(transport: Transport, url: URL, proxy: URL, access: Access): Transport {
+  const { observer } = access
+  const { agent } = transport
+  const tls = tlsOptions(access)
+  const isProxySecure = proxy.protocol === 'https:'
+  const isSecure = url.protocol === 'https:'
+  const host = `${url.hostname}:${url.port || (isSecure ? 443 : 80)}`
+  const name = hostOf(url)
+  const requests = new Set<ClientRequest>()
+  agent.createConnection = (_, callback) => {
+    const start = performance.now()
+    const headers = { host, ...authorizationFor(proxy) }
+    const options = { ...placeOf(proxy), method: 'CONNECT', path: host, headers, agent: false as const }
+    const request = isProxySecure ? httpsRequest({ ...tls, ...options }) : httpRequest(options)
+    const fail = (error: Error) => callback?.(error, new Socket())
+    requests.add(request)
+    if (observer) request.once('socket', (socket) => traceSteps(socket, isProxySecure ? 'secureConnect' : 'connect', observer))
+    request.once('close', () => requests.delete(request))
+    request.once('error', fail)
+    request.once('connect', ({ statusCode = 0 }, tunnel: Socket) => {
+      if (statusCode < 200 || statusCode > 299) {
+        tunnel.destroy()
+        return fail(new Error(`the proxy answered ${statusCode}`))
+      }
+      const socket = isSecure
+        ? connect({ ...tls, socket: tunnel, host: name, servername: isIP(name) ? '' : name, ALPNProtocols: ['http/1.1'] })
+        : tunnel
+      const ready = () => {
+        transport.ready.add(socket)
+        observer?.connected({ tunnel: performance.now() - start })
+      }
+      if (isSecure) socket.prependOnceListener('secureConnect', ready)
+      else ready()
+      callback?.(null, socket)
+    })
+    request.end()
+    return undefined
   }
-  const proxyTunnel = isSecure || proxy.startsWith('https:')
-  const factory = proxyTunnel ? tunnelled : watched
-  return new ProxyAgent({ uri: proxy, requestTls: tls, proxyTls: tls, proxyTunnel, clientFactory: watched, factory })
+  const close = () => {
+    for (const request of requests) request.destroy()
+    transport.close()
+  }
+  return { ...transport, close }
+}
+
+function placeOf(proxy: URL): { host: string; port: string | number } {
+  return { host: hostOf(proxy), port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80) }
+}
+
+function authorizationFor({ username, password }: URL): Record<string, string> {
+  if (username === '' && password === '') return {}
+  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { 'proxy-authorization': `Basic ${Buffer.from(credentials).toString('base64')}` }
 }

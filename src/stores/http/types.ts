@@ -16,6 +16,8 @@ export interface Access {
   beforeConnect?: (() => void) | undefined
   /** tells a person that something takes longer */
   notify(text: string): Promise<void>
+  /** is told once a second for how many milliseconds the service is waited for, and with nothing that the wait is over */
+  onWait?: ((milliseconds: number | undefined) => void) | undefined
   /** is told what goes over the wire */
   observer: Observer | undefined
 }
@@ -33,7 +35,7 @@ export interface Observer {
   connected(steps: Steps): void
   sent(request: { method: string; url: string; headers: Readonly<Record<string, string>>; length: number }): void
   /** The head of an answer has come, so many milliseconds after the request was made. */
-  answered(answer: { status: number; headers: Headers }, firstByte: number): void
+  answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
   /** The answer is whole, with so many bytes, so many milliseconds after the request was made. */
   ended(length: number, whole: number): void
   failed(cause: unknown): void
@@ -55,5 +57,3 @@ export type TokenVerdict =
   | { state: 'refused'; error: PlantsError }
   /** it could not be asked, or answered what settles nothing */
   | { state: 'unknown'; error: PlantsError }
-
-type Headers = Readonly<Record<string, string | string[] | undefined>>

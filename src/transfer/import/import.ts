@@ -27,6 +27,8 @@ export interface ImportOptions {
   /** requests in flight, and a second */
   concurrency: number | undefined
   rate: number | undefined
+  /** milliseconds for which refused connections are retried */
+  retry: number | undefined
 }
 
 /** What an import is to do. */

@@ -7,18 +7,18 @@ import { loadsReader } from './loads.mjs'
 const source = (path) => join(import.meta.dirname, '../../../src', path)
 
 /**
- * What the program is made from: what is imported of it, and which package that is found by, where it has another name. Of
+ * What the program is made from: what is imported of it, and which package, or module of Node, it is found by, where it has another name. Of
  * some the program uses a small part, which is what its own door to them imports.
  */
 const parts = {
   commander: { imports: ['commander'] },
-  'SQLite driver': { imports: [source('platform/sqlite.ts')], call: 'describeDriver', mark: '@photostructure/sqlite' },
+  'SQLite driver': { imports: [source('platform/sqlite.ts')], call: 'describeDriver', mark: '@photostructure/sqlite', module: 'sqlite' },
   zod: { imports: [source('plant/schema.ts')] },
   conf: { imports: ['conf'] },
   '@inquirer/prompts': { imports: [source('cli/prompts.ts')], mark: '@inquirer/core' },
   chalk: { imports: ['chalk'] },
   execa: { imports: ['execa'] },
-  undici: { imports: ['undici/lib/core/connect.js', 'undici/lib/dispatcher/pool.js'] },
+  'HTTP client': { imports: ['node:http'], module: 'http' },
   pino: { imports: ['pino'] },
   'prom-client': { imports: ['prom-client'] },
 }
@@ -41,6 +41,7 @@ export async function measurePackages(bench) {
 }
 
 function partsIn({ packages, modules }) {
-  const hasModule = modules.includes('sqlite') // which is the driver where Node has one
-  return Object.keys(parts).filter((name) => packages.includes(parts[name].mark ?? name) || (hasModule && name === 'SQLite driver'))
+  return Object.entries(parts).flatMap(([name, { mark = name, module }]) =>
+    packages.includes(mark) || modules.includes(module) ? name : [],
+  )
 }

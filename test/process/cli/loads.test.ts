@@ -46,7 +46,7 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
   const chunks = [...every, 'create', 'credentials', 'http', 'run'].toSorted()
-  expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths', 'undici'], drivers: [] })
+  expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths'], drivers: [] })
 })
 
 test('a create with a database loads what speaks to it, and nothing of the others', async () => {

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Options } from 'execa'
-import { Pool } from 'undici'
 import { expect, onTestFinished, test } from 'vitest'
+import { Caller } from '../../helpers/caller.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { rounds } from '../../helpers/rounds.js'
 import { addressOf, startService } from '../../helpers/service-process.js'
@@ -51,11 +51,11 @@ function createOf(number: number) {
 class Client {
   answers = 0
   readonly #isAnswered = new Uint8Array(creates)
-  readonly #pool: Pool
+  readonly #pool: Caller
   #next = 0
 
   constructor(address: string) {
-    this.#pool = new Pool(address, { connections: atOnce })
+    this.#pool = new Caller(address, atOnce)
     onTestFinished(() => this.#pool.destroy())
   }
 
@@ -105,7 +105,7 @@ class Client {
     const headers = { authorization: `Bearer ${env.PLANTS_SERVE_TOKEN}`, 'content-type': 'application/json', 'idempotency-key': key }
     const body = `{"id":${id},${JSON.stringify(plant).slice(1)}`
     const answer = await this.#pool.request({ method: 'POST', path: '/plants', headers, body })
-    return `${answer.statusCode} ${await answer.body.text()}`
+    return `${answer.status} ${answer.text}`
   }
 
   #take(number: number, answer: string): void {

@@ -30,7 +30,7 @@ describe('what was not sent is sent when somebody is there', () => {
     await speaks(program)
     const remote = await Hostile.listen({ posts: [plant], place: { host: '127.0.0.1', port } })
     const { exitCode, stdout, stderr } = await program
-    const said = [{ warning: 'Could not reach URL: the connection was refused. Trying again for up to 20 s' }]
+    const said = [{ warning: 'Could not reach URL: the connection was refused. Trying again for up to 2 s' }]
     expect({ code: exitCode, out: stdout, said: linesOf(`${stderr}`, remote), requests: remote.lines }).toEqual({
       code: 0,
       out: fern,
@@ -45,7 +45,7 @@ describe('what was not sent is sent when somebody is there', () => {
     await speaks(program)
     const remote = await Hostile.listen({ posts: [plant], place: { path } })
     const { exitCode, stdout, stderr } = await program
-    const warning = `Could not reach unix:${path}: there is no socket at ${path}. Trying again for up to 20 s`
+    const warning = `Could not reach unix:${path}: there is no socket at ${path}. Trying again for up to 2 s`
     expect({ code: exitCode, out: stdout, said: linesOf(`${stderr}`, remote), requests: remote.lines }).toEqual({
       code: 0,
       out: fern,

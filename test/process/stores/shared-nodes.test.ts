@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { Pool } from 'undici'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { Caller } from '../../helpers/caller.js'
 import { isLinux } from '../../helpers/linux.js'
 import { freshDatabase, ownServer } from '../../helpers/postgres.js'
 import { plants } from '../../helpers/process.js'
@@ -32,7 +32,7 @@ test.runIf(isSoak && isLinux)(
     const database = await ownServer()
     const service = await serve(['--store', database.url, '--admin-port', '0'])
     const admin = adminOf(service)
-    const pool = new Pool(service.address, { connections: 10_000, headersTimeout: 100_000 })
+    const pool = new Caller(service.address, 10_000)
     onTestFinished(() => pool.destroy())
     const resident: number[] = []
     for (let round = 0; round < 8; round += 1) {
@@ -103,11 +103,10 @@ async function expectQuickEnd(service: RunningService): Promise<void> {
   expect((await answers).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
 }
 
-async function createBy(pool: Pool, id: number): Promise<number> {
+async function createBy(pool: Caller, id: number): Promise<number> {
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
-  const answer = await pool.request({ method: 'POST', path: '/plants', headers, body: `{"id":${id},"name":"Fern"}` })
-  await answer.body.dump()
-  return answer.statusCode
+  const { status } = await pool.request({ method: 'POST', path: '/plants', headers, body: `{"id":${id},"name":"Fern"}` })
+  return status
 }
 
 function countOf(statuses: number[]): Record<number, number> {

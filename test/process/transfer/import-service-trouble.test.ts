@@ -49,7 +49,7 @@ describe('a service in trouble', () => {
     first.kill('SIGKILL')
     await first
     const run = new RemoteImport(lines, address)
-    const { child } = await run.startInVain('--timeout', '2m')
+    const { child } = await run.startInVain('--retry', '2m')
     startService(['--port', new URL(address).port], home, { env })
     const { code, counts } = run.resultOf(await child)
     expect({ code, counts }).toEqual({ code: 0, counts: allCreated(lines.length) })

@@ -76,7 +76,7 @@ describe('an import into a service that does not come to anything', () => {
     const service = await PlantService.listen()
     await service.close()
     const run = new RemoteImport(lines, service.url)
-    const { child } = await run.startInVain('--timeout', '2h')
+    const { child } = await run.startInVain('--retry', '1h')
     child.kill('SIGINT')
     const { code, err, journals } = run.resultOf(await child)
     expect({ code, err: err.slice(err.lastIndexOf('plants: ')), journals }).toEqual({

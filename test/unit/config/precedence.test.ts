@@ -119,11 +119,9 @@ const probes: Record<SettingName, Probe> = {
       const [right, wrong] = desk.certificates
       const tls = { cert: readFileSync(right), key: readFileSync(right.replace('cert.pem', 'key.pem')) }
       const remote = await Hostile.listen({ posts, tls })
-      const controller = new AbortController()
       desk.team['address'] = remote.url
-      remote.once('refusal', () => controller.abort(new PlantsError('interrupted', 'Interrupted'))) // or it would be tried again
-      const result = await desk.run(fern, { signal: controller.signal })
-      return [{ 0: right, 130: wrong }[result.code] ?? `exit code ${result.code}`, result]
+      const result = await desk.run()
+      return [{ 0: right, 4: wrong }[result.code] ?? `exit code ${result.code}`, result]
     },
   },
   'allow-http': {

@@ -1,7 +1,7 @@
 import { lookup } from 'node:dns/promises'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { Hostile, json } from '../../../helpers/hostile.js'
+import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
 import { hasIpv6 } from '../../../helpers/own-addresses.js'
 import { createAt, ownService, socketPath, token } from '../../../helpers/remote.js'
 import { runPlants } from '../../../helpers/run.js'
@@ -100,18 +100,36 @@ describe('what cannot be reached is told apart', () => {
   const noName = `${'x'.repeat(64)}.example.com` // longer than a label may be: no network is asked
 
   test.each([
-    [`https://${noName}`, `the name ${noName} is not known`, 'Check the address for typing errors'],
-    ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', 'Is it running? Try: plants serve --socket PATH'],
-  ])('%s', async (store, why, hint) => {
+    [`https://${noName}`, `the name ${noName} is not known`, 'Check the address for typing errors', false],
+    ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', 'Is it running? Try: plants serve --socket PATH', true],
+  ])('%s', async (store, why, hint, isRetried) => {
     const { code, out, err } = await runPlants([...argv, store, '--timeout', '1s'], { env })
-    const [warning, error] = err.split('\n', 2).map((line) => JSON.parse(line))
     const message = `Could not reach ${store}: ${why}`
-    expect({ code, out, warning, error }).toEqual({
+    const said = err
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    expect({ code, out, said }).toEqual({
       code: 4,
       out: '',
-      warning: { warning: `${message}. Trying again for up to 1 s` },
-      error: { ...rest, message, hint },
+      said: [...(isRetried ? [{ warning: `${message}. Trying again for up to 1 s` }] : []), { ...rest, message, hint }],
     })
+  })
+
+  test.each([
+    ['2s', [], 1500],
+    ['500ms', ['--retry', '500ms'], 0],
+    ['0', ['--retry', '0'], 0],
+  ])('a service that refuses connections, which is retried for %s', async (_, flags, least) => {
+    const start = performance.now()
+    const { code } = await runPlants([...argv, `http://127.0.0.1:${closedPort}`, '--timeout', '30s', ...flags], { env })
+    const time = performance.now() - start
+    expect({ code, isLong: time >= least, isShort: time < 10_000 }).toEqual({ code: 4, isLong: true, isShort: true })
+  })
+
+  test('a service that refuses connections for longer than the time-out, when --retry says so', async () => {
+    const { code, err } = await runPlants([...argv, `http://127.0.0.1:${closedPort}`, '--timeout', '100ms', '--retry', '1s'], { env })
+    expect({ code, err: err.split('\n')[0] }).toEqual({ code: 4, err: expect.stringContaining('Trying again for up to 1 s') })
   })
 
   test('a TLS handshake that nobody answers', async () => {

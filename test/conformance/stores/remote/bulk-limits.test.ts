@@ -26,7 +26,7 @@ describe('limits', () => {
     }
     const service = await PlantService.listen({ deed })
     const batch = batchOf(plantsOf(10))
-    await (await open(service.url)).createMany(batch, importOptions({ stop: controller.signal }))
+    await (await open(service.url, { opening: { concurrency: 4 } })).createMany(batch, importOptions({ stop: controller.signal }))
     expect({ tally: tally(batch), isFew: service.posts.length <= 4 }).toEqual({ tally: { pending: 10 }, isFew: true })
   })
 

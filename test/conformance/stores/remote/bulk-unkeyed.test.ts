@@ -74,9 +74,9 @@ describe('whether a service keeps keys', () => {
   test.each([true, false])('is what its description says, and is asked once: %s', async (isKeyed) => {
     const service = await PlantService.listen({ isKeyed })
     const store = await open(service.url)
-    expect([await store.honoursKeys(), await store.honoursKeys()]).toEqual([isKeyed, isKeyed])
+    expect([await store.supportsIdempotencyKeys(), await store.supportsIdempotencyKeys()]).toEqual([isKeyed, isKeyed])
     await service.close()
-    expect(await store.honoursKeys()).toBe(isKeyed)
+    expect(await store.supportsIdempotencyKeys()).toBe(isKeyed)
   })
 
   test('cannot be found out where nobody is', async () => {
@@ -84,7 +84,10 @@ describe('whether a service keeps keys', () => {
     await service.close()
     const store = await open(service.url, { opening: { timeout: 1000 } })
     const batch = batchOf(plantsOf(3))
-    expect(await errorOf(store.honoursKeys())).toMatchObject({ kind: 'unavailable', message: expect.stringContaining('Could not reach') })
+    expect(await errorOf(store.supportsIdempotencyKeys())).toMatchObject({
+      kind: 'unavailable',
+      message: expect.stringContaining('Could not reach'),
+    })
     expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ kind: 'unavailable' })
     expect(tally(batch)).toEqual({ pending: 3 })
   })
@@ -103,6 +106,6 @@ describe('whether a service keeps keys', () => {
 
   test('is no where there is no description', async () => {
     const remote = await Hostile.listen({})
-    expect(await (await open(remote.url)).honoursKeys()).toBe(false)
+    expect(await (await open(remote.url)).supportsIdempotencyKeys()).toBe(false)
   })
 })

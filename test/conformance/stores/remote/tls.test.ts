@@ -58,14 +58,14 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
       'TLS failed, because its certificate is not valid today',
       'Check the clock, or ask its operator',
     ],
-  ])('sends nothing to whoever shows a certificate that %s', async (_, show, why, hint) => {
+  ])('sends nothing to whoever shows a certificate that %s, and does not ask again', async (_, show, why, hint) => {
     const { tls, flags = [] } = show()
     const remote = await Hostile.listen({ posts, tls })
     const message = `Could not reach URL: ${why}`
     expect(await createAt(remote, ['--timeout', '1s', ...flags])).toEqual({
       code: 4,
       out: '',
-      said: [{ warning: `${message}. Trying again for up to 1 s` }, { error: 503, message, hint, retryable: true }],
+      said: [{ error: 503, message, hint, retryable: true }],
       requests: [],
     })
     expect(remote.bytes).toHaveLength(0)

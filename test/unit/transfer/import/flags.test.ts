@@ -46,7 +46,20 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
   const rows: Row[] = [
     ...['', 'name', 'name=', '=x', 'name=a,name=b', 'nmae=x', 'name=a,', ',', 'Name=x'].map(map),
     ...counts('--max-errors'),
-    ...counts('--concurrency'),
+    ...['', '0', '-1', '1.5', 'x', ' 1', '1025', '1e3'].map(
+      (text): Row => [
+        ['plants', `--concurrency=${text}`],
+        `--concurrency must be a whole number from 1 to 1024, but was ${JSON.stringify(text)}`,
+        'For example: --concurrency 64',
+      ],
+    ),
+    ...['', '-1', 'x', '61m', '2h'].map(
+      (text): Row => [
+        ['plants', `--retry=${text}`],
+        `--retry must be a duration from 0 to 1h, but was ${JSON.stringify(text)}`,
+        'For example: --retry 10s',
+      ],
+    ),
     ...counts('--rate'),
     [['plants', '--rate', '5/m'], `--rate must be ${count}, but was "5/m"`, 'For example: --rate 10'],
     ...choices('--format', 'ndjson, json, csv, tsv', 'ndjson'),
@@ -106,6 +119,7 @@ describe('flags that go together', () => {
   test.each([
     ['--rate', ['--rate', '5/s']],
     ['--concurrency', ['--rate=5', '--concurrency=5']],
+    ['--retry', ['--retry', '5s']],
   ])('%s is said to mean nothing for a file', async (flag, flags) => {
     const { code, summary, err } = await user.import(['plants', ...flags])
     const warning = `plants: ${flag} is about services, and changes nothing for a file\n`

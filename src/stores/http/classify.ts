@@ -1,0 +1,181 @@
+import { isUtf8 } from 'node:buffer'
+import { textFields } from '../../plant/fields.js'
+import { isJsonType } from '../../plant/json.js'
+import { type Plant, plantOf } from '../../plant/plant.js'
+import { type Kind, PlantsError } from '../../platform/errors.js'
+import type { RemoteAddress } from '../address.js'
+import type { HttpResponse, NoResponse } from './client.js'
+import { isFinal, isRefused, unanswered, unreached } from './failure.js'
+import type { Access } from './types.js'
+
+/** What came of a create that created nothing, as far as is known. */
+export interface Failure {
+  /**
+   * "retry": nothing was stored, and the same request may work later. "unknown": the plant may be stored, and only the same request
+   * can find out. The others are final: another plant has the id, the service rejects this plant, or the token, or is not what it should be.
+   */
+  kind: 'retry' | 'unknown' | 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'
+  error: PlantsError
+  /** why to retry, where that makes a difference */
+  reason?: 'overload' | 'refused'
+  /** milliseconds that the service wants to be left alone */
+  retryAfter?: number
+}
+
+/** What a response other than 200 means; the first rule that fits counts. */
+interface Rule {
+  /** @param error the `error` of the response, or its status */
+  fits(status: number, error: number): boolean
+  kind: Failure['kind']
+  error: Kind
+  /** whether the message names a failure of the service, or where it has moved to, instead of what it says */
+  says?: 'failure' | 'location'
+  hint?: string
+}
+
+const addressHint = 'Is the address right? It is the base url: what stands before /plants'
+const redirectHint =
+  'Redirects are not followed, because the token is for this address alone. If the new one is right, give it with --store'
+const conflictHint = 'Choose another id; to repeat an earlier create safely, give both the same --idempotency-key'
+const oneOf =
+  (...values: number[]) =>
+  (value: number) =>
+    values.includes(value)
+const rejects = oneOf(400, 413, 422)
+
+const rules: Rule[] = [
+  { fits: oneOf(429, 503), kind: 'retry', error: 'unavailable', hint: 'Nothing was stored. Try again later' },
+  { fits: oneOf(301, 302, 307, 308), kind: 'incompatible', error: 'unavailable', says: 'location', hint: redirectHint },
+  { fits: (status) => status >= 300 && status < 400, kind: 'incompatible', error: 'unusable', says: 'location' },
+  { fits: (status) => status >= 500, kind: 'unknown', error: 'unusable', says: 'failure' },
+  { fits: (status) => status < 400, kind: 'incompatible', error: 'unusable', says: 'failure' },
+  { fits: (status, error) => [status, error].some(oneOf(401, 403)), kind: 'unauthorized', error: 'unauthorized' },
+  { fits: (_, error) => error === 409, kind: 'conflict', error: 'conflict', hint: conflictHint },
+  { fits: (_, error) => oneOf(404, 405)(error), kind: 'incompatible', error: 'refused', hint: addressHint },
+  { fits: (_, error) => error === 415, kind: 'incompatible', error: 'refused' },
+  { fits: (status, error) => rejects(status) && error === 413, kind: 'rejected', error: 'refused', hint: 'Shorten the name or the tag' },
+  { fits: (status) => rejects(status), kind: 'rejected', error: 'refused' },
+  { fits: () => true, kind: 'incompatible', error: 'refused' },
+]
+
+/**
+ * Checks a response against the specification and the contract.
+ *
+ * @param name what people call the service
+ * @param tokenHint how to give another token
+ */
+export function classifyResponse(response: HttpResponse, name: string, tokenHint: string): Failure | { kind: 'created'; plant: Plant } {
+  const { status } = response
+  const requestId = requestIdOf(response)
+  const value = readJson(response)
+  if (status === 200) {
+    if (isPlant(value)) return { kind: 'created', plant: plantOf(value) }
+    const what = value === undefined ? describe(response) : '200 with JSON that is no Plant'
+    return { kind: 'incompatible', error: new PlantsError('unusable', `${name} answered ${what}`, { status, requestId }) }
+  }
+  const told = errorIn(value)
+  const error = told?.error ?? status
+  const rule = rules.find(({ fits }) => fits(status, error))
+  if (!rule) throw new Error('The last rule fits everything')
+  const isFinal = rule.kind !== 'retry' && rule.kind !== 'unknown'
+  const usualHint = rule.error === 'refused' ? `This is what ${name} says of it` : undefined
+  const failure = new PlantsError(rule.error, messageOf(rule, response, told, name), {
+    status,
+    requestId,
+    ...(status >= 400 && isFinal && { error }),
+    hint: rule.kind === 'unauthorized' ? tokenHint : (rule.hint ?? usualHint),
+    retryable: rule.kind === 'retry',
+  })
+  if (rule.kind !== 'retry') return { kind: rule.kind, error: failure }
+  return { kind: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
+}
+
+/**
+ * Says what it means that there was no response.
+ *
+ * @param what was sent, in words
+ */
+export function classifyFailure({ cause, isSent }: NoResponse, address: RemoteAddress, access: Access, what?: string): Failure {
+  if (isSent) return { kind: 'unknown', error: unanswered(address, cause, what) }
+  const error = unreached(address, access, cause)
+  if (isFinal(cause)) return { kind: 'incompatible', error }
+  return { kind: 'retry', error, ...(isRefused(cause) && { reason: 'refused' }) }
+}
+
+function messageOf({ says }: Rule, response: HttpResponse, told: ServiceError | undefined, name: string): string {
+  if (says === 'location') {
+    const target = headerOf(response, 'location')
+    return `${name} answered ${response.status}${target === undefined ? '' : `, and points to ${target.slice(0, 300)}`}`
+  }
+  if (says === 'failure' && told) return `${name} failed: ${told.message}`
+  const unknown = says === 'failure' ? ', which the specification does not know' : ''
+  return told?.message ?? `${name} answered ${describe(response)}${unknown}`
+}
+
+/** What came instead of what the specification says. */
+function describe(response: HttpResponse): string {
+  const { status, body, isWhole } = response
+  const type = headerOf(response, 'content-type')?.slice(0, 80)
+  if (!isWhole) return `${status} with more than 1 MiB`
+  if (body.length === 0) return `${status} with nothing`
+  if (headerOf(response, 'content-encoding') !== undefined) return `${status} with a packed body`
+  return readJson(response) === undefined
+    ? `${status} with ${isJson(response) ? 'broken JSON' : (type ?? 'no JSON')}`
+    : `${status} with JSON that is no Error`
+}
+
+interface ServiceError {
+  error: number
+  message: string
+}
+
+function errorIn(value: unknown): ServiceError | undefined {
+  if (!isObject(value)) return undefined
+  const { error, message } = value
+  if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string') return undefined
+  return { error, message: Array.from(message.slice(0, 2000)).slice(0, 1000).join('') }
+}
+
+function isPlant(value: unknown): value is Plant {
+  if (!isObject(value)) return false
+  return textFields.every(({ name, isRequired }) => typeof value[name] === 'string' || (!isRequired && value[name] === undefined))
+}
+
+/** The JSON of a response; undefined when it is none, is compressed, or is too long. */
+function readJson(response: HttpResponse): unknown {
+  const { body, isWhole } = response
+  if (!isWhole || !isJson(response) || headerOf(response, 'content-encoding') !== undefined || !isUtf8(body)) return undefined
+  try {
+    return JSON.parse(body.toString())
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return undefined
+  }
+}
+
+function isJson(response: HttpResponse): boolean {
+  return isJsonType(headerOf(response, 'content-type') ?? '')
+}
+
+function requestIdOf(response: HttpResponse): string | undefined {
+  const id = headerOf(response, 'request-id') ?? headerOf(response, 'x-request-id')
+  return id === undefined || !/^[\x21-\x7e]{1,200}$/.test(id) ? undefined : id
+}
+
+/** Milliseconds that a service wants to be left alone, from seconds or a date (RFC 9110, 10.2.3); 0 when it does not say. */
+function retryAfterOf(response: HttpResponse): number {
+  const text = headerOf(response, 'retry-after')?.trim() ?? ''
+  if (/^\d+$/.test(text)) return parseFloat(text) * 1000
+  const date = Date.parse(text)
+  const now = Date.parse(headerOf(response, 'date') ?? '')
+  return Number.isNaN(date) || Number.isNaN(now) ? 0 : Math.max(0, date - now)
+}
+
+function headerOf({ headers }: HttpResponse, name: string): string | undefined {
+  const value = headers[name]
+  return Array.isArray(value) ? value[0] : value
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

@@ -1,0 +1,350 @@
+import { toJson } from '../../plant/json.js'
+import { equalFields, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { backoff, maxTimer, timeIsOver } from '../../platform/clock.js'
+import type { PlantsError } from '../../platform/errors.js'
+import { Outcome } from '../conflict.js'
+import { type Batch, type CreateManyOptions, defaultConcurrency } from '../store.js'
+import { classifyFailure, classifyResponse, type Failure } from './classify.js'
+import { type HttpResponse, NoResponse } from './client.js'
+import type { Remote } from './keys.js'
+import { ConcurrencyLimit, RateLimiter } from './limits.js'
+import { requestToCreate } from './request.js'
+import { RetryPolicy } from './retry.js'
+import type { Access } from './types.js'
+
+/** What is known of a service that is sent many plants, from batch to batch. */
+export class Uploader {
+  readonly remote: Remote
+  readonly concurrency: ConcurrencyLimit
+  readonly rate: RateLimiter
+  /** with the token that was found last */
+  access: Access
+  readonly #warned = new Set<string>()
+
+  constructor(remote: Remote) {
+    this.remote = remote
+    this.access = remote.access
+    this.concurrency = new ConcurrencyLimit(remote.options.concurrency ?? defaultConcurrency)
+    this.rate = new RateLimiter(remote.options.rate)
+  }
+
+  /** Warns a person of something that may happen to thousands of plants, the first time. */
+  warnOnce(topic: string, text: string): void {
+    if (this.#warned.has(topic)) return
+    this.#warned.add(topic)
+    void this.access.notify(text)
+  }
+}
+
+/** A row from the first time that it is sent until it is settled. */
+interface Pending {
+  row: number
+  plant: NewPlant
+  /** `beforeSend` has resolved for it */
+  isAnnounced: boolean
+  tries: number
+  /** on the clock: when it was sent first and last, and when it may be sent again */
+  firstSent: number
+  lastSent: number
+  due: number
+  token: string
+  /** ends the request in flight, with a reason */
+  end(reason: unknown): void
+}
+
+/** A batch that is sent to a service. */
+export class Upload {
+  readonly #uploader: Uploader
+  readonly #batch: Batch
+  readonly #options: CreateManyOptions
+  readonly #isKeyed: boolean
+  readonly #policy: RetryPolicy
+  /** in the order in which they were sent */
+  readonly #inFlight = new Set<Pending>()
+  /** those to send again */
+  readonly #queue: Pending[] = []
+  /** the first row that was not sent yet */
+  #next = -1
+  #lastSettled: number
+  /** rounds of failures since something was settled; what was in flight together counts once */
+  #failures = 0
+  /** when the last round was counted */
+  #lastRound = -Infinity
+  #lastFailure: PlantsError | undefined
+  #isHopeless = false
+  #hasRejected = false
+  #failure: { error: unknown } | undefined
+  #tokenRefresh: Promise<void> | undefined
+  /** nothing was settled with the token yet */
+  #isTokenNew = false
+  #isNotified = false
+  #wake: (() => void) | undefined
+
+  /** @param isKeyed whether a request may be repeated under its key */
+  constructor(uploader: Uploader, batch: Batch, options: CreateManyOptions, isKeyed: boolean) {
+    this.#uploader = uploader
+    this.#batch = batch
+    this.#options = options
+    this.#isKeyed = isKeyed
+    this.#policy = new RetryPolicy(uploader.remote.options)
+    this.#lastSettled = this.#now()
+    this.#skipSettled()
+  }
+
+  /** Resolves or rejects when nothing is in flight any more. */
+  async run(): Promise<void> {
+    const { stop } = this.#options
+    const { timeout } = this.#uploader.remote.options
+    const timer = setInterval(() => this.#tick(), Math.min(Math.max(timeout / 20, 5), 250))
+    stop.addEventListener('abort', this.#notify)
+    try {
+      for (;;) {
+        const pause = await this.#sendDue().catch((error: unknown) => this.#fail(error))
+        if (pause === undefined && this.#inFlight.size === 0) break
+        await this.#notification(pause ?? Infinity)
+      }
+      await this.#tokenRefresh
+    } finally {
+      clearInterval(timer)
+      stop.removeEventListener('abort', this.#notify)
+      this.#uploader.access.onWait?.(undefined)
+    }
+    if (this.#failure) throw this.#failure.error
+  }
+
+  /** Sends what may be sent now. Returns the milliseconds until there may be more, or undefined when nothing more is to be sent. */
+  async #sendDue(): Promise<number | undefined> {
+    while (!this.#isOver()) {
+      const now = this.#now()
+      const pause = this.#pause(now)
+      if (pause === undefined || pause > 0) return pause
+      const pending = this.#take(now)
+      if (this.#isKeyed || pending.isAnnounced) this.#send(pending)
+      else {
+        await this.#options.beforeSend(pending.row)
+        pending.isAnnounced = true
+        this.#queue.push(pending) // and look again whether it may be sent
+      }
+    }
+    return undefined
+  }
+
+  #isOver(): boolean {
+    if (this.#failure || this.#options.stop.aborted || this.#hasRejected) return true
+    if (this.#isHopeless && this.#inFlight.size === 0) this.#fail(this.#lastFailure)
+    return this.#isHopeless
+  }
+
+  #pause(now: number): number | undefined {
+    const hasNew = this.#next < this.#batch.rows.length && this.#queue.length < maxQueue
+    const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
+    if (due === Infinity) return undefined
+    const { concurrency, rate } = this.#uploader
+    const limit = this.#failures > 0 ? 1 : concurrency.limit // one shows whether the service is well again
+    if (this.#inFlight.size >= limit || this.#tokenRefresh !== undefined) return Infinity
+    return Math.max(due - now, rate.delay(now))
+  }
+
+  /** The next row to send, which there must be. */
+  #take(now: number): Pending {
+    const index = this.#queue.findIndex(({ due }) => due <= now)
+    const [found] = index < 0 ? [] : this.#queue.splice(index, 1)
+    if (found) return found
+    const row = this.#next
+    this.#skipSettled()
+    const plant = this.#batch.rows.at(row)
+    return { row, plant, isAnnounced: false, tries: 0, firstSent: now, lastSent: now, due: now, token: '', end: () => undefined }
+  }
+
+  #skipSettled(): void {
+    const { rows, outcomes } = this.#batch
+    do this.#next += 1
+    while (this.#next < rows.length && outcomes[this.#next] !== Outcome.pending)
+  }
+
+  #send(pending: Pending): void {
+    const uploader = this.#uploader
+    const request = requestToCreate(uploader.access, pending.plant, this.#options.keyOf(pending.row))
+    pending.lastSent = this.#now()
+    pending.tries += 1
+    pending.token = uploader.access.token
+    uploader.rate.spend(pending.lastSent)
+    this.#inFlight.add(pending)
+    pending.end = uploader.remote.client.start(request, (result) => {
+      this.#inFlight.delete(pending)
+      try {
+        this.#receive(pending, result)
+      } catch (error) {
+        this.#fail(error)
+      }
+      this.#notify()
+    })
+  }
+
+  #receive(pending: Pending, response: HttpResponse | NoResponse): void {
+    const { access } = this.#uploader
+    const { address } = this.#uploader.remote
+    const result =
+      response instanceof NoResponse
+        ? classifyFailure(response, address, access)
+        : classifyResponse(response, address.name, access.tokenHint)
+    switch (result.kind) {
+      case 'created':
+        this.#settle(pending, Outcome.created)
+        this.#compare(pending.plant, result.plant)
+        break
+      case 'retry':
+      case 'unknown':
+        this.#retry(pending, result)
+        break
+      case 'conflict': {
+        // The service knows the key of a row, if it knows any, so it speaks of another plant.
+        const isSkipped = this.#options.ifExists !== 'error'
+        this.#settle(pending, isSkipped ? Outcome.skipped : Outcome.taken, isSkipped ? undefined : result.error)
+        break
+      }
+      case 'rejected':
+        this.#settle(pending, Outcome.refused, result.error)
+        break
+      case 'unauthorized':
+        this.#refreshToken(pending, result.error)
+        break
+      case 'incompatible':
+        if (result.error.exitCode === 5 && !this.#isKeyed) this.#note(pending, Outcome.unknown, result.error)
+        this.#fail(result.error)
+    }
+  }
+
+  #settle(pending: Pending, outcome: number, why?: PlantsError): void {
+    this.#lastSettled = this.#now()
+    this.#failures = 0
+    this.#isHopeless = false
+    this.#isTokenNew = false
+    this.#policy.reset()
+    this.#uploader.concurrency.succeeded()
+    this.#note(pending, outcome, why)
+  }
+
+  #note({ row }: Pending, outcome: number, why?: PlantsError): void {
+    this.#batch.outcomes[row] = outcome
+    if (why) this.#batch.rejections.set(row, { error: why.error, message: why.message }) // which has no stack
+    if (this.#options.stopsAtReject && outcome >= Outcome.taken) this.#hasRejected = true
+    this.#options.onProgress()
+  }
+
+  #compare(sent: NewPlant, plant: Plant): void {
+    if (equalFields(plant, sent)) return
+    const text = `${toJson({ ...plant })} instead of ${toJson({ ...plantOf(sent) })}, for the plant ${sent.id}`
+    this.#uploader.warnOnce('other', `The store answers with other plants than it is given, such as ${text}`)
+  }
+
+  /** Sends a row again, after a pause for all where the service needs one, unless there is no hope for it. */
+  #retry(pending: Pending, failure: Failure): void {
+    const { kind, error, reason, retryAfter = 0 } = failure
+    const now = this.#now()
+    const limit = this.#policy.limit(failure)
+    this.#lastFailure = error
+    if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
+    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#isHopeless = true // a single request may have gone astray
+    const isUnknown = kind === 'unknown'
+    const isLone = isUnknown && this.#failures < 2 // a connection ends now and then
+    if (!isLone) this.#uploader.rate.pauseUntil(Math.min(now + retryAfter + this.#backoff(this.#failures, 1000), limit))
+    pending.due = isUnknown ? now + this.#backoff(pending.tries, 5000) : now
+    if (isUnknown && (!this.#isKeyed || this.#isOfPlant(pending, now))) this.#note(pending, Outcome.unknown, error)
+    else this.#queue.push(pending)
+  }
+
+  #countRound(failure: Failure, now: number): void {
+    this.#lastRound = now
+    this.#failures += 1
+    if (failure.reason === 'overload') this.#uploader.concurrency.halve()
+    if (this.#failures >= roundsUntilWarning) this.#uploader.warnOnce('retry', this.#policy.explain(failure))
+  }
+
+  /** Whether others were settled while this one was tried again and again. */
+  #isOfPlant({ tries, firstSent }: Pending, now: number): boolean {
+    return tries >= triesOfOne && now - firstSent >= this.#uploader.remote.options.timeout && this.#lastSettled > firstSent
+  }
+
+  /** Milliseconds. */
+  #backoff(tries: number, max: number): number {
+    return backoff(tries, { base: 50, max, random: this.#uploader.remote.options.clock.random })
+  }
+
+  /** Sends a row again with a newer token, if there is one. */
+  #refreshToken(pending: Pending, refusal: PlantsError): void {
+    const { access } = this.#uploader
+    this.#queue.push(Object.assign(pending, { due: this.#now() }))
+    if (pending.token !== access.token) return
+    const { renew } = access
+    if (!renew || this.#isTokenNew) this.#failUnlessStopped(refusal)
+    else this.#tokenRefresh ??= this.#findToken(renew, refusal)
+  }
+
+  async #findToken(renew: () => Promise<string | undefined>, refusal: PlantsError): Promise<void> {
+    const { access } = this.#uploader
+    try {
+      const token = await renew()
+      if (token === undefined || token === access.token) this.#failUnlessStopped(refusal)
+      else this.#uploader.access = { ...access, token }
+    } catch (error) {
+      this.#failUnlessStopped(error)
+    }
+    this.#isTokenNew = true
+    this.#tokenRefresh = undefined
+    this.#notify()
+  }
+
+  #failUnlessStopped(error: unknown): void {
+    if (!this.#options.stop.aborted) this.#fail(error)
+  }
+
+  #fail(error: unknown): undefined {
+    this.#failure ??= { error }
+  }
+
+  /** Ends the requests whose time is over, and says that the service is waited for. */
+  #tick(): void {
+    const now = this.#now()
+    for (const pending of this.#inFlight) {
+      if (now - pending.lastSent < this.#uploader.remote.options.timeout) break
+      pending.end(timeIsOver())
+    }
+    const waited = now - this.#lastSettled
+    const isWaiting = waited >= 1000 && (this.#failures > 0 || this.#inFlight.size > 0)
+    this.#uploader.access.onWait?.(isWaiting ? waited : undefined)
+  }
+
+  #now(): number {
+    return this.#uploader.remote.options.clock.now()
+  }
+
+  /** Lets `run` look again what there is to do. */
+  readonly #notify = (): void => {
+    this.#isNotified = true
+    this.#wake?.()
+  }
+
+  /** Resolves when there was a `#notify` since the last time, or after so many milliseconds; they may be infinite. */
+  async #notification(milliseconds: number): Promise<void> {
+    if (!this.#isNotified) {
+      await new Promise<void>((resolve) => {
+        const timer = milliseconds === Infinity ? undefined : setTimeout(resolve, Math.min(Math.ceil(milliseconds), maxTimer))
+        this.#wake = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    this.#wake = undefined
+    this.#isNotified = false
+  }
+}
+
+/** rows that wait for another try while new ones are still sent */
+const maxQueue = 256
+
+/** of a plant that is never settled while others are */
+const triesOfOne = 5
+
+const roundsUntilWarning = 3
