@@ -87,9 +87,8 @@ async function checkHelp(code: string, argv: string[], program: Command): Promis
 
 /** Adds the commands whose definitions are loaded. */
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {
-  for (const definition of commands) {
+  for (const definition of commands.filter(isLoaded)) {
     const { run } = definition
-    if (!run && !definition.commands) continue
     const command = parent.command(definition.name)
     for (const { name, description, parse: read } of definition.arguments ?? []) {
       const argument = command.createArgument(name, description)
@@ -103,6 +102,10 @@ function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: 
   const path = pathOf(parent)
   parent.helpCommand(false)
   parent.command('help [command...]').action((words: string[]) => writeHelp([...path, ...words], io))
+}
+
+function isLoaded({ run, commands }: CommandDefinition): boolean {
+  return run !== undefined || commands !== undefined
 }
 
 /** Not by `.choices()`: its error names neither the option nor the value in a field. */
