@@ -73,8 +73,7 @@ export default {
           test: (id) => chunkOf.get(id) === name,
           priority: all.length - index,
         })),
-        // what every run of a command needs, and no help
-        { name: 'run', test: /[\\/]node_modules[\\/](commander|env-paths)[\\/]/ },
+        { name: 'commander', test: /[\\/]node_modules[\\/]commander[\\/]/ },
       ],
     },
   },

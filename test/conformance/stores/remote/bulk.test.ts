@@ -101,7 +101,7 @@ describe('a service in trouble', () => {
   test('that fails for one plant alone leaves that one unknown, and does not stop the others', async () => {
     const service = await PlantService.listen({ deed: ({ id }) => (id === '5' ? { status: 500 } : undefined) })
     const batch = batchOf(plantsOf(20))
-    const store = await open(service.url, { opening: { timeout: 1500, rate: 10 } })
+    const store = await open(service.url, { opening: { timeout: 3000, rate: 5 } })
     await store.createMany(batch, importOptions())
     expect({ tally: tally(batch), refusals: refusalsOf(batch) }).toEqual({
       tally: { created: 19, unknown: 1 },
