@@ -35,7 +35,7 @@ function tunnelled(transport: Transport, url: URL, proxy: URL, access: Access): 
     requests.add(request)
     if (observer) request.once('socket', (socket) => traceSteps(socket, isProxySecure ? 'secureConnect' : 'connect', observer))
     request.once('close', () => requests.delete(request))
-    request.once('error', fail)
+    request.on('error', fail)
     request.once('connect', ({ statusCode = 0 }, tunnel: Socket) => {
       if (statusCode < 200 || statusCode > 299) {
         tunnel.destroy()

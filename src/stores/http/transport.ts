@@ -53,6 +53,7 @@ export async function openTransport({ url, socketPath }: RemoteAddress, access: 
     }
     const socket = connect(options, callback)
     if (!(socket instanceof Socket)) throw new TypeError('An agent makes sockets')
+    socket.on('error', () => undefined) // its request reports it; Bun emits it also when that has ended
     socket.prependOnceListener(transport.readyEvent, () => transport.ready.add(socket))
     if (observer) traceSteps(socket, transport.readyEvent, observer)
     return socket
