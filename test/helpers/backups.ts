@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fill } from './fill.js'
-import { runPlants } from './run.js'
+import { type Result, runPlants, type World } from './run.js'
 import { open } from './sqlite-file.js'
 
 /** What is in a folder, but for what SQLite keeps beside a store for as long as this process has statements of it. */
@@ -26,4 +26,17 @@ export async function damagedCopy(path: string, folder: string): Promise<string>
 export function look(path: string): object {
   const db = open(path)
   return { ...db.prepare('PRAGMA journal_mode').get(), ...db.prepare('PRAGMA integrity_check').get() }
+}
+
+/** What somebody does in a folder that also holds the data: run a command line, create plants from JSON, and list a store. */
+export function commandsIn(folder: () => string) {
+  const plants = (argv: string[], world: World = {}): Promise<Result> =>
+    runPlants(argv, { cwd: folder(), env: { PLANTS_DATA_DIR: folder() }, ...world })
+  return {
+    plants,
+    plant: async (...plantsToCreate: object[]): Promise<void> => {
+      for (const each of plantsToCreate) await plants(['create'], { stdin: JSON.stringify(each) })
+    },
+    listOf: async (path: string): Promise<string> => (await plants(['list', '--store', path])).out,
+  }
 }

@@ -12,6 +12,16 @@ export const when = '2026-01-02T03:04:05.678Z'
 /** The flags of each way to show an answer. */
 export const manners = [['text'], ['json'], ['text', '--verbose'], ['json', '--verbose']]
 
+/** Tokens that cannot be sent. */
+export const malformedTokens = [
+  's3cret s3cret',
+  's3cret\ns3cret',
+  's3cret\u001b[31ms3cret',
+  's3cr\u00e9t-s3cret',
+  '"s3cret"',
+  's3cret'.padEnd(5000, 's3cret'),
+]
+
 let isOdd = false
 
 /** Somebody who runs each command line in text and in JSON, with traces and without. */

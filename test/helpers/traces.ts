@@ -20,7 +20,8 @@ export function wire(err: string, url: string): string[] {
     .slice(1 + settingNames.length + 1) // the file, the settings, where the token is from
 }
 
-const headers = [
+/** What --verbose shows of the headers and the body of a create. */
+export const headers = [
   '> accept: application/json',
   '> authorization: Bearer ***',
   '> content-type: application/json',

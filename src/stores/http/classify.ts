@@ -28,8 +28,8 @@ interface Rule {
   fits(status: number, error: number): boolean
   kind: Failure['kind']
   error: Kind
-  /** whether the message names a failure of the service, or where it has moved to, instead of what it says */
-  says?: 'failure' | 'location'
+  /** whether the message names a failure of the service, or where it has moved to, instead of the message of the response */
+  names?: 'failure' | 'location'
   hint?: string
 }
 
@@ -45,10 +45,10 @@ const rejects = oneOf(400, 413, 422)
 
 const rules: Rule[] = [
   { fits: oneOf(429, 503), kind: 'retry', error: 'unavailable', hint: 'Nothing was stored. Try again later' },
-  { fits: oneOf(301, 302, 307, 308), kind: 'incompatible', error: 'unavailable', says: 'location', hint: redirectHint },
-  { fits: (status) => status >= 300 && status < 400, kind: 'incompatible', error: 'unusable', says: 'location' },
-  { fits: (status) => status >= 500, kind: 'unknown', error: 'unusable', says: 'failure' },
-  { fits: (status) => status < 400, kind: 'incompatible', error: 'unusable', says: 'failure' },
+  { fits: oneOf(301, 302, 307, 308), kind: 'incompatible', error: 'unavailable', names: 'location', hint: redirectHint },
+  { fits: (status) => status >= 300 && status < 400, kind: 'incompatible', error: 'unusable', names: 'location' },
+  { fits: (status) => status >= 500, kind: 'unknown', error: 'unusable', names: 'failure' },
+  { fits: (status) => status < 400, kind: 'incompatible', error: 'unusable', names: 'failure' },
   { fits: (status, error) => [status, error].some(oneOf(401, 403)), kind: 'unauthorized', error: 'unauthorized' },
   { fits: (_, error) => error === 409, kind: 'conflict', error: 'conflict', hint: conflictHint },
   { fits: (_, error) => oneOf(404, 405)(error), kind: 'incompatible', error: 'refused', hint: addressHint },
@@ -73,16 +73,16 @@ export function classifyResponse(response: HttpResponse, name: string, tokenHint
     const what = value === undefined ? describe(response) : '200 with JSON that is no Plant'
     return { kind: 'incompatible', error: new PlantsError('unusable', `${name} answered ${what}`, { status, requestId }) }
   }
-  const told = errorIn(value)
-  const error = told?.error ?? status
+  const serviceError = errorIn(value)
+  const error = serviceError?.error ?? status
   const rule = rules.find(({ fits }) => fits(status, error))
   if (!rule) throw new Error('The last rule fits everything')
-  const isFinal = rule.kind !== 'retry' && rule.kind !== 'unknown'
+  const isSettled = rule.kind !== 'retry' && rule.kind !== 'unknown'
   const usualHint = rule.error === 'refused' ? `This is what ${name} says of it` : undefined
-  const failure = new PlantsError(rule.error, messageOf(rule, response, told, name), {
+  const failure = new PlantsError(rule.error, messageOf(rule, response, serviceError, name), {
     status,
     requestId,
-    ...(status >= 400 && isFinal && { error }),
+    ...(status >= 400 && isSettled && { error }),
     hint: rule.kind === 'unauthorized' ? tokenHint : (rule.hint ?? usualHint),
     retryable: rule.kind === 'retry',
   })
@@ -102,14 +102,14 @@ export function classifyFailure({ cause, isSent }: NoResponse, address: RemoteAd
   return { kind: 'retry', error, ...(isRefused(cause) && { reason: 'refused' }) }
 }
 
-function messageOf({ says }: Rule, response: HttpResponse, told: ServiceError | undefined, name: string): string {
-  if (says === 'location') {
+function messageOf({ names }: Rule, response: HttpResponse, serviceError: ServiceError | undefined, name: string): string {
+  if (names === 'location') {
     const target = headerOf(response, 'location')
     return `${name} answered ${response.status}${target === undefined ? '' : `, and points to ${target.slice(0, 300)}`}`
   }
-  if (says === 'failure' && told) return `${name} failed: ${told.message}`
-  const unknown = says === 'failure' ? ', which the specification does not know' : ''
-  return told?.message ?? `${name} answered ${describe(response)}${unknown}`
+  if (names === 'failure' && serviceError) return `${name} failed: ${serviceError.message}`
+  const unknown = names === 'failure' ? ', which the specification does not know' : ''
+  return serviceError?.message ?? `${name} answered ${describe(response)}${unknown}`
 }
 
 /** What came instead of what the specification says. */

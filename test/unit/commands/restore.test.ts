@@ -3,9 +3,8 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { damagedCopy, look, namesIn } from '../../helpers/backups.js'
+import { commandsIn, damagedCopy, look, namesIn } from '../../helpers/backups.js'
 import { fill } from '../../helpers/fill.js'
-import { type Result, runPlants, type World } from '../../helpers/run.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -20,17 +19,7 @@ beforeEach(() => {
   file = join(folder, 'plants.bak')
 })
 
-function plants(argv: string[], world: World = {}): Promise<Result> {
-  return runPlants(argv, { cwd: folder, env: { PLANTS_DATA_DIR: folder }, ...world })
-}
-
-async function plant(...plantsToCreate: object[]): Promise<void> {
-  for (const each of plantsToCreate) await plants(['create'], { stdin: JSON.stringify(each) })
-}
-
-async function listOf(path: string): Promise<string> {
-  return (await plants(['list', '--store', path])).out
-}
+const { plants, plant, listOf } = commandsIn(() => folder)
 
 const fern = '{"id":1,"name":"Fern","tag":"shade"}\n'
 const moss = '{"id":-9223372036854775808,"name":"Moss"}\n'

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { version } from '../../../package.json'
 import { settingNames } from '../../../src/config/table.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
@@ -9,19 +8,10 @@ import { forwardProxy } from '../../helpers/proxy.js'
 import { ownService, socketPath, token } from '../../helpers/remote.js'
 import { runPlants } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, create, request, wire } from '../../helpers/traces.js'
+import { answer, create, headers, request, wire } from '../../helpers/traces.js'
 
 const posts = [json(200, { name: 'Fern' })]
 const keyed = json(200, { paths: { '/plants': { post: { parameters: [{ in: 'header', name: 'Idempotency-Key' }] } } } })
-
-const headers = [
-  '> accept: application/json',
-  '> authorization: Bearer ***',
-  '> content-type: application/json',
-  '> idempotency-key: KEY',
-  `> user-agent: plants/${version}`,
-  '> 22 bytes',
-]
 
 describe('a request and its answer are shown', () => {
   test('over http, behind all settings and where the token is from', async () => {
