@@ -10,7 +10,7 @@ import {
   sessionAttributes,
   sslModes,
 } from '../address.js'
-import { parseRequireAuth } from './login-methods.js'
+import { parseRequireAuth } from './login.js'
 
 /**
  * Reads the address of a database, as libpq does. What it leaves open comes from libpq's variables, then from its defaults; but a

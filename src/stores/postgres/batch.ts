@@ -2,11 +2,10 @@ import { equalPlants, type NewPlant } from '../../plant/plant.js'
 import type { PlantsError } from '../../platform/errors.js'
 import { idExists, keyConflict } from '../conflict.js'
 import type { OpenOptions } from '../store.js'
-import type { Connection, Rows } from './connection.js'
-import type { Account } from './dial.js'
-import { isRefusal } from './failure.js'
+import type { Account, Client } from './client.js'
+import { isRefusal } from './errors.js'
 import { checkServer } from './server-state.js'
-import { barrierStatement, type Entry, findStatement, insertStatement, newAttempt, toPlant } from './sql.js'
+import { barrier, type Entry, findStatement, insertStatement, newAttempt, pinned, type Row, toPlant } from './sql.js'
 
 /** A plant that is to be created, with somebody who waits for the answer. */
 export interface Creation extends Entry {
@@ -17,7 +16,7 @@ export interface Creation extends Entry {
 }
 
 export interface Sending {
-  connection: Connection
+  client: Client
   account: Account
   options: Pick<OpenOptions, 'allowAsyncCommit'>
 }
@@ -32,11 +31,11 @@ export interface Sending {
  * keep the mark of this attempt
  */
 export async function sendBatch(creations: Creation[], sending: Sending): Promise<number> {
-  const { connection, options } = sending
+  const { client, options } = sending
   const attempt = newAttempt()
   for (const { attempts } of creations) attempts.push(attempt)
   try {
-    const created = await connection.query(insertStatement(creations, attempt, options.allowAsyncCommit))
+    const created = await client.ask(insertStatement(creations, attempt, options.allowAsyncCommit))
     const ids = new Set(created.map(([id]) => id))
     for (const creation of creations) {
       if (ids.has(String(creation.plant.id))) creation.answer = 'created'
@@ -51,22 +50,22 @@ export async function sendBatch(creations: Creation[], sending: Sending): Promis
 }
 
 /** Finds out why plants were not created. Without a key, and sent for the first time, there is only one reason. */
-async function settle(creations: Creation[], areAll: boolean, { connection, account, options }: Sending): Promise<void> {
+async function settle(creations: Creation[], areAll: boolean, { client, account, options }: Sending): Promise<void> {
   const unclear: Creation[] = []
   for (const creation of creations.filter(({ answer }) => answer === undefined)) {
     if (areAll || creation.key !== undefined || creation.attempts.length > 0) unclear.push(creation)
     else creation.answer = idExists(creation.plant.id)
   }
   if (unclear.length === 0) return
-  const verdicts = verdictsOn(unclear, await connection.query(findStatement(unclear)))
+  const verdicts = verdictsOn(unclear, await client.ask(findStatement(unclear)))
   // It is there, but it may be there before it is on the standbys: what is written behind it waits for both.
-  if ([...verdicts.values()].includes('created')) await connection.query(barrierStatement())
+  if ([...verdicts.values()].includes('created')) await client.ask(pinned(barrier))
   for (const [creation, verdict] of verdicts) creation.answer = verdict
-  if (verdicts.size < unclear.length) await checkServer(connection, account.address, options)
+  if (verdicts.size < unclear.length) await checkServer(client, account.address, options)
 }
 
 /** By what stands in the way of each plant: itself, or another one; none where nothing does. */
-export function verdictsOn(creations: Creation[], rows: Rows): Map<Creation, 'created' | PlantsError> {
+export function verdictsOn(creations: Creation[], rows: Row[]): Map<Creation, 'created' | PlantsError> {
   const byKey = new Map(rows.filter(([which]) => which === 'key').map((row) => [row[3], row]))
   const byId = new Map(rows.filter(([which]) => which === 'id').map((row) => [row[1], row]))
   return new Map(
@@ -82,6 +81,6 @@ export function verdictsOn(creations: Creation[], rows: Rows): Map<Creation, 'cr
   )
 }
 
-function plantIn([, id = null, , , ...texts]: Rows[number]): NewPlant {
+function plantIn([, id = null, , , ...texts]: Row): NewPlant {
   return toPlant([id, ...texts])
 }

@@ -1,33 +1,36 @@
+import { from as copyFrom } from 'pg-copy-streams'
 import { textFields } from '../../plant/fields.js'
-import { equalFields, type Plant } from '../../plant/plant.js'
+import { equalFields, type NewPlant, type Plant } from '../../plant/plant.js'
 import { noText, type PlantRows } from '../../plant/rows.js'
-import type { PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import { Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
-import type { Connection, Rows } from './connection.js'
-import { divisionByZero, explainDatabase, isRefusal, LeftOutError, lostCommit, mayPass, mostInVain, sqlState } from './failure.js'
-import { pause } from './retry.js'
+import type { Account, Client } from './client.js'
+import type { Database } from './database.js'
+import { divisionByZero, isRefusal, LeftOutError, lostCommit, mostInVain, sqlState } from './errors.js'
 import { checkServer } from './server-state.js'
-import type { Use } from './session.js'
 import {
-  barrierStatement,
+  barrier,
+  begin,
   copyStatement,
   durabilityCheck,
   getManyStatement,
   insertStatement,
-  keepStatement,
+  keepCheckpointStatement,
   newAttempt,
+  pinned,
+  type Row,
   toPlant,
 } from './sql.js'
 
 /** Creates the rows of a batch that are pending, some thousands in a transaction. */
-export async function createRows(use: Use, batch: Batch, options: CreateManyOptions): Promise<void> {
-  const work: Work = { use, batch, options, meetsOthers: false }
+export async function createRows(database: Database, batch: Batch, options: CreateManyOptions): Promise<void> {
+  const bulk = new BulkInsert(database, batch, options)
   for (let rank = 0; rank < batch.rows.length && !options.stop.aborted; ) {
     const { rows, next } = nextRows(batch, rank)
     rank = next
     if (rows.length === 0) continue
-    const isEnd = await createSome(work, rows)
+    const isEnd = await bulk.create(rows)
     options.onProgress()
     if (isEnd) return
   }
@@ -37,10 +40,10 @@ export async function createRows(use: Use, batch: Batch, options: CreateManyOpti
 const bytesAtOnce = 4_194_304
 const rowsAtOnce = 65_536
 
-function nextRows({ rows: plants, order, outcomes }: Batch, from: number) {
+function nextRows({ rows: plants, order, outcomes }: Batch, start: number) {
   const rows: number[] = []
   let bytes = 0
-  let rank = from
+  let rank = start
   for (; rank < plants.length && rows.length < rowsAtOnce && bytes < bytesAtOnce; rank += 1) {
     const row = order?.[rank] ?? rank
     if (outcomes[row] !== Outcome.pending) continue
@@ -50,220 +53,246 @@ function nextRows({ rows: plants, order, outcomes }: Batch, from: number) {
   return { rows, next: rank }
 }
 
-/** Creates rows, again for as long as what fails may pass. True when one was refused that ends it, or when it was told to stop. */
-async function createSome(work: Work, rows: number[]): Promise<boolean> {
-  const { account, pool, options } = work.use
-  const { stop } = work.options
-  const attempts: bigint[] = []
-  const turn = { deadline: options.clock.now() + options.timeout, signal: stop }
-  for (let tries = 0; ; tries += 1) {
-    try {
-      return await pool.own(turn, (connection) => new Transaction(work, rows, { connection, attempts }).run())
-    } catch (error) {
-      for (const row of rows) work.batch.outcomes[row] = Outcome.pending
-      if (stop.aborted && attempts.length === 0) return true
-      const isOver = stop.aborted || options.clock.now() >= turn.deadline
-      if (isOver || !mayPass(error)) throw failureOf(error, attempts, account)
-    }
-    await pause(tries, options.clock)
-  }
-}
-
-/** What is told: rows that were sent under an attempt may be stored. */
-function failureOf(error: unknown, attempts: bigint[], account: Use['account']): PlantsError {
-  return attempts.length > 0 ? lostCommit(account.address, error) : explainDatabase(error, account)
-}
-
-/** Rows that are to be created, and what is known of the place that they go to. */
-export interface Work {
-  use: Use
-  batch: Batch
-  options: CreateManyOptions
-  /** whether ids were taken the last time, so that it is worth to look first */
-  meetsOthers: boolean
-}
-
-export interface Place {
-  connection: Connection
-  /** the marks under which rows were sent, and may have been stored */
-  attempts: bigint[]
-}
-
 /**
- * Creates rows together with the position of their import. They are copied, which is by far the fastest, and which takes all of them or none;
- * where ids are taken, those are looked up first, and the rest is copied.
+ * Creates rows together with the position of their import, a transaction for each portion of them. They are copied, which is by far the
+ * fastest, and which takes all of them or none; where ids are taken, those are looked up first, and the rest is inserted.
  */
-export class Transaction {
-  readonly #work: Work
-  #rows: number[]
-  readonly #place: Place
-  /** whether the last of the rows was refused, and that ends it */
-  #isEnd = false
+class BulkInsert {
+  readonly #database: Database
+  readonly #batch: Batch
+  readonly #options: CreateManyOptions
+  /** whether ids were taken the last time, so that looking first is worth it */
+  #meetsOthers = false
 
-  constructor(work: Work, rows: number[], place: Place) {
-    this.#work = work
-    this.#rows = rows
-    this.#place = place
+  constructor(database: Database, batch: Batch, options: CreateManyOptions) {
+    this.#database = database
+    this.#batch = batch
+    this.#options = options
   }
 
-  /**
-   * Notes what became of each row.
-   *
-   * @returns true when one was refused that ends it
-   * @throws when nothing was stored because the server refused it; or when the connection was lost: then `attempts` holds the mark of it
-   */
-  async run(): Promise<boolean> {
-    if (!this.#work.meetsOthers && this.#place.attempts.length === 0 && (await this.#tryCopy(this.#rows))) return false
-    const first = await this.#settleSome()
-    if (first.length === 0 || (await this.#tryCopy(first))) return this.#isEnd
-    for (let before = Infinity, inVain = 0; ; ) {
-      const left = await this.#settleSome()
-      inVain += Number(left.length === before)
-      if (inVain === mostInVain) throw new LeftOutError(this.#work.use.account.address)
-      before = left.length
-      if (before === 0 || (await this.#insert(left))) return this.#isEnd
-    }
-  }
-
-  /** Creates all rows, or none because an id is taken: then false. */
-  async #tryCopy(rows: number[]): Promise<boolean> {
-    const { connection } = this.#place
-    const { use } = this.#work
-    return this.#attempt(rows, async (attempt) => {
-      await connection.copy(copyStatement, copyData(this.#work.batch.rows, rows, attempt))
-      await connection.query(durabilityCheck(use.options.allowAsyncCommit)) // after which it is known what became of the copy
-      if (connection.copied !== rows.length) throw new LeftOutError(use.account.address)
-      await this.#commit(rows)
-      return true
-    })
-  }
-
-  /** Creates those rows whose id is free; where that are not all, false. It says why when rows cannot be created for another reason. */
-  async #insert(rows: number[]): Promise<boolean> {
-    const { connection } = this.#place
-    const entries = rows.map((row) => ({ plant: this.#work.batch.rows.at(row), key: undefined, row }))
-    entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
-    return this.#attempt(rows, async (attempt) => {
-      await connection.query('BEGIN')
-      const created = new Set((await connection.query(insertStatement(entries, attempt, true))).map(([id]) => id))
-      const areAll = created.size === rows.length
-      if (areAll || (created.size > 0 && !this.#work.options.stopsAtReject))
-        await this.#commit(entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row))
-      else await this.#undo(attempt)
-      return areAll
-    })
-  }
-
-  async #attempt(rows: number[], create: (attempt: bigint) => Promise<boolean>): Promise<boolean> {
-    const { connection, attempts } = this.#place
-    const attempt = newAttempt()
-    attempts.push(attempt)
+  /** Creates rows, again for as long as what fails may pass. True when one was refused that ends it, or when it was told to stop. */
+  async create(rows: number[]): Promise<boolean> {
+    const { account } = this.#database
+    const { stop } = this.#options
+    const turn = { ...this.#database.turn(), signal: stop }
+    const portion: Portion = { rows, attempts: [], isEnd: false }
     try {
-      return await create(attempt)
+      await this.#database.retry(turn, () => {
+        for (const row of rows) this.#batch.outcomes[row] = Outcome.pending // what was noted in vain
+        return this.#database.use(turn, (client) => this.#settle(portion, client), turn.deadline)
+      })
+      return portion.isEnd
     } catch (error) {
-      for (const row of rows) this.#work.batch.outcomes[row] = Outcome.pending
-      if (!isRefusal(error) && !(error instanceof LeftOutError)) throw error
-      await this.#undo(attempt)
-      if (sqlState(error) === divisionByZero) await checkServer(connection, this.#work.use.account.address, this.#work.use.options)
-      if (conflicts.has(sqlState(error) ?? '')) return false
+      for (const row of rows) this.#batch.outcomes[row] = Outcome.pending
+      if (portion.attempts.length > 0) throw lostCommit(account.address, error)
+      if (stop.aborted) return true
       throw error
     }
   }
 
-  /** Rolls back, so that nothing is stored under a mark. */
-  async #undo(attempt: bigint): Promise<void> {
-    const { connection, attempts } = this.#place
-    const index = attempts.indexOf(attempt)
-    if (index >= 0) attempts.splice(index, 1)
-    await connection.rollBack()
+  /** Creates rows or finds out why they cannot be, until each has its outcome. */
+  async #settle(portion: Portion, client: Client): Promise<void> {
+    const { address } = this.#database.account
+    const isNew = portion.attempts.length === 0
+    if (
+      isNew &&
+      !this.#meetsOthers &&
+      (await this.#transact(portion, portion.rows, client, (attempt) => this.#copy(portion.rows, attempt, client)))
+    )
+      return
+    for (let before = Infinity, inVain = 0; ; ) {
+      const left = await this.#lookUp(portion, client)
+      this.#meetsOthers = left.length < portion.rows.length
+      if (left.length === 0) return this.#keepCheckpoint(client)
+      inVain += Number(left.length === before)
+      if (inVain === mostInVain) throw new LeftOutError(address)
+      before = left.length
+      if (await this.#transact(portion, left, client, (attempt) => this.#insert(left, attempt, client))) return
+    }
   }
 
-  /** Commits rows and the position that holds them. In a transaction that the server has given up, this fails. */
-  async #commit(rows: number[]): Promise<void> {
-    const { batch, options, use } = this.#work
-    for (const row of rows) batch.outcomes[row] = Outcome.created
-    const checkpoint = options.checkpoint?.()
-    const check = durabilityCheck(use.options.allowAsyncCommit)
-    await this.#place.connection.query(`${check}; ${checkpoint ? `${keepStatement(checkpoint)};` : ''} COMMIT`)
+  /**
+   * Creates rows in one transaction, and commits them together with the position of the import.
+   *
+   * @param create gives those that it has created; nothing is stored when it gives none
+   * @returns whether all were created; also false when an id was taken, so that nothing was stored
+   */
+  async #transact({ attempts }: Portion, rows: number[], client: Client, create: (attempt: bigint) => Promise<number[]>): Promise<boolean> {
+    const { account, options } = this.#database
+    const attempt = newAttempt()
+    attempts.push(attempt)
+    const undo = async () => {
+      attempts.splice(attempts.indexOf(attempt), 1) // nothing is stored under it
+      for (const row of rows) this.#batch.outcomes[row] = Outcome.pending
+      await client.ask({ text: 'ROLLBACK' })
+    }
+    try {
+      await client.ask(begin())
+      const created = await create(attempt)
+      for (const row of created) this.#batch.outcomes[row] = Outcome.created
+      if (created.length > 0) await this.#keepCheckpoint(client)
+      if (created.length > 0) await client.ask({ text: options.allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` })
+      else await undo()
+      return created.length === rows.length
+    } catch (error) {
+      if (!isRefusal(error) && !(error instanceof PlantsError)) throw error
+      await undo()
+      if (sqlState(error) === divisionByZero) await checkServer(client, account.address, options)
+      if (sqlState(error) === uniqueViolation) return false
+      throw error
+    }
   }
 
-  async #keep(): Promise<void> {
-    const checkpoint = this.#work.options.checkpoint?.()
-    if (checkpoint) await this.#place.connection.query(keepStatement(checkpoint))
+  /** Creates all rows, or none: then it throws. */
+  async #copy(rows: number[], attempt: bigint, client: Client): Promise<number[]> {
+    const stream = client.query(copyFrom(copyStatement))
+    const done = new Promise<void>((resolve, reject) => stream.on('finish', resolve).on('error', reject))
+    done.catch(() => undefined) // it is awaited below
+    for (const piece of copyData(this.#batch.rows, rows, attempt))
+      if (!stream.write(piece)) await Promise.race([new Promise((resolve) => stream.once('drain', resolve)), done])
+    stream.end()
+    await done
+    if (stream.rowCount !== rows.length) throw new LeftOutError(this.#database.account.address)
+    return rows
   }
 
-  /** As `#settle`, and keeps the position of the import when nothing is left. */
-  async #settleSome(): Promise<number[]> {
-    const left = await this.#settle()
-    this.#work.meetsOthers = left.length < this.#rows.length
-    if (left.length === 0) await this.#keep()
-    return left
+  /** Creates those rows whose id is free; where that are not all, and the first that is not ends the import, none. */
+  async #insert(rows: number[], attempt: bigint, client: Client): Promise<number[]> {
+    const entries = rows.map((row) => ({ plant: this.#batch.rows.at(row), key: undefined, row }))
+    entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
+    const created = new Set((await client.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
+    if (created.size < rows.length && this.#options.stopsAtReject) return []
+    return entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row)
   }
 
-  /** Looks up which ids are taken, and notes what that means for their rows. Gives what is left to be created. */
-  async #settle(): Promise<number[]> {
-    const { batch, options } = this.#work
-    const pending = this.#rows.filter((row) => batch.outcomes[row] === Outcome.pending)
-    const there = await this.#lookUp(pending)
+  async #keepCheckpoint(client: Client): Promise<void> {
+    const checkpoint = this.#options.checkpoint?.()
+    if (checkpoint) await client.ask(keepCheckpointStatement(checkpoint))
+  }
+
+  /** Looks up which ids are taken, and notes what that means for their rows. Gives those that are still to be created. */
+  async #lookUp(portion: Portion, client: Client): Promise<number[]> {
+    const { rows: plants, outcomes } = this.#batch
+    const { ifExists, stopsAtReject } = this.#options
+    const pending = portion.rows.filter((row) => outcomes[row] === Outcome.pending)
+    const rows = await client.ask(
+      getManyStatement(
+        pending.map((row) => plants.idAt(row)),
+        ifExists === 'same',
+      ),
+    )
+    const taken = new Map(rows.map((row) => [row[0] ?? '', existingFrom(row, portion.attempts)]))
+    // What a commit has stored whose answer was lost may not be on the standbys yet: what is written after it waits for both.
+    if ([...taken.values()].some(({ isOurs }) => isOurs)) await client.ask(pinned(barrier))
     const left: number[] = []
-    for (const row of pending) {
-      const id = String(batch.rows.idAt(row))
-      const old = there.get(id)
-      const plant = options.ifExists === 'same' ? batch.rows.at(row) : undefined
-      there.set(id, { isOurs: false, plant: old ? old.plant : plant })
-      if (!old) left.push(row)
-      const outcome = outcomeOf(plant, old, options.ifExists)
-      batch.outcomes[row] = outcome
-      if (options.stopsAtReject && outcome === Outcome.taken) {
-        this.#endWith(row)
-        break
-      }
+    for (const [index, row] of pending.entries()) {
+      const id = String(plants.idAt(row))
+      const plant = ifExists === 'same' ? plants.at(row) : undefined
+      const existing = taken.get(id)
+      taken.set(id, { isOurs: false, plant: existing ? existing.plant : plant })
+      if (!existing) left.push(row)
+      else if (existing.isOurs) outcomes[row] = Outcome.created
+      else
+        outcomes[row] = resolveConflict(
+          ifExists,
+          () => plant !== undefined && existing.plant !== undefined && equalFields(plant, existing.plant),
+        )
+      if (!stopsAtReject || outcomes[row] !== Outcome.taken) continue
+      // What comes after it is not created, now or the next time.
+      portion.isEnd = true
+      const later = new Set(pending.slice(index + 1))
+      portion.rows = portion.rows.filter((other) => !later.has(other))
+      break
     }
     return left
   }
+}
 
-  /** Leaves out what comes behind a row, also the next time that it is looked which ids are taken. */
-  #endWith(row: number): void {
-    const end = this.#rows.indexOf(row) + 1
-    for (const later of this.#rows.slice(end)) this.#work.batch.outcomes[later] = Outcome.pending
-    this.#rows = this.#rows.slice(0, end)
-    this.#isEnd = true
-  }
-
-  /** By their ids. What a commit has stored whose answer was lost may not be on the standbys yet: what is written behind it waits for both. */
-  async #lookUp(rows: number[]): Promise<Map<string, Found>> {
-    const { connection, attempts } = this.#place
-    const ids = rows.map((row) => this.#work.batch.rows.idAt(row))
-    const found = await connection.query(getManyStatement(ids, this.#work.options.ifExists === 'same'))
-    const there = new Map(found.map((row) => [row[0] ?? '', foundIn(row, attempts)]))
-    if ([...there.values()].some(({ isOurs }) => isOurs)) await connection.query(barrierStatement())
-    return there
-  }
+/** Rows that are created together. */
+interface Portion {
+  rows: number[]
+  /** the marks under which they were sent, and may have been stored */
+  attempts: bigint[]
+  /** whether the last of the rows was refused, and that ends the import */
+  isEnd: boolean
 }
 
 /** A plant whose id is taken: by one of the table, or by a row before it. */
-interface Found {
+interface Existing {
   /** it is the very row, stored by a commit whose answer was lost */
   isOurs: boolean
   /** where it counts what it is */
   plant: Plant | undefined
 }
 
-function foundIn(row: Rows[number], attempts: bigint[]): Found {
-  const attempt = row.at(-1)
+function existingFrom(row: Row, attempts: bigint[]): Existing {
   const plant = row[1] == null ? undefined : toPlant(row)
-  return { isOurs: attempts.some((each) => String(each) === attempt), plant }
+  return { isOurs: attempts.some((attempt) => String(attempt) === row.at(-1)), plant }
 }
 
-/** What a row counts as, whose id is free or was given to another plant. */
-function outcomeOf(plant: Found['plant'], old: Found | undefined, policy: CreateManyOptions['ifExists']): number {
-  if (!old) return Outcome.pending
-  if (old.isOurs) return Outcome.created
-  return resolveConflict(policy, () => plant !== undefined && old.plant !== undefined && equalFields(plant, old.plant))
+type OnConflict = (plant: NewPlant, existing: NewPlant) => void
+
+/**
+ * Creates plants in one transaction, all of them or none.
+ *
+ * @param pages gives them in the order of their ids, each time anew
+ * @throws {PlantsError} what `onConflict` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
+ */
+export async function createAll(database: Database, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
+  const { clock, timeout, allowAsyncCommit } = database.options
+  const { address } = database.account
+  const attempt = newAttempt()
+  let isSent = false
+  const createPages = async (client: Client) => {
+    await client.ask(begin())
+    for (const page of pages()) {
+      clock.signal.throwIfAborted()
+      const end = database.endAt(clock.now() + timeout, client) // each may take as long as a call may
+      await createPage(client, page, { address, attempt, onConflict }).finally(end)
+    }
+    if (isSent) await client.ask({ text: barrier })
+    isSent = true
+    await client.ask({ text: allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` }).catch((error: unknown) => {
+      isSent = !isRefusal(error)
+      throw error
+    })
+  }
+  const turn = database.turn()
+  try {
+    await database.retry(turn, () => database.use(turn, createPages))
+  } catch (error) {
+    throw isSent ? lostCommit(address, error) : error
+  }
 }
 
-/** An id is taken; and what is said of a transaction that was given up, when the driver has not told why. */
-const conflicts = new Set(['23505', '25P02'])
+interface PageOptions {
+  address: Account['address']
+  attempt: bigint
+  onConflict: OnConflict
+}
+
+/** Creates those that are not there, and has the others judged, but for those of a try before this one. */
+async function createPage(client: Client, page: NewPlant[], { address, attempt, onConflict }: PageOptions): Promise<void> {
+  let left = page
+  for (let inVain = 0; left.length > 0; ) {
+    const entries = left.map((plant) => ({ plant, key: undefined }))
+    const created = new Set((await client.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
+    const others = left.filter(({ id }) => !created.has(String(id)))
+    if (others.length === 0) return
+    const rows = await client.ask(getManyStatement(others.map(({ id }) => id)))
+    const existing = new Map(rows.map((row) => [row[0], row]))
+    for (const plant of others) {
+      const row = existing.get(String(plant.id))
+      if (row && row.at(-1) !== String(attempt)) onConflict(plant, toPlant(row))
+    }
+    const gone = others.filter(({ id }) => !existing.has(String(id))) // they were deleted a moment ago
+    inVain += Number(gone.length === left.length)
+    if (inVain === mostInVain) throw new LeftOutError(address)
+    left = gone
+  }
+}
+
+const uniqueViolation = '23505'
 
 /**
  * Writes rows as the statement COPY takes them in its binary format, with the columns id, attempt, and the texts

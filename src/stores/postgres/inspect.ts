@@ -3,21 +3,21 @@ import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { CreateOptions, CreatePreview, OpenOptions } from '../store.js'
 import { type Creation, verdictsOn } from './batch.js'
-import type { Connection } from './connection.js'
+import type { Client } from './client.js'
+import { usingOnce } from './database.js'
 import { identify, inspectSchema } from './schema.js'
 import { checkServer, mayNotCreate } from './server-state.js'
-import { usingOnce } from './session.js'
-import { findStatement, plants, schemaName } from './sql.js'
+import { findStatement, pinned, plants, schemaName } from './sql.js'
 
 /** Looks at a database, and changes nothing. Throws `unavailable` when it cannot be reached, `unauthorized` when it lets nobody in. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
-  return usingOnce(address, { ...options, allowAsyncCommit: true }, async (connection) => {
-    const { version, isDurable } = await checkServer(connection, address, { allowAsyncCommit: true })
-    const [[isPublicOpen] = []] = await connection.query(publicRights)
-    const found = await inspectSchema(connection, address)
+  return usingOnce(address, { ...options, allowAsyncCommit: true }, async (client) => {
+    const { version, isDurable } = await checkServer(client, address, { allowAsyncCommit: true })
+    const [[isPublicOpen] = []] = await client.ask(pinned(publicRights))
+    const found = await inspectSchema(client, address)
     const refusal = found instanceof PlantsError ? found : undefined
-    const { isSecure } = connection
-    return { version, isDurable, isSecure, isPublicOpen: isPublicOpen === 'true', refusal, ...(await rightsOver(connection)) }
+    const { isSecure } = client
+    return { version, isDurable, isSecure, isPublicOpen: isPublicOpen === 'true', refusal, ...(await rightsOver(client)) }
   })
 }
 
@@ -36,8 +36,8 @@ export async function checkPassword(address: PostgresAddress, options: OpenOptio
 }
 
 /** Whether there is a store, and whether plants could be created in it. */
-export async function rightsOver(connection: Connection): Promise<{ exists: boolean; isWritable: boolean }> {
-  const [[exists, mayMake, mayCreate] = []] = await connection.query(rights)
+export async function rightsOver(client: Client): Promise<{ exists: boolean; isWritable: boolean }> {
+  const [[exists, mayMake, mayCreate] = []] = await client.ask(pinned(rights))
   return { exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
 }
 
@@ -55,12 +55,12 @@ const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)
  * @throws {PlantsError} what it would throw, as far as that can be told
  */
 export function foresee(address: PostgresAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
-  return usingOnce(address, options, async (connection) => {
-    const { isWritable } = await rightsOver(connection)
+  return usingOnce(address, options, async (client) => {
+    const { isWritable } = await rightsOver(client)
     if (!isWritable) throw mayNotCreate(address)
-    if ((await identify(connection, address)) === 0) return { exists: false, creates: true }
+    if ((await identify(client, address)) === 0) return { exists: false, creates: true }
     const creation: Creation = { plant, key: create.idempotencyKey, attempts: [], answer: undefined }
-    const verdict = verdictsOn([creation], await connection.query(findStatement([creation]))).get(creation)
+    const verdict = verdictsOn([creation], await client.ask(findStatement([creation]))).get(creation)
     if (verdict instanceof PlantsError) throw verdict
     return { exists: true, creates: verdict === undefined }
   })

@@ -1,10 +1,11 @@
+import pg from 'pg'
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
-import type { Connection } from './connection.js'
-import { divisionByZero, sqlState } from './failure.js'
-import { usingOnce } from './session.js'
-import { identifier, imports, literal, plants, schemaName, tokens, versions } from './sql.js'
+import type { Client } from './client.js'
+import { usingOnce } from './database.js'
+import { divisionByZero, sqlState } from './errors.js'
+import { begin, imports, pinned, plants, schemaName, tokens, versions } from './sql.js'
 
 /**
  * The steps from an empty database to the newest schema. The version counts the steps that were taken; a step that has been released is never
@@ -36,25 +37,25 @@ export const migrations: readonly string[] = [
  * @returns its version, 0 when there is no store yet
  * @throws {PlantsError} `unavailable` when it was made by a newer version of this program, or by somebody else
  */
-export async function identify(connection: Connection, address: PostgresAddress, newest = migrations.length): Promise<number> {
+export async function identify(client: Client, address: PostgresAddress, newest = migrations.length): Promise<number> {
   const { name } = address
-  const version = await versionOf(connection, address)
+  const version = await versionOf(client, address)
   if (version <= newest) return version
   const message = `${name} was made by a newer version of plants (schema ${version}, this one knows ${newest})`
   throw new PlantsError('unavailable', message, { hint: 'Update plants' })
 }
 
-async function versionOf(connection: Connection, address: PostgresAddress): Promise<number> {
+async function versionOf(client: Client, address: PostgresAddress): Promise<number> {
   try {
-    const [[version] = []] = await connection.query(`${schemaCheck}; SELECT max(version) FROM ${versions}`)
+    const [[version] = []] = await client.ask(pinned(`${schemaCheck}; SELECT max(version) FROM ${versions}`))
     return Number(version ?? 0)
   } catch (error) {
     if (isMissing(error)) return 0
     if (sqlState(error) !== divisionByZero) throw error
   }
-  const found = await inspectSchema(connection, address)
+  const found = await inspectSchema(client, address)
   if (found instanceof PlantsError) throw found
-  return found ? versionOf(connection, address) : 0 // it may have been made a moment ago
+  return found ? versionOf(client, address) : 0 // it may have been made a moment ago
 }
 
 /** Whether what was asked for is not there: a schema or a table. */
@@ -66,16 +67,16 @@ export function isMissing(error: unknown): boolean {
  * Brings a database to the newest schema, in one transaction and behind a lock, so that several nodes may do so at the same moment.
  * The connection does nothing else meanwhile.
  */
-export async function migrate(connection: Connection, address: PostgresAddress, steps = migrations): Promise<void> {
-  if ((await identify(connection, address, steps.length)) === steps.length) return
-  await connection.query(`BEGIN; SELECT pg_catalog.pg_advisory_xact_lock(${lock})`)
+export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
+  if ((await identify(client, address, steps.length)) === steps.length) return
+  await client.ask({ text: `${begin().text}; SELECT pg_advisory_xact_lock(${lock})` })
   try {
-    const left = steps.slice(await lockedVersion(connection, address, steps))
-    await connection.query(
-      `${left.map((step) => `${step};`).join('\n')} ${left.length === 0 ? '' : `INSERT INTO ${versions} VALUES (${steps.length});`} COMMIT`,
-    )
+    const left = steps.slice(await lockedVersion(client, address, steps))
+    for (const step of left) await client.ask({ text: step })
+    if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${steps.length})` })
+    await client.ask({ text: 'COMMIT' })
   } catch (error) {
-    if (sqlState(error) !== undefined || error instanceof PlantsError) await connection.rollBack()
+    if (sqlState(error) !== undefined || error instanceof PlantsError) await client.ask({ text: 'ROLLBACK' })
     throw error
   }
 }
@@ -84,14 +85,12 @@ export async function migrate(connection: Connection, address: PostgresAddress, 
  * The version behind the lock. The place for it is made first: to ask for what is not there would end the transaction. A schema that somebody
  * else makes meanwhile is not used.
  */
-async function lockedVersion(connection: Connection, address: PostgresAddress, steps: readonly string[]): Promise<number> {
-  const found = await inspectSchema(connection, address)
+async function lockedVersion(client: Client, address: PostgresAddress, steps: readonly string[]): Promise<number> {
+  const found = await inspectSchema(client, address)
   if (found instanceof PlantsError) throw found
-  if (!found) await connection.query(`CREATE SCHEMA ${schemaName}`)
-  const [[isThere] = []] = await connection.query(`SELECT EXISTS (SELECT FROM pg_catalog.pg_class
-    WHERE relnamespace = pg_catalog.to_regnamespace('${schemaName}') AND relname = 'schema_version')::text`)
-  if (isThere !== 'true') await connection.query(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
-  return identify(connection, address, steps.length)
+  if (!found) await client.ask({ text: `CREATE SCHEMA ${schemaName}` })
+  await client.ask({ text: `CREATE TABLE IF NOT EXISTS ${versions} (version integer PRIMARY KEY)` })
+  return identify(client, address, steps.length)
 }
 
 /** "plnt": a number that all nodes know, and that no other program is likely to take. */
@@ -99,7 +98,7 @@ const lock = 0x706c6e74
 
 /** What a service needs, and nothing that changes or removes a plant or a token. The positions of imports are its own. */
 export function grants(role: string): string {
-  const name = identifier(role)
+  const name = pg.escapeIdentifier(role)
   return [
     `GRANT USAGE ON SCHEMA ${schemaName} TO ${name}`,
     `GRANT SELECT ON ${versions}, ${tokens} TO ${name}`,
@@ -114,9 +113,9 @@ export function grants(role: string): string {
  *
  * @returns whether it is there, or why it is not used
  */
-export async function inspectSchema(connection: Connection, address: PostgresAddress): Promise<boolean | PlantsError> {
-  const [[isThere, owner, flaw] = []] = await connection.query(
-    `${context} SELECT EXISTS (SELECT FROM space)::text, (${stranger}), (${fault})`,
+export async function inspectSchema(client: Client, address: PostgresAddress): Promise<boolean | PlantsError> {
+  const [[isThere, owner, flaw] = []] = await client.ask(
+    pinned(`${context} SELECT EXISTS (SELECT FROM space)::text, (${stranger}), (${fault})`),
   )
   if (isThere !== 'true') return false
   if (owner != null)
@@ -132,7 +131,7 @@ function notOurs({ name }: PostgresAddress, why: string, hint: string): PlantsEr
   return new PlantsError('unavailable', `${name} holds a schema ${schemaName} that plants did not make: ${why}`, { hint })
 }
 
-const names = [plants, tokens, imports, versions].map((table) => literal(table.slice(schemaName.length + 1))).join()
+const names = [plants, tokens, imports, versions].map((table) => `'${table.slice(schemaName.length + 1)}'`).join()
 
 const context = `WITH me AS (
     SELECT bool_or(rolsuper) AS is_super FROM pg_catalog.pg_roles WHERE rolname IN (current_user, session_user)
@@ -190,19 +189,20 @@ export const schemaCheck = `${context} SELECT 1 / (EXISTS (SELECT FROM space) AN
  * @param role one that is there already
  */
 export function initialise(address: PostgresAddress, options: OpenOptions, role: string | undefined): Promise<void> {
-  return usingOnce(address, { ...options, allowAsyncCommit: true }, async (connection) => {
-    await migrate(connection, address)
+  return usingOnce(address, { ...options, allowAsyncCommit: true }, async (client) => {
+    await migrate(client, address)
     if (role === undefined) return
-    await connection.query(grants(role)).catch((error: unknown) => {
+    await client.ask({ text: grants(role) }).catch((error: unknown) => {
       if (sqlState(error) !== '42704') throw error
-      const hint = `Make it first: CREATE ROLE ${identifier(role)} LOGIN`
+      const hint = `Make it first: CREATE ROLE ${pg.escapeIdentifier(role)} LOGIN`
       throw new PlantsError('malformed', `There is no role ${JSON.stringify(role)} in ${address.name}`, { hint, cause: error })
     })
     // Who may not grant is told so in a notice, and no more.
-    const [[mayCreate] = []] = await connection.query(
-      `SELECT pg_catalog.has_table_privilege(${literal(role)}, '${plants}', 'INSERT')::text`,
-    )
-    if (mayCreate === 'true') return
+    const [[mayCreate] = []] = await client.ask({
+      text: `SELECT pg_catalog.has_table_privilege($1, '${plants}', 'INSERT')`,
+      values: [role],
+    })
+    if (mayCreate === 't') return
     const hint = 'Use the address of the owner of the tables, or of an administrator'
     throw new PlantsError('unavailable', `${address.user} may grant nothing in ${address.name}`, { hint })
   })

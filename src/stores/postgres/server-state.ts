@@ -1,9 +1,9 @@
+import pg from 'pg'
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
-import type { Connection } from './connection.js'
-import type { Account } from './dial.js'
-import { identifier, plants } from './sql.js'
+import type { Account, Client } from './client.js'
+import { plants } from './sql.js'
 
 /** What a server said of itself when it was connected to. */
 export interface ServerState {
@@ -20,31 +20,27 @@ export interface ServerState {
  * @throws {PlantsError} `unavailable` for a database that could not keep every text, or would answer before a plant is on disk
  */
 export async function checkServer(
-  connection: Connection,
+  client: Client,
   address: PostgresAddress,
   { allowAsyncCommit }: Pick<OpenOptions, 'allowAsyncCommit'>,
 ): Promise<ServerState> {
-  const [[version, encoding, commit, fsync, readOnly, standby] = []] = await connection.query(state)
+  const [[version, encoding, commit, fsync, readOnly, standby] = []] = await client.ask({ text: state })
   if (encoding !== 'UTF8') {
     const hint = `Make one that can: createdb --encoding UTF8 --template template0 NAME`
     throw new PlantsError('unavailable', `${address.name} keeps texts in ${encoding}, which has not every character`, { hint })
   }
   const isDurable = commit !== 'off' && fsync !== 'off'
   if (!isDurable && !allowAsyncCommit) throw asyncCommit(address, commit === 'off' ? 'synchronous_commit' : 'fsync')
-  return { version: version ?? '', isDurable, isReadOnly: readOnly === 'on', isStandby: standby === 'true' }
+  return { version: version ?? '', isDurable, isReadOnly: readOnly === 'on', isStandby: standby === 't' }
 }
 
 /** Throws `unavailable` when no plant could be created over a connection now; one to a server that takes no more writes is given up. */
-export async function checkWritable(
-  connection: Connection,
-  { address }: Account,
-  options: Pick<OpenOptions, 'allowAsyncCommit'>,
-): Promise<void> {
-  const { isReadOnly } = await checkServer(connection, address, options)
-  const [[mayCreate] = []] = await connection.query(`SELECT pg_catalog.has_table_privilege('${plants}', 'INSERT')::text`)
-  if (mayCreate !== 'true') throw mayNotCreate(address)
+export async function checkWritable(client: Client, { address }: Account, options: Pick<OpenOptions, 'allowAsyncCommit'>): Promise<void> {
+  const { isReadOnly } = await checkServer(client, address, options)
+  const [[isAllowed] = []] = await client.ask({ text: mayCreate })
+  if (isAllowed !== 't') throw mayNotCreate(address)
   if (!isReadOnly) return
-  connection.destroy()
+  client.destroy()
   throw new PlantsError('unavailable', `${address.name} is read-only now`, { hint: 'Try again', retryable: true })
 }
 
@@ -57,14 +53,16 @@ const state = `SELECT ${[
   ...['server_version', 'server_encoding', 'synchronous_commit', 'fsync', 'transaction_read_only'].map(
     (name) => `pg_catalog.current_setting('${name}', true)`,
   ),
-  'pg_catalog.pg_is_in_recovery()::text',
+  'pg_catalog.pg_is_in_recovery()',
 ].join()}`
+
+const mayCreate = `SELECT pg_catalog.has_table_privilege('${plants}', 'INSERT')`
 
 function asyncCommit({ name, user }: PostgresAddress, setting: string): PlantsError {
   const hint =
     setting === 'fsync'
       ? 'Turn it on in postgresql.conf, or take the risk with --allow-async-commit'
-      : `Turn it on: ALTER ROLE ${identifier(user)} SET synchronous_commit = on. Or take the risk with --allow-async-commit`
+      : `Turn it on: ALTER ROLE ${pg.escapeIdentifier(user)} SET synchronous_commit = on. Or take the risk with --allow-async-commit`
   return new PlantsError('unavailable', `${name} answers before a plant is on disk: ${setting} is off`, { hint })
 }
 

@@ -2,7 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import type { Checkpoint, ListQuery } from '../store.js'
-import type { Rows } from './connection.js'
+
+/**
+ * A statement with its parameters. Whatever it calls has its full name, operators too, so that no search_path can lead to something that
+ * somebody else has made (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS).
+ */
+export interface Statement {
+  text: string
+  values?: unknown[]
+}
+
+/** The text of each column of a row. */
+export type Row = (string | null)[]
 
 /** The schema of the tables of a store. */
 export const schemaName = 'plant_store'
@@ -12,13 +23,37 @@ export const tokens = `${schemaName}.tokens`
 export const imports = `${schemaName}.imports`
 export const versions = `${schemaName}.schema_version`
 
+/**
+ * Statements without parameters, in one transaction that PostgreSQL's own functions and operators alone are found in: the rows of the last
+ * one count.
+ */
+export function pinned(text: string): Statement {
+  return { text: `${pin}; ${text}` }
+}
+
+const pin = 'SET LOCAL search_path = pg_catalog, pg_temp'
+
+/** Begins a transaction as `pinned` does. */
+export function begin(mode = ''): Statement {
+  return { text: `BEGIN ${mode}; ${pin}` }
+}
+
 const textNames = textFields.map(({ name }) => name)
 const textColumns = textNames.join(', ')
+const noTexts = textNames.map(() => 'NULL').join(', ')
 
-/** SQL for the bytes of a plant's texts. */
-export const sizeOfTexts = textNames.map((name) => `coalesce(octet_length(${name}), 0)`).join(' + ')
+const eq = 'OPERATOR(pg_catalog.=)'
+const text = 'pg_catalog.text'
 
-/** A plant on its way into the table, with the key that it has been given. */
+/** Whether a commit is on disk when it is answered; it can change while a connection lasts. */
+const isDurable = ['synchronous_commit', 'fsync']
+  .map((name) => `pg_catalog.current_setting('${name}') OPERATOR(pg_catalog.<>) 'off'`)
+  .join(' AND ')
+
+/** Fails with a division by zero where the commit after it would be answered before it is on disk. */
+export const durabilityCheck = `SELECT 1 OPERATOR(pg_catalog./) CASE WHEN ${isDurable} THEN 1 ELSE 0 END`
+
+/** A plant on its way into the table, with the key that it was given. */
 export interface Entry {
   plant: NewPlant
   key: string | undefined
@@ -26,21 +61,25 @@ export interface Entry {
 
 /**
  * Creates those of the plants whose id and key are free, and gives their ids. Of several with the same id the first wins. Nothing
- * is created where a commit would be answered before it is on disk, unless that is allowed: it may have been changed a moment ago.
+ * is created where a commit would be answered before it is on disk, unless that is allowed.
  *
- * @param entries in the order of their ids, in which all who write take them, so that none waits for another in a circle
- * @param attempt marks the rows, so that a commit whose answer was lost can be found again
+ * @param entries in the order of their ids, in which all writers take them, so that none waits for another in a circle
+ * @param attempt marks the rows, so that a commit whose answer was lost can be recognised
  */
-export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCommit: boolean): string {
-  const columns = [
-    idsLiteral(entries.map(({ plant }) => plant.id)),
-    ...textNames.map((name) => textsLiteral(entries.map(({ plant }) => plant[name]))),
-    textsLiteral(entries.map(({ key }) => key)),
-  ]
-  return `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
-    SELECT id, ${attempt}, ${textColumns}, key FROM unnest(${columns}) AS new (id, ${textColumns}, key)
-    ${allowAsyncCommit ? '' : `WHERE ${isDurable}`}
-    ON CONFLICT DO NOTHING RETURNING id`
+export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCommit: boolean): Statement {
+  const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
+  return {
+    text: `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
+      SELECT id, $1::bigint, ${textColumns}, key
+      FROM unnest($2::bigint[], ${columns}, $${textNames.length + 3}::${text}[]) AS new (id, ${textColumns}, key)
+      ${allowAsyncCommit ? '' : `WHERE ${isDurable}`} ON CONFLICT DO NOTHING RETURNING id`,
+    values: [
+      attempt,
+      entries.map(({ plant }) => plant.id),
+      ...textNames.map((name) => entries.map(({ plant }) => plant[name])),
+      entries.map(({ key }) => key),
+    ],
+  }
 }
 
 /** A mark for the rows of a statement. */
@@ -49,109 +88,85 @@ export function newAttempt(): bigint {
 }
 
 /** What stands in the way of plants: rows of which = "key", with the key and its plant, and of "id", with the id and whose it is. */
-export function findStatement(entries: Entry[]): string {
-  const keys = entries.flatMap(({ key }) => key ?? [])
-  const ids = entries.map(({ plant }) => plant.id)
-  return `SELECT 'key', id, attempt, idempotency_key, ${textColumns} FROM ${plants} WHERE idempotency_key = ANY (${textsLiteral(keys)})
-    UNION ALL SELECT 'id', id, attempt, idempotency_key, ${noTexts} FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
+export function findStatement(entries: Entry[]): Statement {
+  return {
+    text: `SELECT 'key', id, attempt, idempotency_key, ${textColumns} FROM ${plants} WHERE idempotency_key ${eq} ANY ($1::${text}[])
+      UNION ALL SELECT 'id', id, attempt, idempotency_key, ${noTexts} FROM ${plants} WHERE id ${eq} ANY ($2::bigint[])`,
+    values: [entries.flatMap(({ key }) => key ?? []), entries.map(({ plant }) => plant.id)],
+  }
 }
 
 /**
- * Writes something and takes it away again, where commits wait for other servers: its commit comes behind all that was seen before, here and
- * there. Whether they do is asked each time, because it changes with each standby that comes or goes.
+ * Writes a row and removes it, where commits wait for standbys: its commit comes after all that was read before, here and there. Whether
+ * they do is asked each time, because it changes with each standby that comes or goes.
  */
-export function barrierStatement(): string {
-  const mark = literal(randomBytes(8).toString('hex'))
-  return `INSERT INTO ${imports} SELECT ${mark}, '' WHERE pg_catalog.current_setting('synchronous_standby_names') <> '';
-    DELETE FROM ${imports} WHERE id = ${mark}`
-}
+export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_pid(), ''
+    WHERE current_setting('synchronous_standby_names') <> '';
+  DELETE FROM ${imports} WHERE id = 'barrier ' || pg_backend_pid()`
 
-const noTexts = textNames.map(() => 'NULL').join(', ')
-
-/** Begins to copy rows of the columns id, attempt, and the texts. */
+/** Copies rows of the columns id, attempt, and the texts. */
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
 
-/** Whether a commit is on disk when it is answered: both can be changed while a connection lasts. */
-const isDurable = "pg_catalog.current_setting('synchronous_commit') <> 'off' AND pg_catalog.current_setting('fsync') <> 'off'"
-
-/** Fails, with a division by zero, where the commit behind it would be answered before it is on disk. */
-export function durabilityCheck(allowAsyncCommit: boolean): string {
-  return allowAsyncCommit ? 'SELECT 1' : `SELECT 1 / (${isDurable})::int`
-}
-
-/** Keeps where an import is. */
-export function keepStatement({ id, state }: Checkpoint): string {
-  return `INSERT INTO ${imports} VALUES (${literal(id)}, ${literal(state)}) ON CONFLICT (id) DO UPDATE SET state = excluded.state`
-}
-
-/** @returns SQL with the columns of a plant */
-export function getStatement(id: bigint): string {
-  return `SELECT ${plantColumns} FROM ${plants} WHERE id = ${id}`
+export function getStatement(id: bigint): Statement {
+  return { text: `SELECT ${plantColumns} FROM ${plants} WHERE id ${eq} $1`, values: [id] }
 }
 
 /**
- * Which plants are there of these ids, and under which mark they were written.
+ * Which plants of these ids exist, and under which mark they were written.
  *
- * @returns SQL with the columns of a plant, and attempt; the texts are left out where they do not count
+ * @returns the columns of a plant, and attempt; the texts are left out where they do not count
  */
-export function getManyStatement(ids: bigint[], withTexts = true): string {
-  return `SELECT id, ${withTexts ? textColumns : noTexts}, attempt FROM ${plants} WHERE id = ANY (${idsLiteral(ids)})`
+export function getManyStatement(ids: bigint[], withTexts = true): Statement {
+  const columns = withTexts ? textColumns : noTexts
+  return { text: `SELECT id, ${columns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`, values: [ids] }
 }
 
-/** One page of a list, in the order of ids, that ends behind so many bytes. */
-export function pageStatement({ after, tag }: ListQuery, rows: number, bytes: number): string {
-  const size = `sum(${sizeOfTexts}) OVER (ORDER BY id)`
-  const page = `SELECT ${plantColumns}, ${size} AS bytes FROM ${plants} ${where(after, tag)} ORDER BY id LIMIT ${rows}`
-  return `SELECT ${plantColumns} FROM (SELECT *, lag(bytes, 1, 0::numeric) OVER (ORDER BY id) AS before FROM (${page}) AS page) AS sized
-    WHERE before < ${bytes} ORDER BY id`
+/** A page of a list, in the order of ids: so many rows at most, and so many bytes of texts, but at least one row. */
+export function pageStatement(query: ListQuery, rows: number, bytes: number): Statement {
+  const values: unknown[] = []
+  const bind = (value: unknown, type: string) => `$${values.push(value)}::${type}`
+  const size = textNames.map((name) => `coalesce(pg_catalog.octet_length(${name}), 0)`).join(' OPERATOR(pg_catalog.+) ')
+  const page = `SELECT ${plantColumns}, ${size} AS size FROM ${plants} ${where(query, bind)} ORDER BY id LIMIT ${bind(rows, 'bigint')}`
+  const sums = `SELECT *, pg_catalog.sum(size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
+  const fits = `bytes OPERATOR(pg_catalog.<=) ${bind(bytes, 'bigint')} OR bytes ${eq} size`
+  return { text: `SELECT ${plantColumns} FROM (${sums}) AS sums WHERE ${fits} ORDER BY id`, values }
 }
 
-export function deleteStatement(id: bigint, only: NewPlant | undefined): string {
-  const same = only ? textNames.map((name) => ` AND ${name} IS NOT DISTINCT FROM ${orNull(only[name])}`).join('') : ''
-  return `DELETE FROM ${plants} WHERE id = ${id}${same} RETURNING ${plantColumns}`
-}
-
-export function where(after: bigint | undefined, tag: string | undefined): string {
-  const conditions = [after === undefined ? [] : `id > ${after}`, tag === undefined ? [] : `tag = ${literal(tag)}`].flat()
+/** The condition of a query. `bind` gives the SQL for a value of it. */
+export function where({ after, tag }: ListQuery, bind: (value: bigint | string, type: string) => string): string {
+  const conditions = [
+    after === undefined ? [] : `id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`,
+    tag === undefined ? [] : `tag ${eq} ${bind(tag, text)}`,
+  ].flat()
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
 
-export function orNull(text: string | undefined): string {
-  return text === undefined ? 'NULL' : literal(text)
+/** @param only removes the plant only if it still has these texts */
+export function deleteStatement(id: bigint, only: NewPlant | undefined): Statement {
+  const values: unknown[] = [id]
+  const same = only ? textNames.map((name) => ` AND ${equals(name, `$${values.push(only[name] ?? null)}::${text}`)}`).join('') : ''
+  return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${same} RETURNING ${plantColumns}`, values }
 }
 
-/** A text as a literal of SQL that reads the same whatever the server takes a backslash for. */
-export function literal(text: string): string {
-  if (text.includes('\0')) throw new Error('U+0000 would end the statement')
-  return `E'${text.replace(/['\\]/g, '$&$&')}'`
+/** As IS NOT DISTINCT FROM has it, whose operator has no full name. */
+function equals(column: string, value: string): string {
+  return `(${column} ${eq} ${value} OR (${column} IS NULL AND ${value} IS NULL))`
 }
 
-/** A name of a role or a database, as SQL quotes it. */
-export function identifier(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`
+export function findCheckpointStatement(id: string): Statement {
+  return { text: `SELECT state FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 
-/** Bytes as a literal of the type bytea. */
-export function bytesLiteral(bytes: Uint8Array): string {
-  return `${literal(`\\x${Buffer.from(bytes).toString('hex')}`)}::bytea`
+export function keepCheckpointStatement({ id, state }: Checkpoint): Statement {
+  const onConflict = 'ON CONFLICT (id) DO UPDATE SET state = excluded.state'
+  return { text: `INSERT INTO ${imports} (id, state) VALUES ($1, $2) ${onConflict}`, values: [id, state] }
 }
 
-/** Texts, some of which are not there, as a literal of the type text[]. */
-export function textsLiteral(texts: (string | undefined)[]): string {
-  return `${literal(`{${texts.map(element).join()}}`)}::text[]`
-}
-
-/** Ids as a literal of the type bigint[]. */
-export function idsLiteral(ids: bigint[]): string {
-  return `'{${ids.join()}}'::bigint[]`
-}
-
-/** In quotes, because a bare one may read NULL, be empty or lose its spaces. */
-function element(text: string | undefined): string {
-  return text === undefined ? 'NULL' : `"${text.replace(/["\\]/g, '\\$&')}"`
+export function removeCheckpointStatement(id: string): Statement {
+  return { text: `DELETE FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 
 /** The plant of a row whose columns begin with those of a plant. */
-export function toPlant([id, ...texts]: Rows[number]): NewPlant {
+export function toPlant([id, ...texts]: Row): NewPlant {
   return plantFrom(BigInt(id ?? 0), (_, index) => texts[index])
 }

@@ -15,43 +15,47 @@ import type {
   SnapshotQuery,
   TokenStore,
 } from '../store.js'
-import type { Connection, Rows } from './connection.js'
-import type { Account } from './dial.js'
-import { explainDatabase, isRefusal } from './failure.js'
-import { Pool } from './pool.js'
-import { type Turn, untilDone } from './retry.js'
+import type { Client } from './client.js'
+import { Database } from './database.js'
+import { isRefusal } from './errors.js'
 import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
-import type { Use } from './session.js'
-import { deleteStatement, getManyStatement, getStatement, imports, keepStatement, literal, pageStatement, toPlant } from './sql.js'
+import {
+  deleteStatement,
+  findCheckpointStatement,
+  getManyStatement,
+  getStatement,
+  keepCheckpointStatement,
+  pageStatement,
+  removeCheckpointStatement,
+  toPlant,
+} from './sql.js'
 import { PostgresTokens } from './tokens.js'
 import { Writer } from './writer.js'
 
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
 export class PostgresStore implements ReadableStore, CheckpointStore, ServedStore {
   readonly tokens: TokenStore
-  readonly #use: Use
+  readonly #database: Database
   readonly #writer: Writer
 
-  private constructor(account: Account, options: OpenOptions) {
-    this.#use = { account, pool: new Pool(account, options), options }
-    this.#writer = new Writer(this.#use)
-    this.tokens = new PostgresTokens((statement) => this.#query(statement))
+  private constructor(database: Database) {
+    this.#database = database
+    this.#writer = new Writer(database)
+    this.tokens = new PostgresTokens((statement) => database.query(statement))
   }
 
   /** Opens the database; makes or migrates the tables first where that is needed. */
   static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
-    const store = new PostgresStore({ address, login: await options.login(address) }, options)
-    await store.#closingOnFailure((turn) => store.#use.pool.own(turn, (connection) => migrate(connection, address)))
-    return store
+    const { database } = await connected(address, options, (client) => migrate(client, address))
+    return new PostgresStore(database)
   }
 
   /** Opens the database if it holds a store. */
   static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
-    const store = new PostgresStore({ address, login: await options.login(address) }, options)
-    const version = await store.#closingOnFailure((turn) => store.#use.pool.share(turn, (connection) => identify(connection, address)))
-    if (version > 0) return store
-    await store.close()
+    const { database, result: version } = await connected(address, options, (client) => identify(client, address))
+    if (version > 0) return new PostgresStore(database)
+    database.close()
     return undefined
   }
 
@@ -60,36 +64,38 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
   }
 
   async get(id: bigint): Promise<NewPlant | undefined> {
-    const [row] = await this.#query(getStatement(id))
+    const [row] = await this.#database.query(getStatement(id))
     return row && toPlant(row)
   }
 
   /** Those of some ids that are there. */
   async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
-    return new Map((await this.#query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
+    return new Map((await this.#database.query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
   }
 
   list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
-    return pagesOf(query, async (after, rows) => (await this.#query(pageStatement({ ...query, after }, rows, pageBytes))).map(toPlant))
+    return pagesOf(query, async (after, rows) =>
+      (await this.#database.query(pageStatement({ ...query, after }, rows, pageBytes))).map(toPlant),
+    )
   }
 
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
-    const { snapshot } = await import('./records.js')
-    yield* snapshot(this.#use, query)
+    const { snapshot } = await import('./export.js')
+    yield* snapshot(this.#database, query)
   }
 
   async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
     const before = only ?? (await this.get(id))
     let isLost = false
-    const remove = async (connection: Connection) => {
+    const turn = this.#database.turn()
+    const [row] = await this.#database.again(turn, async (client) => {
       try {
-        return await connection.query(deleteStatement(id, only))
+        return await client.ask(deleteStatement(id, only))
       } catch (error) {
         isLost ||= !isRefusal(error)
         throw error
       }
-    }
-    const [row] = await this.#again((turn) => this.#use.pool.share(turn, remove))
+    })
     if (row) return toPlant(row)
     // What is gone after a try whose answer was lost has been deleted by it.
     return isLost && !(await this.get(id)) ? before : undefined
@@ -97,57 +103,45 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { createRows } = await import('./bulk.js')
-    await createRows(this.#use, batch, options)
+    await createRows(this.#database, batch, options)
   }
 
-  /** Creates plants all at once, as `createAll` of postgres/create-all.ts has it. */
+  /** Creates plants all at once, as `createAll` of postgres/bulk.ts has it. */
   async createAll(pages: () => Iterable<NewPlant[]>, onConflict: (plant: NewPlant, existing: NewPlant) => void): Promise<void> {
-    const { createAll } = await import('./create-all.js')
-    await createAll(this.#use, pages, onConflict)
+    const { createAll } = await import('./bulk.js')
+    await createAll(this.#database, pages, onConflict)
   }
 
   async findCheckpoint(id: string): Promise<string | undefined> {
-    return (await this.#query(`SELECT state FROM ${imports} WHERE id = ${literal(id)}`))[0]?.[0] ?? undefined
+    return (await this.#database.query(findCheckpointStatement(id)))[0]?.[0] ?? undefined
   }
 
   async keepCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    await this.#query(keepStatement(checkpoint))
+    await this.#database.query(keepCheckpointStatement(checkpoint))
   }
 
   async removeCheckpoint(id: string): Promise<void> {
-    await this.#query(`DELETE FROM ${imports} WHERE id = ${literal(id)}`)
+    await this.#database.query(removeCheckpointStatement(id))
   }
 
   check(): Promise<void> {
-    return this.#again((turn) =>
-      this.#use.pool.share(turn, (connection) => checkWritable(connection, this.#use.account, this.#use.options)),
-    )
+    const { account, options } = this.#database
+    return this.#database.again(this.#database.turn(), (client) => checkWritable(client, account, options))
   }
 
-  close(): Promise<void> {
-    return this.#use.pool.close()
+  async close(): Promise<void> {
+    this.#database.close()
   }
+}
 
-  #query(statement: string): Promise<Rows> {
-    return this.#again((turn) => this.#use.pool.share(turn, (connection) => connection.query(statement)))
-  }
-
-  #again<T>(action: (turn: Turn) => Promise<T>): Promise<T> {
-    const turn = this.#turn()
-    return untilDone(turn, { account: this.#use.account, clock: this.#use.options.clock }, () => action(turn))
-  }
-
-  #turn(): Turn {
-    return { deadline: this.#use.options.clock.now() + this.#use.options.timeout, signal: this.#use.options.clock.signal }
-  }
-
-  async #closingOnFailure<T>(action: (turn: Turn) => Promise<T>): Promise<T> {
-    try {
-      return await this.#again(action)
-    } catch (error) {
-      await this.close()
-      throw explainDatabase(error, this.#use.account)
-    }
+/** A database, with the result of what was done there first. */
+async function connected<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>) {
+  const database = new Database({ address, login: await options.login(address) }, options)
+  try {
+    return { database, result: await database.again(database.turn(), action) }
+  } catch (error) {
+    database.close()
+    throw error
   }
 }
 

@@ -1,23 +1,23 @@
 import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
-import type { Rows } from './connection.js'
-import { bytesLiteral, orNull, tokens } from './sql.js'
+import { type Row, type Statement, tokens } from './sql.js'
 
 /** The tokens of a store, beside its plants. */
 export class PostgresTokens implements TokenStore {
-  readonly #query: (statement: string) => Promise<Rows>
+  readonly #query: (statement: Statement) => Promise<Row[]>
 
   /** @param query runs a statement that can be run twice */
-  constructor(query: (statement: string) => Promise<Rows>) {
+  constructor(query: (statement: Statement) => Promise<Row[]>) {
     this.#query = query
   }
 
   async find(digest: Uint8Array): Promise<Token | undefined> {
-    return toToken((await this.#query(`SELECT ${columns} FROM ${tokens} WHERE digest = ${bytesLiteral(digest)}`))[0])
+    const text = `SELECT ${columns} FROM ${tokens} WHERE digest OPERATOR(pg_catalog.=) $1`
+    return toToken((await this.#query({ text, values: [Buffer.from(digest)] }))[0])
   }
 
   async add(digest: Uint8Array, { note, createdAt, expiresAt }: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
-    const values = [bytesLiteral(digest), orNull(note), createdAt.getTime(), expiresAt?.getTime() ?? 'NULL']
-    await this.#query(`INSERT INTO ${tokens} (digest, note, created_at, expires_at) VALUES (${values}) ON CONFLICT DO NOTHING`)
+    const text = `INSERT INTO ${tokens} (digest, note, created_at, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
+    await this.#query({ text, values: [Buffer.from(digest), note, createdAt.getTime(), expiresAt?.getTime()] })
     const added = await this.find(digest)
     if (!added) throw new Error('The token that was added is not there')
     return added
@@ -25,7 +25,8 @@ export class PostgresTokens implements TokenStore {
 
   async *list(): AsyncIterable<Token[]> {
     for (let last = 0n; ; ) {
-      const rows = await this.#query(`SELECT ${columns} FROM ${tokens} WHERE id > ${last} ORDER BY id LIMIT ${tokensAtOnce}`)
+      const text = `SELECT ${columns} FROM ${tokens} WHERE id OPERATOR(pg_catalog.>) $1 ORDER BY id LIMIT ${tokensAtOnce}`
+      const rows = await this.#query({ text, values: [last] })
       const page = rows.flatMap((row) => toToken(row) ?? [])
       if (page.length > 0) yield page
       if (page.length < tokensAtOnce) return
@@ -34,14 +35,14 @@ export class PostgresTokens implements TokenStore {
   }
 
   async revoke(id: bigint, at: Date): Promise<Token | undefined> {
-    await this.#query(`UPDATE ${tokens} SET revoked_at = ${at.getTime()} WHERE id = ${id} AND revoked_at IS NULL`)
-    return toToken((await this.#query(`SELECT ${columns} FROM ${tokens} WHERE id = ${id}`))[0])
+    const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id OPERATOR(pg_catalog.=) $1 RETURNING ${columns}`
+    return toToken((await this.#query({ text, values: [id, at.getTime()] }))[0])
   }
 }
 
 const columns = 'id, note, created_at, expires_at, revoked_at'
 
-function toToken(row: Rows[number] | undefined): Token | undefined {
+function toToken(row: Row | undefined): Token | undefined {
   if (!row) return undefined
   const [id, note, createdAt, expiresAt, revokedAt] = row
   return {

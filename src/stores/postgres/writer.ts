@@ -2,13 +2,11 @@ import { setMaxListeners } from 'node:events'
 import { type NewPlant, type Plant, plantOf, textLength } from '../../plant/plant.js'
 import { maxTimer } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { CreateOptions, OpenOptions } from '../store.js'
+import type { CreateOptions } from '../store.js'
 import { type Creation, sendBatch } from './batch.js'
-import type { Account } from './dial.js'
-import { explainDatabase, lostCommit, mayPass } from './failure.js'
-import { leavesOpen, type Pool } from './pool.js'
-import { endAt, pause } from './retry.js'
-import type { Use } from './session.js'
+import type { Client } from './client.js'
+import type { Database } from './database.js'
+import { explainDatabase, lostCommit, mayPass } from './errors.js'
 
 interface Job extends Creation {
   deadline: number
@@ -30,9 +28,7 @@ const batchCharacters = 4_000_000
  * caller gets its own answer once that is on disk. What has an id or a key in common is created in the order in which it came.
  */
 export class Writer {
-  readonly #account: Account
-  readonly #pool: Pool
-  readonly #options: OpenOptions
+  readonly #database: Database
   #jobs: Job[] = []
   /** ids and keys of what is on its way */
   readonly #busy = new Set<bigint | string>()
@@ -45,19 +41,17 @@ export class Writer {
   /** aborts when nothing waits any more: then nobody needs a connection */
   #waiting = newController()
 
-  constructor({ account, pool, options }: Use) {
-    this.#account = account
-    this.#pool = pool
-    this.#options = options
+  constructor(database: Database) {
+    this.#database = database
   }
 
   create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
-      const deadline = this.#options.clock.now() + this.#options.timeout
+      const { deadline } = this.#database.turn()
       const leave = () => {
         this.#jobs = this.#jobs.filter((other) => other !== job)
-        job.reject(job.attempts.length > 0 ? lostCommit(this.#account.address, signal?.reason) : signal?.reason)
+        job.reject(job.attempts.length > 0 ? lostCommit(this.#database.account.address, signal?.reason) : signal?.reason)
       }
       const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
       const job: Job = { ...asked, attempts: [], answer: undefined, failure: undefined }
@@ -88,36 +82,39 @@ export class Writer {
     // The next turn of the loop: calls that came in together then share a statement.
     setImmediate(() => {
       this.#isStarting = false
-      const most = Math.min(this.#pool.size, this.#jobs.length)
+      const most = Math.min(this.#database.size, this.#jobs.length)
       while (this.#running < most) void this.#run()
     })
   }
 
-  /** Sends what waits when there is a connection for it. Nothing may wait but for what is on its way: then its end is a new start. */
+  /** Sends what waits when there is a connection for it. */
   async #run(): Promise<void> {
     this.#running += 1
-    let isIdle = false
-    if (this.#failures > 0) await pause(this.#failures, this.#options.clock)
     const { signal } = this.#waiting
+    let jobs: Job[] = []
+    let isIdle = false
     try {
+      if (this.#failures > 0) await this.#database.pause(this.#failures, signal)
       if (this.#jobs.length > 0)
-        await this.#pool.share({ deadline: Infinity, signal }, async (connection) => {
-          const jobs = this.#take()
-          isIdle = jobs.length === 0
-          if (!isIdle) await this.#send(jobs, { connection, account: this.#account, options: this.#options })
+        await this.#database.use({ deadline: Infinity, signal }, async (client) => {
+          jobs = this.#take()
+          isIdle = jobs.length === 0 // what waits does so for what is on its way, whose end is a new start
+          if (!isIdle) await this.#send(jobs, client)
         })
     } catch (error) {
+      if (!signal.aborted) this.#failures += 1
+      for (const job of jobs) job.failure = error
       // There is no connection, and to wait for one is of no use.
-      if (!signal.aborted) for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
-      this.#watch()
+      if (jobs.length === 0 && !signal.aborted && !mayPass(error)) for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
     }
+    this.#settle(jobs)
     this.#running -= 1
     if (!isIdle && this.#jobs.length > 0) this.#start()
   }
 
   /** Takes jobs from the queue in turn, in the order of their ids, but none with an id or a key that is on its way, or stays before it. */
   #take(): Job[] {
-    const limit = this.#options.batchLimit ?? usualBatch
+    const limit = this.#database.options.batchLimit ?? usualBatch
     const taken: Job[] = []
     const left: Job[] = []
     const awaited = new Set<bigint | string>()
@@ -141,24 +138,20 @@ export class Writer {
     return taken.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
   }
 
-  async #send(jobs: Job[], sending: Parameters<typeof sendBatch>[1]): Promise<void> {
-    const deadline = jobs.reduce((first, job) => Math.min(first, job.deadline), Infinity)
-    const done = endAt(deadline, sending.connection, this.#options.clock)
+  async #send(jobs: Job[], client: Client): Promise<void> {
+    const { account, options } = this.#database
+    const end = this.#database.endAt(Math.min(...jobs.map(({ deadline }) => deadline)), client)
     try {
-      const created = await sendBatch(jobs, sending)
+      const created = await sendBatch(jobs, { client, account, options })
       this.#failures = 0
-      if (created > 0) this.#options.onCommit?.(created)
-    } catch (error) {
-      this.#failures += 1
-      for (const job of jobs) job.failure = error
-      if (leavesOpen(error)) sending.connection.destroy()
+      if (created > 0) options.onCommit?.(created)
     } finally {
-      done()
+      end()
     }
-    this.#tell(jobs)
   }
 
-  #tell(jobs: Job[]): void {
+  /** Answers the callers of a batch. What was not stored, and can be a moment later, waits again. */
+  #settle(jobs: Job[]): void {
     const open: Job[] = []
     for (const job of jobs) {
       for (const mark of marksOf(job)) this.#busy.delete(mark)
@@ -170,7 +163,7 @@ export class Writer {
     if (open.length > 0) this.#awaitAgain(open)
   }
 
-  /** Has somebody told when the time of what waits is over. What waits longest stands in front. */
+  /** Ends what waits when its time is over. What waits longest stands in front. */
   #watch(): void {
     clearTimeout(this.#alarm)
     const [first] = this.#jobs
@@ -179,23 +172,23 @@ export class Writer {
       this.#waiting = newController()
       return
     }
-    const left = first.deadline - this.#options.clock.now()
+    const left = first.deadline - this.#database.options.clock.now()
     this.#alarm = setTimeout(() => this.#endLate(), Math.min(maxTimer, Math.max(0, left)))
   }
 
   #endLate(): void {
-    const now = this.#options.clock.now()
+    const now = this.#database.options.clock.now()
     const late = this.#jobs.filter(({ deadline }) => deadline <= now)
     this.#jobs = this.#jobs.filter(({ deadline }) => deadline > now)
-    for (const job of late) this.#refuse(job, this.#pool.failure ?? job.failure ?? this.#pool.late())
+    for (const job of late) this.#refuse(job, job.failure ?? this.#database.late())
     this.#watch()
   }
 
-  /** Nothing more is done about it. What may have been stored and could not be found out is told as that. */
+  /** Rejects a creation: with an unknown outcome where it may have been stored. */
   #refuse(job: Job, error: unknown): void {
     job.signal?.removeEventListener('abort', job.leave)
-    const { message, hint, retryable } = explainDatabase(error, this.#account)
-    if (job.attempts.length > 0) job.reject(lostCommit(this.#account.address, error))
+    const { message, hint, retryable } = explainDatabase(error, this.#database.account)
+    if (job.attempts.length > 0) job.reject(lostCommit(this.#database.account.address, error))
     else job.reject(new PlantsError('unavailable', message, { hint, retryable, cause: error }))
   }
 }

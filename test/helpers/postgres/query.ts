@@ -1,5 +1,4 @@
-import { join } from 'node:path'
-import postgres from 'postgres'
+import pg from 'pg'
 import { password } from './cluster.js'
 
 export type Row = Record<string, unknown>
@@ -12,10 +11,10 @@ export interface Place {
 
 /** Runs one statement, or several, over a connection of its own, and gives the rows of the last. Each int8 is a bigint. */
 export async function query(place: Place, user: string, database: string, text: string): Promise<Row[]> {
-  const client = clientOf(place, user, database)
+  const client = await connected(place, user, database)
   try {
-    const result = await client.unsafe(text)
-    return [...lastOf(result)]
+    const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
+    return (Array.isArray(result) ? result.at(-1) : result)?.rows ?? []
   } finally {
     await client.end()
   }
@@ -27,22 +26,19 @@ export async function query(place: Place, user: string, database: string, text: 
  * @returns what ends it, by a rollback when nothing else is said
  */
 export async function hold(place: Place, database: string, text: string): Promise<(how?: 'COMMIT') => Promise<void>> {
-  const client = clientOf(place, 'postgres', database)
-  await client.unsafe(`BEGIN; ${text}`)
+  const client = await connected(place, 'postgres', database)
+  await client.query(`BEGIN; ${text}`)
   return async (how) => {
-    await client.unsafe(how ?? 'ROLLBACK')
+    await client.query(how ?? 'ROLLBACK')
     await client.end()
   }
 }
 
-function clientOf({ socketFolder, port }: Place, user: string, database: string): postgres.Sql<{ bigint: bigint }> {
-  const path = join(socketFolder, `.s.PGSQL.${port}`)
-  const types = { bigint: postgres.BigInt }
-  return postgres({ path, user, database, password, types, max: 1, fetch_types: false, onnotice: () => undefined })
-}
-
-/** Several statements have a list of results, one has its rows. */
-function lastOf(result: Row[] | Row[][]): Row[] {
-  const last = result.at(-1)
-  return Array.isArray(last) ? last : (result as Row[])
+async function connected({ socketFolder, port }: Place, user: string, database: string): Promise<pg.Client> {
+  const types = new pg.TypeOverrides()
+  types.setTypeParser(pg.types.builtins.INT8, BigInt)
+  const client = new pg.Client({ host: socketFolder, port, user, database, password, types })
+  client.on('error', () => undefined) // of a server that is stopped meanwhile
+  await client.connect()
+  return client
 }

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { Pool } from '../../../../src/stores/postgres/pool.js'
+import { Database as Connections } from '../../../../src/stores/postgres/database.js'
 import { grants, migrate, migrations } from '../../../../src/stores/postgres/schema.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { password } from '../../../helpers/postgres/cluster.js'
@@ -21,15 +21,16 @@ test('makes one schema when ten stores are first opened at the same moment', asy
 test('migrates while another store goes on creating, and the older one refuses then to open', async () => {
   const place = await freshDatabase()
   const [older, address] = [await openShared(place), addressOf(place)]
-  const pool = new Pool({ address, login: await databaseOptions(place).login(address) }, databaseOptions(place))
-  onTestFinished(() => pool.close())
+  const options = databaseOptions(place)
+  const connections = new Connections({ address, login: await options.login(address) }, options)
+  onTestFinished(() => connections.close())
   let isMigrated = false
   const creating = (async () => {
     for (let id = 0n; !isMigrated || id < 50n; id += 1n) await older.create({ id, name: 'Fern' })
   })()
   const steps = [...migrations, 'ALTER TABLE plant_store.plants ADD COLUMN watered bigint']
   const turn = { deadline: performance.now() + 10_000 }
-  await Promise.all([1, 2, 3].map(() => pool.own(turn, (connection) => migrate(connection, address, steps))))
+  await Promise.all([1, 2, 3].map(() => connections.use(turn, (client) => migrate(client, address, steps))))
   isMigrated = true
   await creating
   expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual([{ version: steps.length }])

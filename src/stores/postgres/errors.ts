@@ -1,15 +1,15 @@
-import { isTimeout } from '../../platform/clock.js'
+import pg from 'pg'
+import { isTimeout, timeIsOver } from '../../platform/clock.js'
 import { type Kind, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { Login } from '../store.js'
-import { isOfServer } from './connection.js'
-import type { Account } from './dial.js'
-import { identifier } from './sql.js'
+import type { Account } from './client.js'
+import { LoginError } from './login.js'
 
 /** The SQLSTATE of what a server refused (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other failure. */
 export function sqlState(error: unknown): string | undefined {
-  if (!isOfServer(error)) return undefined
-  const state = systemCode(error) ?? ''
+  if (!(error instanceof pg.DatabaseError)) return undefined
+  const state = error.code ?? ''
   return /^[0-9A-Z]{5}$/.test(state) ? state : internalError
 }
 
@@ -22,6 +22,38 @@ export const divisionByZero = '22012'
 /** Whether the server has said no, so that what was asked for has not happened. Else the connection was lost, and nobody knows. */
 export function isRefusal(error: unknown): boolean {
   return sqlState(error) !== undefined
+}
+
+/** What the driver says without a code that tells it apart, as an error that has one. */
+export function driverError(error: unknown): unknown {
+  const message = error instanceof Error ? error.message : ''
+  const [, method] = /^Unknown authenticationOk message type (\d+)$/.exec(message) ?? []
+  if (method !== undefined) return new LoginError(`it asks for a way to log in that is not known here (${method})`)
+  if (message.startsWith('SASL: ')) return new LoginError(message.replace(/^SASL: (SCRAM-SERVER-\w+-MESSAGE: )?/, ''))
+  if (message === 'The server does not support SSL connections')
+    return Object.assign(new Error('the server has no TLS'), { code: 'NO_TLS' })
+  if (message === 'timeout expired') return timeIsOver()
+  if (message === 'Connection terminated unexpectedly') return new Error('the server closed the connection')
+  const isForeign = message === 'There was an error establishing an SSL connection' || (error instanceof pg.DatabaseError && !error.code)
+  return isForeign ? new Error('what answers is no PostgreSQL server') : error
+}
+
+/** Whether a server that was reached may let somebody in who comes with TLS, or without: it has another entry in pg_hba.conf for that. */
+export function mayEnterOtherwise(error: unknown): boolean {
+  const state = sqlState(error)
+  if (state !== undefined) return state.startsWith('28')
+  const isUnreached = error instanceof Error && 'syscall' in error
+  return !isUnreached && !isTimeout(error) && !(error instanceof LoginError) && !(error instanceof PlantsError)
+}
+
+/** Whether other servers are not tried: a wrong password would else look like a server that is away. */
+export function isFinal(error: unknown): boolean {
+  return error instanceof LoginError || /^(28|3D)/.test(sqlState(error) ?? '')
+}
+
+/** What PgBouncer says to a startup parameter that it does not know. */
+export function isUnknownParameter(error: unknown): boolean {
+  return sqlState(error) === '08P01' && error instanceof Error && error.message.includes('statement_timeout')
 }
 
 /** Whether the same can succeed in a moment: the server, or another one in its place, is not ready, or has broken it off for the sake of others. */
@@ -54,7 +86,6 @@ const permanentCodes = new Set([
   'LOGIN_REFUSED',
   'LOGIN_SOCKET',
   'NO_TLS',
-  'SASL_SIGNATURE_MISMATCH',
   'SELF_SIGNED_CERT_IN_CHAIN',
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
@@ -106,7 +137,7 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
   '28': notLetIn,
   '3D': ({ name, database }) => ({
     message: `${name} leads to no database`,
-    hint: `Make it there: CREATE DATABASE ${identifier(database)} ENCODING UTF8 TEMPLATE template0`,
+    hint: `Make it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
   }),
   '42501': ({ name, user }, text) => ({
     message: `${user} may not do this in ${name}: ${text}`,
@@ -128,7 +159,6 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
     message: `Could not log in to ${name}: ${text}`,
     hint: 'If that is who runs the database, add to the address: requirepeer=USER',
   }),
-  SASL_SIGNATURE_MISMATCH: ({ name }, text) => ({ message: `Could not log in to ${name}: ${text}`, hint: impostorHint }),
   DEPTH_ZERO_SELF_SIGNED_CERT: untrusted,
   SELF_SIGNED_CERT_IN_CHAIN: untrusted,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted,
@@ -166,7 +196,7 @@ function hostsOf(hosts: PostgresAddress['hosts']): string {
 function textOf(error: unknown): string {
   if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
   if (isTimeout(error)) return 'no answer in time'
-  const code = isOfServer(error) ? '' : (systemCode(error) ?? '')
+  const code = isRefusal(error) ? '' : (systemCode(error) ?? '')
   return wordsFor[code] ?? cut(error instanceof Error ? error.message : String(error))
 }
 
@@ -180,9 +210,6 @@ const mostTold = 1000
 const lost = 'the connection was lost'
 /** Those of OpenSSL are the same in every version of Node. */
 const wordsFor: Record<string, string> = {
-  CONNECTION_CLOSED: lost,
-  CONNECTION_DESTROYED: lost,
-  CONNECTION_ENDED: lost,
   CERT_HAS_EXPIRED: 'its certificate has expired',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
   ECONNREFUSED: 'nothing listens there',
@@ -191,7 +218,6 @@ const wordsFor: Record<string, string> = {
   ENETUNREACH: 'there is no way to this network',
   ENOENT: 'there is no such socket',
   EPIPE: lost,
-  SASL_SIGNATURE_MISMATCH: 'the server has not proved that it knows the password',
   SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in certificate chain',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'unable to get local issuer certificate',
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'unable to verify the first certificate',

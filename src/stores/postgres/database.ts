@@ -1,0 +1,273 @@
+import { setMaxListeners } from 'node:events'
+import pg from 'pg'
+import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
+import { PlantsError } from '../../platform/errors.js'
+import type { PostgresAddress } from '../address.js'
+import type { OpenOptions } from '../store.js'
+import { type Account, Client, type Route, routesTo } from './client.js'
+import { driverError, explainDatabase, isFinal, isRefusal, isStale, isUnknownParameter, mayEnterOtherwise, mayPass } from './errors.js'
+import { checkServer, isWanted } from './server-state.js'
+import type { Row, Statement } from './sql.js'
+
+/** Until when something may take, and what ends it before. */
+export interface Turn {
+  /** as the clock has it; for ever when it is Infinity */
+  deadline: number
+  signal?: AbortSignal | undefined
+}
+
+/** Connections by one route to a server. */
+interface Candidate {
+  pool: pg.Pool
+}
+
+/** A database on one server or on several: connections to the first of them that is as it was asked for, kept until they are lost. */
+export class Database {
+  readonly account: Account
+  readonly options: OpenOptions
+  /** for each server the routes to it */
+  readonly #servers: Candidate[][]
+  readonly #clients = new Set<Client>()
+  /** whether the server ends by itself what takes too long; PgBouncer does not let that be asked for */
+  #hasTimeouts = true
+  /** where the last connection was made */
+  #current: Candidate | undefined
+  /** when no connection could be made for the first time since one could, and whether that was reported */
+  #awaySince: number | undefined
+  #isAway = false
+  /** why there was no connection the last time that one was tried */
+  #failure: PlantsError | undefined
+
+  constructor(account: Account, options: OpenOptions) {
+    setMaxListeners(0, options.clock.signal) // each call listens to it
+    this.account = account
+    this.options = options
+    const { hosts, targetSessionAttrs } = account.address
+    const passes = targetSessionAttrs === 'prefer-standby' ? (['standby', 'any'] as const) : [targetSessionAttrs]
+    this.#servers = passes.flatMap((attributes) =>
+      hosts.map((host) => routesTo(host, account.address).map((route) => ({ pool: this.#poolOf(route, attributes) }))),
+    )
+  }
+
+  /** how many connections there can be */
+  get size(): number {
+    return this.account.address.max
+  }
+
+  /** A turn of a call that begins now. */
+  turn(): Turn {
+    const { clock, timeout } = this.options
+    return { deadline: clock.now() + timeout, signal: clock.signal }
+  }
+
+  /** Runs a statement that can be run twice. */
+  query(statement: Statement): Promise<Row[]> {
+    return this.again(this.turn(), (client) => client.ask(statement))
+  }
+
+  /** Uses a connection for what can be done twice, until the deadline. */
+  again<T>(turn: Turn, action: (client: Client) => Promise<T>): Promise<T> {
+    return this.retry(turn, () => this.use(turn, action, turn.deadline))
+  }
+
+  /**
+   * Does what can be done twice, again for as long as what fails may pass.
+   *
+   * @throws {PlantsError} what failed last, and what to do about it
+   */
+  async retry<T>({ deadline, signal }: Turn, action: () => Promise<T>): Promise<T> {
+    for (let tries = 0; ; tries += 1) {
+      try {
+        return await action()
+      } catch (error) {
+        signal?.throwIfAborted()
+        if (this.options.clock.now() >= deadline || !mayPass(error)) throw explainDatabase(error, this.account)
+        await this.pause(tries, signal)
+      }
+    }
+  }
+
+  /** Waits longer from time to time, up to a second, and not as long as others. */
+  pause(tries: number, signal?: AbortSignal): Promise<void> {
+    return wait(backoff(tries, { base: 10, max: 1000, random: this.options.clock.random }), signal ? [signal] : [])
+  }
+
+  /**
+   * Uses a connection that nobody else uses meanwhile.
+   *
+   * @param turn until when it may wait for one
+   * @param end until when the action may take
+   * @throws what the action throws; what was wrong with the server that is there; `PlantsError` when all connections were busy until the deadline
+   */
+  async use<T>(turn: Turn, action: (client: Client) => Promise<T>, end = Infinity): Promise<T> {
+    const client = await this.lease(turn)
+    const done = this.endAt(end, client)
+    let isBroken = false
+    try {
+      return await action(client)
+    } catch (error) {
+      isBroken = !(error instanceof PlantsError) && (!isRefusal(error) || isStale(error))
+      throw error
+    } finally {
+      done()
+      isBroken ||= client.getTransactionStatus() !== 'I' // of an action that has ended in the middle of a transaction
+      if (isBroken) client.destroy()
+      client.release(isBroken)
+    }
+  }
+
+  /**
+   * Gives a connection up when the time is over, and the server has not ended by itself what it does there.
+   *
+   * @returns what is called when it is done
+   */
+  endAt(deadline: number, client: Client): () => void {
+    const left = Math.max(0, deadline - this.options.clock.now()) + (this.#hasTimeouts ? grace : 0)
+    if (left > maxTimer) return () => undefined
+    const timer = setTimeout(() => client.destroy(timeIsOver() as Error), left)
+    return () => clearTimeout(timer)
+  }
+
+  close(): void {
+    for (const { pool } of this.#servers.flat()) void pool.end()
+    for (const client of this.#clients) client.destroy()
+  }
+
+  /** A connection, or why there was none until the deadline; one that comes later goes back to its pool. */
+  lease({ deadline, signal }: Turn): Promise<Lease> {
+    const connecting = this.#connect()
+    const left = Math.max(0, deadline - this.options.clock.now())
+    const waiting = within(
+      left,
+      signal ? [signal] : [],
+      (late) =>
+        new Promise<Lease>((resolve, reject) => {
+          late.addEventListener('abort', () => reject(isTimeout(late.reason) ? this.late() : late.reason))
+          connecting.then(resolve, reject)
+        }),
+    )
+    waiting.catch(async () => (await connecting.catch(() => undefined))?.release())
+    return waiting
+  }
+
+  /** What is reported when there was no connection until the deadline. */
+  late(): PlantsError {
+    if (this.#failure) return this.#failure
+    if (this.#clients.size === 0) return explainDatabase(timeIsOver(), this.account)
+    const message = `All connections to ${this.account.address.name} are busy`
+    return new PlantsError('unavailable', message, { hint: 'Try again, or allow more of them: ?max=', retryable: true })
+  }
+
+  /** Goes through the servers from the last one that was connected to. Throws what says most of why none is there. */
+  async #connect(): Promise<Lease> {
+    let failure: unknown
+    for (const routes of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
+      try {
+        return await this.#connectTo(routes)
+      } catch (error) {
+        // One that may come back says more than one that will not. Who is not let in by one is not tried at others, as libpq has it.
+        if (failure === undefined || mayPass(error) > mayPass(failure) || isFinal(error)) failure = error
+        if (isFinal(error)) break
+      }
+    }
+    this.#noteFailure(explainDatabase(failure, this.account))
+    throw failure
+  }
+
+  /** Tries the routes to a server. Throws what was wrong with the first. */
+  async #connectTo(routes: Candidate[]): Promise<Lease> {
+    let failure: unknown
+    for (const candidate of routes) {
+      try {
+        const client = await this.#connectBy(candidate)
+        this.#noteSuccess()
+        this.#current = candidate
+        return client
+      } catch (error) {
+        failure ??= error
+        if (!mayEnterOtherwise(error)) break
+      }
+    }
+    throw failure
+  }
+
+  async #connectBy({ pool }: Candidate): Promise<Lease> {
+    try {
+      return (await pool.connect()) as Lease // of the class that the pool was given
+    } catch (error) {
+      const failure = driverError(error)
+      if (!this.#hasTimeouts || !isUnknownParameter(failure)) throw failure
+      this.#hasTimeouts = false
+      return this.#connectBy({ pool })
+    }
+  }
+
+  #poolOf(route: Route, attributes: PostgresAddress['targetSessionAttrs']): pg.Pool {
+    const database = this
+    class RouteClient extends Client {
+      constructor() {
+        super(route, database.account, database.#hasTimeouts ? Math.min(database.options.timeout, maxTimer) : undefined)
+        database.#clients.add(this)
+        this.once('end', () => database.#clients.delete(this))
+      }
+    }
+    const verify = (client: pg.PoolClient, done: (error?: Error) => void) => {
+      this.#verify(client as Lease, attributes).then(() => done(), done)
+    }
+    const pool = new pg.Pool({ max: this.size, idleTimeoutMillis: 0, Client: RouteClient, verify })
+    return pool.on('error', () => undefined) // an idle connection was lost: there will be another
+  }
+
+  /** Checks a new connection. Throws when it is not to a server that was asked for, or leads to a database that cannot be used. */
+  async #verify(client: Client, attributes: PostgresAddress['targetSessionAttrs']): Promise<void> {
+    const { address } = this.account
+    const timer = setTimeout(() => client.destroy(timeIsOver() as Error), address.connectTimeout)
+    try {
+      client.checkLogin()
+      if (isWanted(await checkServer(client, address, this.options), attributes)) return
+      const hint = 'Try again, or name another server'
+      throw new PlantsError('unavailable', `${address.name} is not ${attributes} now`, { hint, retryable: true })
+    } catch (error) {
+      client.destroy()
+      throw error
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  #noteSuccess(): void {
+    this.#failure = undefined
+    this.#awaySince = undefined
+    if (this.#isAway) this.options.onAway?.(undefined)
+    this.#isAway = false
+  }
+
+  #noteFailure(failure: PlantsError): void {
+    this.#failure = failure
+    const now = this.options.clock.now()
+    this.#awaySince ??= now
+    if (!failure.retryable || this.#isAway || now - this.#awaySince < 1000) return
+    this.#isAway = true
+    this.options.onAway?.(failure)
+  }
+}
+
+/** A connection that is lent: `release` gives it back, with true when it is of no more use. */
+export type Lease = Client & pg.PoolClient
+
+/** milliseconds in which a server that works has ended a statement whose time was over */
+const grace = 1000
+
+/** Does one thing in a database. */
+export async function usingOnce<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>): Promise<T> {
+  const account = { address, login: await options.login(address) }
+  const database = new Database(account, options)
+  try {
+    const turn = database.turn()
+    return await database.use(turn, action, turn.deadline)
+  } catch (error) {
+    throw explainDatabase(error, account)
+  } finally {
+    database.close()
+  }
+}

@@ -1,0 +1,95 @@
+import { to as copyTo } from 'pg-copy-streams'
+import { plantColumns, type TextField, textFields } from '../../plant/fields.js'
+import { escapeUnsafe } from '../../plant/json.js'
+import type { Block, RecordKind, SnapshotQuery } from '../store.js'
+import type { Client } from './client.js'
+import type { Database } from './database.js'
+import { explainDatabase } from './errors.js'
+import { begin, plants, type Statement, where } from './sql.js'
+
+/** Reads plants as `ReadableStore.snapshot` has it, with COPY: the server writes the records. */
+export async function* snapshot(database: Database, query: SnapshotQuery): AsyncGenerator<Block> {
+  const client = await database.lease(database.turn())
+  let isDone = false
+  try {
+    const { parameters, copy } = copyStatements(query)
+    await client.ask({ text: `${begin('ISOLATION LEVEL REPEATABLE READ READ ONLY').text}; SET LOCAL statement_timeout = 0` })
+    await client.ask(parameters)
+    for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, database), query.record !== 'json')) {
+      const text = bytes.toString()
+      yield { text: query.record === 'json' ? escapeUnsafe(unescaped(text, query.between)) : text, plants }
+    }
+    await client.ask({ text: 'COMMIT' })
+    isDone = true
+  } catch (error) {
+    throw explainDatabase(error, database.account)
+  } finally {
+    if (!isDone) client.destroy()
+    client.release(!isDone)
+  }
+}
+
+/** The parameters of a query as settings of the transaction, since COPY takes none, and a COPY that reads them. */
+function copyStatements({ limit, record, ...query }: SnapshotQuery): { parameters: Statement; copy: string } {
+  const values: unknown[] = []
+  const bind = (value: bigint | number | string, type: string) => {
+    values.push(String(value))
+    return `current_setting('plants.parameter_${values.length}')::${type}`
+  }
+  const condition = where(query, bind)
+  const select = `SELECT ${record === 'json' ? jsonRecord : plantColumns} FROM ${plants} ${condition} ORDER BY id`
+  const rows = limit === undefined ? select : `${select} LIMIT ${bind(limit, 'bigint')}`
+  const settings = values.map((_, index) => `set_config('plants.parameter_${index + 1}', $${index + 1}, true)`)
+  return { parameters: { text: `SELECT ${settings.join() || '1'}`, values }, copy: `COPY (${rows}) TO STDOUT (${copyOptions[record]})` }
+}
+
+const copyOptions: Record<RecordKind, string> = {
+  json: 'FORMAT text',
+  csv: 'FORMAT csv',
+  tsv: `FORMAT csv, DELIMITER E'\\t'`,
+}
+
+const jsonRecord = `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`
+
+function jsonMember({ name, isRequired }: TextField): string {
+  const member = `',"${name}":' || to_json(${name})::text`
+  return isRequired ? member : `coalesce(${member}, '')`
+}
+
+/** The output of a COPY. Each chunk may take as long as a call may, and its use as long as it likes. */
+async function* chunksOf(copy: string, client: Client, database: Database): AsyncGenerator<Buffer> {
+  const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
+  for (;;) {
+    const done = database.endAt(database.turn().deadline, client)
+    const { value, done: isEnd } = await chunks.next().finally(done)
+    if (isEnd) return
+    yield value
+  }
+}
+
+/** Cuts chunks where records end: at a line feed, but for one in quotes. What is cut off between two of them is left out. */
+async function* wholeRecords(chunks: AsyncIterable<Buffer>, hasQuotes: boolean): AsyncGenerator<{ bytes: Buffer; plants: number }> {
+  const begun: Buffer[] = []
+  let isQuoted = false
+  for await (const chunk of chunks) {
+    let plants = 0
+    let end = 0
+    for (const [at, byte] of chunk.entries()) {
+      if (byte === quote && hasQuotes) isQuoted = !isQuoted
+      const isEnd = byte === lineFeed && !isQuoted
+      plants += Number(isEnd)
+      if (isEnd) end = at + 1
+    }
+    if (plants > 0) yield { bytes: Buffer.concat([...begun.splice(0), chunk.subarray(0, end - 1)]), plants }
+    begun.push(chunk.subarray(end))
+  }
+}
+
+const quote = 0x22
+const lineFeed = 0x0a
+
+/** Lines of JSON as COPY writes them, which has two backslashes for one. */
+function unescaped(lines: string, between: string): string {
+  const text = lines.includes('\\') ? lines.replaceAll('\\\\', '\\') : lines
+  return between === '\n' ? text : text.replaceAll('\n', between)
+}
