@@ -50,8 +50,6 @@ export interface ListQuery {
 
 export interface SnapshotQuery extends ListQuery {
   record: RecordKind
-  /** what stands between two records */
-  between: string
 }
 
 /**
@@ -60,7 +58,7 @@ export interface SnapshotQuery extends ListQuery {
  */
 export type RecordKind = 'json' | 'csv' | 'tsv'
 
-/** Some records, joined. */
+/** Some records, with a line feed between them. */
 export interface Block {
   text: string
   plants: number

@@ -38,7 +38,7 @@ export const exportPlants = defineCommand({
         const hint = 'Choose another with --store. plants create makes this one'
         throw new PlantsError('unavailable', `There is no store at ${settings.store.name} yet`, { hint })
       }
-      const blocks = toDocument(store.snapshot({ limit, after, tag, record: format.record, between: format.between }), format)
+      const blocks = toDocument(store.snapshot({ limit, after, tag, record: format.record }), format)
       if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
       const { isTerminal } = io.stdout
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)

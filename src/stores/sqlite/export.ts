@@ -45,10 +45,10 @@ function findRange(connection: Connection, query: SnapshotQuery, { first, rows }
 type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // of no rows, SQLite has no maximum and no sum
 
 /** As a blob, because a driver cuts a text at U+0000, or may give up where it is not UTF-8: other programs can write both into a store. */
-function readText(connection: Connection, { record, between, tag }: SnapshotQuery, { first, last }: Range): string {
-  const select = connection.prepare(`SELECT CAST(group_concat(${records[record]}, ? ORDER BY id) AS BLOB) AS bytes FROM plants
+function readText(connection: Connection, { record, tag }: SnapshotQuery, { first, last }: Range): string {
+  const select = connection.prepare(`SELECT CAST(group_concat(${records[record]}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
     WHERE id BETWEEN ? AND ? ${tag === undefined ? '' : 'AND tag = ?'}`)
-  const { bytes } = select.get(...[between, first, last, tag ?? []].flat()) as { bytes: Uint8Array } // of at least one row
+  const { bytes } = select.get(...[first, last, tag ?? []].flat()) as { bytes: Uint8Array } // of at least one row
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
   return record === 'json' ? escapeUnsafe(text) : text
 }

@@ -22,12 +22,13 @@ function extensionOf(path: string): string | undefined {
   return /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
 }
 
-/** Joins blocks to one document. */
-export async function* toDocument(blocks: AsyncIterable<Block>, { head, between, foot }: FormatWriter): AsyncGenerator<Block> {
+/** Joins blocks to one document. No record of JSON has a line feed in it; records of other formats have nothing else between them. */
+export async function* toDocument(blocks: AsyncIterable<Block>, { record, head, between, foot }: FormatWriter): AsyncGenerator<Block> {
+  const join = record === 'json' && between !== '\n' ? (text: string) => text.replaceAll('\n', between) : (text: string) => text
   let isEmpty = true
   if (head !== '') yield { text: head, plants: 0 }
   for await (const { text, plants } of blocks) {
-    yield { text: isEmpty ? text : between + text, plants }
+    yield { text: isEmpty ? join(text) : between + join(text), plants }
     isEmpty = false
   }
   yield { text: isEmpty ? foot : `\n${foot}`, plants: 0 }
