@@ -78,12 +78,12 @@ class BulkInsert {
     const portion: Portion = { rows, attempts: [], isEnd: false }
     try {
       await this.#database.retry(turn, () => {
-        for (const row of rows) this.#batch.outcomes[row] = Outcome.pending // what was noted in vain
+        for (const row of portion.rows) this.#batch.outcomes[row] = Outcome.pending // what was noted in vain
         return this.#database.use(turn, (client) => this.#settle(portion, client), turn.deadline)
       })
       return portion.isEnd
     } catch (error) {
-      for (const row of rows) this.#batch.outcomes[row] = Outcome.pending
+      for (const row of portion.rows) this.#batch.outcomes[row] = Outcome.pending
       if (portion.attempts.length > 0) throw lostCommit(account.address, error)
       if (stop.aborted) return true
       throw error
@@ -117,22 +117,27 @@ class BulkInsert {
    * @param create gives those that it has created; nothing is stored when it gives none
    * @returns whether all were created; also false when an id was taken, so that nothing was stored
    */
-  async #transact({ attempts }: Portion, rows: number[], client: Client, create: (attempt: bigint) => Promise<number[]>): Promise<boolean> {
+  async #transact(portion: Portion, rows: number[], client: Client, create: (attempt: bigint) => Promise<number[]>): Promise<boolean> {
     const { account, options } = this.#database
     const attempt = newAttempt()
-    attempts.push(attempt)
+    portion.attempts.push(attempt)
+    const forget = () => portion.attempts.splice(portion.attempts.indexOf(attempt), 1)
     const undo = async () => {
-      attempts.splice(attempts.indexOf(attempt), 1) // nothing is stored under it
+      forget()
       for (const row of rows) this.#batch.outcomes[row] = Outcome.pending
       await client.ask({ text: 'ROLLBACK' })
+      return false
     }
     try {
       await client.ask(begin())
       const created = await create(attempt)
       for (const row of created) this.#batch.outcomes[row] = Outcome.created
-      if (created.length > 0) await this.#keepCheckpoint(client)
-      if (created.length > 0) await client.ask({ text: options.allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` })
-      else await undo()
+      if (created.length === 0) return await undo()
+      await this.#keepCheckpoint(client)
+      await client.ask({ text: options.allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` })
+      forget()
+      const done = new Set(created)
+      portion.rows = created.length === portion.rows.length ? [] : portion.rows.filter((row) => !done.has(row))
       return created.length === rows.length
     } catch (error) {
       if (!isRefusal(error) && !(error instanceof PlantsError)) throw error
@@ -210,6 +215,7 @@ class BulkInsert {
 
 /** Rows that are created together. */
 interface Portion {
+  /** those of which it is not known for good what became of them */
   rows: number[]
   /** the marks under which they were sent, and may have been stored */
   attempts: bigint[]

@@ -5,6 +5,7 @@ import { isLoopback } from '../../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../address.js'
 import type { Login } from '../store.js'
 import { socketPath } from './address.js'
+import { driverError } from './errors.js'
 import { checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
 import type { Row, Statement } from './sql.js'
 
@@ -76,7 +77,7 @@ export class Client extends pg.Client {
         this.#checkMethod(password !== undefined)
         return password ?? ''
       },
-      ...(isSocketFolder(route.host) && { stream: () => this.#checkedSocket() }),
+      ...(isSocketFolder(route.host) && { stream: () => checkedSocket(route.host, account) }),
     })
     this.#route = route
     this.#account = account
@@ -115,10 +116,13 @@ export class Client extends pg.Client {
    */
   async ask({ text, values }: Statement): Promise<Row[]> {
     this.#isDoubtful = false
-    const result: pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[] = await this.query<Row>({
+    const asked: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
       text,
       ...(values && { values }),
       rowMode: 'array',
+    })
+    const result = await asked.catch((error: unknown) => {
+      throw driverError(error)
     })
     if (this.#isDoubtful) throw new Error('the server has stopped waiting for its standby')
     return (Array.isArray(result) ? result.at(-1) : result)?.rows ?? []
@@ -148,19 +152,18 @@ export class Client extends pg.Client {
     if (Number(count) >= 4096) return
     this.destroy(new LoginError(`it asks for ${count} iterations of SCRAM, and 4096 are the fewest here`))
   }
+}
 
-  #checkedSocket(): Socket {
-    const socket = new Socket()
-    const { host, port } = this.#route.host
-    const { address, login } = this.#account
-    return socket.once('connect', () => {
-      try {
-        checkSocketOwner(socketPath(host, port), address.requirePeer, login.trusts)
-      } catch (error) {
-        socket.destroy(error as Error)
-      }
-    })
-  }
+/** A Unix socket that says nothing before its owner was checked. */
+function checkedSocket({ host, port }: PostgresHost, { address, login }: Account): Socket {
+  const socket = new Socket()
+  return socket.once('connect', () => {
+    try {
+      checkSocketOwner(socketPath(host, port), address.requirePeer, login.trusts)
+    } catch (error) {
+      socket.destroy(error as Error)
+    }
+  })
 }
 
 /** An option of the driver that its types lack: these iterations take about a second. */
@@ -184,7 +187,7 @@ function boundReads(connection: pg.Connection): void {
         if (bytes > maxAnswer) throw new Error('it answers with more than can be read')
         read.call(stream, chunk)
       } catch (error) {
-        stream.destroy(error as Error)
+        stream.destroy(driverError(error))
       }
     })
   }

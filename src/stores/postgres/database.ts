@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import pg from 'pg'
 import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
-import { PlantsError } from '../../platform/errors.js'
+import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
 import { type Account, Client, type Route, routesTo } from './client.js'
@@ -35,6 +35,7 @@ export class Database {
   /** when no connection could be made for the first time since one could, and whether that was reported */
   #awaySince: number | undefined
   #isAway = false
+  #isClosed = false
   /** why there was no connection the last time that one was tried */
   #failure: PlantsError | undefined
 
@@ -129,6 +130,8 @@ export class Database {
   }
 
   close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
     for (const { pool } of this.#servers.flat()) void pool.end()
     for (const client of this.#clients) client.destroy()
   }
@@ -153,7 +156,7 @@ export class Database {
   /** What is reported when there was no connection until the deadline. */
   late(): PlantsError {
     if (this.#failure) return this.#failure
-    if (this.#clients.size === 0) return explainDatabase(timeIsOver(), this.account)
+    if (!this.#current) return explainDatabase(timeIsOver(), this.account)
     const message = `All connections to ${this.account.address.name} are busy`
     return new PlantsError('unavailable', message, { hint: 'Try again, or allow more of them: ?max=', retryable: true })
   }
@@ -174,7 +177,7 @@ export class Database {
     throw failure
   }
 
-  /** Tries the routes to a server. Throws what was wrong with the first. */
+  /** Tries the routes to a server. Throws what was wrong with the first that the server has. */
   async #connectTo(routes: Candidate[]): Promise<Lease> {
     let failure: unknown
     for (const candidate of routes) {
@@ -184,7 +187,7 @@ export class Database {
         this.#current = candidate
         return client
       } catch (error) {
-        failure ??= error
+        if (failure === undefined || systemCode(failure) === 'NO_TLS') failure = error
         if (!mayEnterOtherwise(error)) break
       }
     }

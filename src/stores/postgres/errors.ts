@@ -25,7 +25,7 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /** What the driver says without a code that tells it apart, as an error that has one. */
-export function driverError(error: unknown): unknown {
+export function driverError(error: unknown): Error {
   const message = error instanceof Error ? error.message : ''
   const [, method] = /^Unknown authenticationOk message type (\d+)$/.exec(message) ?? []
   if (method !== undefined) return new LoginError(`it asks for a way to log in that is not known here (${method})`)
@@ -34,9 +34,13 @@ export function driverError(error: unknown): unknown {
     return Object.assign(new Error('the server has no TLS'), { code: 'NO_TLS' })
   if (message === 'timeout expired') return timeIsOver()
   if (message === 'Connection terminated unexpectedly') return new Error('the server closed the connection')
-  const isForeign = message === 'There was an error establishing an SSL connection' || (error instanceof pg.DatabaseError && !error.code)
-  return isForeign ? new Error('what answers is no PostgreSQL server') : error
+  if (error instanceof Error && !(error instanceof RangeError || error instanceof TypeError || foreign.test(message))) return error
+  return new Error('what answers is no PostgreSQL server', { cause: error })
 }
+
+/** What the driver says of messages that it cannot read, or that may not come. */
+const foreign =
+  /^(There was an error establishing an SSL connection|received invalid response: |Received unexpected \w+ message from backend)/
 
 /** Whether a server that was reached may let somebody in who comes with TLS, or without: it has another entry in pg_hba.conf for that. */
 export function mayEnterOtherwise(error: unknown): boolean {

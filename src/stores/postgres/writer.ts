@@ -102,14 +102,19 @@ export class Writer {
           if (!isIdle) await this.#send(jobs, client)
         })
     } catch (error) {
-      if (!signal.aborted) this.#failures += 1
-      for (const job of jobs) job.failure = error
-      // There is no connection, and to wait for one is of no use.
-      if (jobs.length === 0 && !signal.aborted && !mayPass(error)) for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
+      if (jobs.length > 0 || !signal.aborted) this.#noteFailure(error, jobs)
     }
     this.#settle(jobs)
     this.#running -= 1
     if (!isIdle && this.#jobs.length > 0) this.#start()
+  }
+
+  /** @param jobs of the batch that has failed; none when there was no connection for it */
+  #noteFailure(error: unknown, jobs: Job[]): void {
+    this.#failures += 1
+    for (const job of jobs) job.failure = error
+    if (jobs.length > 0 || mayPass(error)) return
+    for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
   }
 
   /** Takes jobs from the queue in turn, in the order of their ids, but none with an id or a key that is on its way, or stays before it. */
@@ -140,7 +145,8 @@ export class Writer {
 
   async #send(jobs: Job[], client: Client): Promise<void> {
     const { account, options } = this.#database
-    const end = this.#database.endAt(Math.min(...jobs.map(({ deadline }) => deadline)), client)
+    const deadline = jobs.reduce((first, job) => Math.min(first, job.deadline), Infinity)
+    const end = this.#database.endAt(deadline, client)
     try {
       const created = await sendBatch(jobs, { client, account, options })
       this.#failures = 0
@@ -153,11 +159,12 @@ export class Writer {
   /** Answers the callers of a batch. What was not stored, and can be a moment later, waits again. */
   #settle(jobs: Job[]): void {
     const open: Job[] = []
+    const now = this.#database.options.clock.now()
     for (const job of jobs) {
       for (const mark of marksOf(job)) this.#busy.delete(mark)
       if (job.answer === 'created') job.resolve(plantOf(job.plant))
       else if (job.answer) job.reject(job.answer)
-      else if (mayPass(job.failure)) open.push(job)
+      else if (mayPass(job.failure) && job.deadline > now) open.push(job)
       else this.#refuse(job, job.failure)
     }
     if (open.length > 0) this.#awaitAgain(open)

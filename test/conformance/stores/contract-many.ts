@@ -97,7 +97,7 @@ function describeCheckpoints(open: () => Promise<Store>): void {
 function describeSnapshots(open: () => Promise<Store>): void {
   const odd = ['', ' ', '"', ',', '\t', '\r', '\n', '\\', "'", '\u0001\u001b\u007f\u009b\u2028', 'é\u{10ffff}', 'a,"b"\n', '=1+1']
 
-  test.each<[SnapshotQuery['record'], string, string]>([
+  test.each<[SnapshotQuery['record'], string]>([
     ['json', '{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss"}\n{"id":3,"name":"Ivy","tag":""}'],
     ['csv', '1,Fern,shade\n2,Moss,\n3,Ivy,""'],
     ['tsv', '1\tFern\tshade\n2\tMoss\t\n3\tIvy\t""'],

@@ -115,10 +115,11 @@ describe('SCRAM', () => {
   })
 
   test.each([
-    ['with a nonce that is not ours', { nonce: () => 'anothernonce' }, 'the challenge of the server does not answer ours', 1],
-    ['with our nonce alone', { nonce: (own: string) => own }, 'the challenge of the server does not answer ours', 1],
+    ['with a nonce that is not ours', { nonce: () => 'anothernonce' }, 'server nonce does not start with client nonce', 1],
+    ['with our nonce alone', { nonce: (own: string) => own }, 'server nonce is too short', 1],
     ['with 4095 iterations', { iterations: 4095 }, 'it asks for 4095 iterations of SCRAM, and 4096 are the fewest here', 1],
-    ['with a wrong signature', { signs: false }, 'the server has not proved that it knows the password', 2],
+    ['with 2147483647 iterations', { iterations: 2_147_483_647 }, 'iteration count 2147483647 exceeds', 1],
+    ['with a wrong signature', { signs: false }, 'server signature does not match', 2],
   ])('%s is the end of it, and is not tried again', async (_, wrong, why, heard) => {
     const { told, logins, passwords } = await come(scram(wrong))
     expect({ told, logins, heard: passwords.length }).toEqual({ told: expect.stringContaining(why), logins: 1, heard })
