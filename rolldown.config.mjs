@@ -39,10 +39,13 @@ function importsOf(file) {
 }
 
 // What packages load and we never use: commander would start executables for subcommands that are programs of their own
-// (2 ms), and conf asks for a place for settings that it is given anyway (and fails where a user has no home).
+// (2 ms), conf asks for a place for settings that it is given anyway (and fails where a user has no home), and pg would use another
+// driver, or look for a password, where the environment says so.
 const unused = [
   { id: 'node:child_process', importer: '/commander/' },
   { id: 'env-paths', importer: '/conf/' },
+  { id: './native', importer: '/pg/lib/index' },
+  { id: 'pgpass', importer: '/pg/lib/client' },
 ]
 const withoutUnused = {
   name: 'without-unused',
@@ -59,6 +62,7 @@ export default {
   platform: 'node',
   external: ['@photostructure/sqlite'],
   plugins: [withoutUnused, thirdPartyNotices],
+  transform: { define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined' } },
   logLevel: 'warn',
   output: {
     dir: 'dist',

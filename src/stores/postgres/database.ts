@@ -35,12 +35,12 @@ export class Database {
   /** when no connection could be made for the first time since one could, and whether that was reported */
   #awaySince: number | undefined
   #isAway = false
-  #isClosed = false
+  readonly #closing = new AbortController()
   /** why there was no connection the last time that one was tried */
   #failure: PlantsError | undefined
 
   constructor(account: Account, options: OpenOptions) {
-    setMaxListeners(0, options.clock.signal) // each call listens to it
+    setMaxListeners(0, options.clock.signal, this.#closing.signal) // each call listens to them
     this.account = account
     this.options = options
     const { hosts, targetSessionAttrs } = account.address
@@ -130,8 +130,8 @@ export class Database {
   }
 
   close(): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
+    if (this.#closing.signal.aborted) return
+    this.#closing.abort(new PlantsError('unavailable', `${this.account.address.name} is closed`))
     for (const { pool } of this.#servers.flat()) void pool.end()
     for (const client of this.#clients) client.destroy()
   }
@@ -142,7 +142,7 @@ export class Database {
     const left = Math.max(0, deadline - this.options.clock.now())
     const waiting = within(
       left,
-      signal ? [signal] : [],
+      signal ? [signal, this.#closing.signal] : [this.#closing.signal],
       (late) =>
         new Promise<Lease>((resolve, reject) => {
           late.addEventListener('abort', () => reject(isTimeout(late.reason) ? this.late() : late.reason))

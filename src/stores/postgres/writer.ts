@@ -115,6 +115,7 @@ export class Writer {
     for (const job of jobs) job.failure = error
     if (jobs.length > 0 || mayPass(error)) return
     for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
+    this.#watch()
   }
 
   /** Takes jobs from the queue in turn, in the order of their ids, but none with an id or a key that is on its way, or stays before it. */
