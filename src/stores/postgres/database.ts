@@ -137,20 +137,28 @@ export class Database {
   }
 
   /** A connection, or why there was none until the deadline; one that comes later goes back to its pool. */
-  lease({ deadline, signal }: Turn): Promise<Lease> {
+  async lease({ deadline, signal }: Turn): Promise<Lease> {
+    const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
+    for (const each of signals) each.throwIfAborted()
     const connecting = this.#connect()
     const left = Math.max(0, deadline - this.options.clock.now())
-    const waiting = within(
-      left,
-      signal ? [signal, this.#closing.signal] : [this.#closing.signal],
-      (late) =>
-        new Promise<Lease>((resolve, reject) => {
-          late.addEventListener('abort', () => reject(isTimeout(late.reason) ? this.late() : late.reason))
-          connecting.then(resolve, reject)
-        }),
-    )
-    waiting.catch(async () => (await connecting.catch(() => undefined))?.release())
-    return waiting
+    try {
+      return await within(
+        left,
+        signals,
+        (late) =>
+          new Promise<Lease>((resolve, reject) => {
+            late.addEventListener('abort', () => reject(isTimeout(late.reason) ? this.late() : late.reason))
+            connecting.then(resolve, reject)
+          }),
+      )
+    } catch (error) {
+      connecting.then(
+        (client) => client.release(),
+        () => undefined,
+      )
+      throw error
+    }
   }
 
   /** What is reported when there was no connection until the deadline. */
