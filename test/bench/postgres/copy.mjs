@@ -2,14 +2,16 @@
 import { createReadStream, createWriteStream } from 'node:fs'
 import { devNull } from 'node:os'
 import { pipeline } from 'node:stream/promises'
-import postgres from 'postgres'
+import pg from 'pg'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 
 const [direction, url, path] = process.argv.slice(2)
-const sql = postgres(url, { max: 1, fetch_types: false })
+const client = new pg.Client(url)
+await client.connect()
 if (direction === 'from') {
-  await pipeline(createReadStream(path), await sql.unsafe('COPY plant_store.plants (id, name, tag) FROM STDIN').writable())
+  await pipeline(createReadStream(path), client.query(copyFrom('COPY plant_store.plants (id, name, tag) FROM STDIN')))
 } else {
-  const rows = await sql.unsafe('COPY (SELECT id, name, tag FROM plant_store.plants ORDER BY id) TO STDOUT').readable()
+  const rows = client.query(copyTo('COPY (SELECT id, name, tag FROM plant_store.plants ORDER BY id) TO STDOUT'))
   await pipeline(rows, createWriteStream(devNull))
 }
-await sql.end()
+await client.end()

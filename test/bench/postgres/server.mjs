@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import postgres from 'postgres'
+import pg from 'pg'
 import { runnerImport } from 'vite'
 import { plants } from '../import/programs.mjs'
 
@@ -55,9 +55,10 @@ async function makeDatabase(url, env, { hasTables = false } = {}) {
 }
 
 async function ask(url, text) {
-  const client = postgres(url, { max: 1, fetch_types: false, onnotice: () => undefined })
+  const client = new pg.Client(url)
+  await client.connect()
   try {
-    return await client.unsafe(text)
+    return (await client.query(text)).rows
   } finally {
     await client.end()
   }
