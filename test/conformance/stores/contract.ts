@@ -233,7 +233,11 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       expect(await store.replace(fern)).toBeUndefined()
       await store.create(fern)
       const moss = { id: 1n, name: 'Moss' }
-      for (const only of [{ ...fern, name: 'fern' }, { ...fern, tag: '' }, { id: 1n, name: 'Fern' }])
+      for (const only of [
+        { ...fern, name: 'fern' },
+        { ...fern, tag: '' },
+        { id: 1n, name: 'Fern' },
+      ])
         expect(await store.replace(moss, only)).toBeUndefined()
       expect(await look(1n)).toStrictEqual(fern)
       expect(await store.replace(moss, fern)).toStrictEqual(moss)
