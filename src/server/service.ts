@@ -3,7 +3,7 @@
  * `plant` and `platform`, and never knows settings, the command line, or the kind of its store.
  */
 import type { Output } from '../platform/io.js'
-import type { OpenOptions, ServedStore, TokenStore } from '../stores/store.js'
+import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/store.js'
 import { adminServer, Metrics } from './admin.js'
 import { Authenticator, type TokenSource } from './authenticator.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
@@ -17,9 +17,13 @@ export interface ServiceOptions {
   openStore(watch: Pick<OpenOptions, 'onCommit' | 'onAway'>): Promise<ServedStore>
   /** @param warn logs a warning */
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
+  /** what the tokens allow that no store keeps */
+  allow: readonly Right[]
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
+  /** whether there is the specification's operation alone */
+  onlyCreate: boolean
   tls: Tls | undefined
   /** where `/live`, `/ready` and `/metrics` are; nowhere when undefined */
   admin: ListenAddress | undefined

@@ -35,6 +35,12 @@ export interface ReadableStore extends PlantStore {
    * can write meanwhile; of this store nothing else is asked until the iteration has ended.
    */
   snapshot(query: SnapshotQuery): AsyncIterable<Block>
+  /**
+   * Replaces the name and the tag of the plant with this id, and removes its idempotency key, so that a late retry of its create is a
+   * conflict; with `only`, if it is still equal to this one. Returns the plant as it is now, or undefined when nothing was replaced:
+   * there is none with this id, or it has changed.
+   */
+  replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined>
   /** Removes a plant with its idempotency key, and gives it back if there was one; with `only`, if it is still this one. */
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
 }
@@ -46,6 +52,8 @@ export interface ListQuery {
   limit?: number | undefined
   /** only plants with exactly this tag */
   tag?: string | undefined
+  /** only plants whose name or tag contains this text; the letters A to Z match in either case, every other character exactly */
+  search?: string | undefined
 }
 
 export interface SnapshotQuery extends ListQuery {
@@ -194,9 +202,24 @@ export interface TokenStore {
 /** tokens of a page */
 export const tokensAtOnce = 1000
 
+/** What a token can allow. */
+export const rights = ['create', 'read', 'update', 'delete'] as const
+export type Right = (typeof rights)[number]
+
+/** What a new token allows when nothing else is said. */
+export const defaultRights: readonly Right[] = ['create', 'read']
+
+/** The rights in a text that a store keeps, separated by commas; what is none, such as one of a newer version, allows nothing. */
+export function rightsIn(text: string): Right[] {
+  const words = text.split(',')
+  return rights.filter((right) => words.includes(right))
+}
+
 /** A store that a service can be put in front of. */
-export interface ServedStore extends PlantStore {
+export interface ServedStore extends ReadableStore {
   readonly tokens: TokenStore
+  /** What the store's own credentials can do, in the order of `rights`. */
+  rights(): Promise<readonly Right[]>
   /** Resolves when a plant could be created now; rejects with why it could not. */
   check(): Promise<void>
 }
@@ -204,6 +227,8 @@ export interface ServedStore extends PlantStore {
 export interface Token {
   id: bigint
   note: string | undefined
+  /** in the order of `rights` */
+  rights: readonly Right[]
   createdAt: Date
   expiresAt: Date | undefined
   revokedAt: Date | undefined

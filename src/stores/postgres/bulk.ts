@@ -3,7 +3,7 @@ import { textFields } from '../../plant/fields.js'
 import { equalFields, type NewPlant, type Plant } from '../../plant/plant.js'
 import { noText, type PlantRows } from '../../plant/rows.js'
 import { PlantsError } from '../../platform/errors.js'
-import { Outcome, resolveConflict } from '../conflict.js'
+import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Account, Client } from './client.js'
 import type { Database } from './database.js'
@@ -21,6 +21,7 @@ import {
   pinned,
   type Row,
   toPlant,
+  updateStatement,
 } from './sql.js'
 
 /** Creates the rows of a batch that are pending, some thousands in a transaction. */
@@ -92,32 +93,27 @@ class BulkInsert {
 
   /** Creates rows or finds out why they cannot be, until each has its outcome. */
   async #settle(portion: Portion, client: Client): Promise<void> {
-    const { address } = this.#database.account
-    const isNew = portion.attempts.length === 0
-    if (
-      isNew &&
-      !this.#meetsOthers &&
-      (await this.#transact(portion, portion.rows, client, (attempt) => this.#copy(portion.rows, attempt, client)))
-    )
-      return
+    const mayCopy = portion.attempts.length === 0 && !this.#meetsOthers
+    if (mayCopy && (await this.#transact(portion, portion.rows, client, (attempt) => this.#copy(portion.rows, attempt, client)))) return
     for (let before = Infinity, inVain = 0; ; ) {
-      const left = await this.#lookUp(portion, client)
-      this.#meetsOthers = left.length < portion.rows.length
-      if (left.length === 0) return this.#keepCheckpoint(client)
-      inVain += Number(left.length === before)
-      if (inVain === mostInVain) throw new LeftOutError(address)
-      before = left.length
-      if (await this.#transact(portion, left, client, (attempt) => this.#insert(left, attempt, client))) return
+      const { free, changed } = await this.#lookUp(portion, client)
+      this.#meetsOthers = free.length < portion.rows.length
+      if (free.length + changed.length === 0) return this.#keepCheckpoint(client)
+      inVain += Number(free.length === before)
+      if (inVain === mostInVain) throw new LeftOutError(this.#database.account.address)
+      before = free.length
+      const write = (attempt: bigint) => this.#insertAndUpdate(free, changed, attempt, client)
+      if (await this.#transact(portion, [...free, ...changed], client, write)) return
     }
   }
 
   /**
-   * Creates rows in one transaction, and commits them together with the position of the import.
+   * Writes rows in one transaction, and commits them together with the position of the import.
    *
-   * @param create gives those that it has created; nothing is stored when it gives none
-   * @returns whether all were created; also false when an id was taken, so that nothing was stored
+   * @param write notes the outcomes of those that it has written, and gives them; nothing is stored when it gives none
+   * @returns whether all were written; also false when an id was taken, so that nothing was stored
    */
-  async #transact(portion: Portion, rows: number[], client: Client, create: (attempt: bigint) => Promise<number[]>): Promise<boolean> {
+  async #transact(portion: Portion, rows: number[], client: Client, write: (attempt: bigint) => Promise<number[]>): Promise<boolean> {
     const { account, options } = this.#database
     const attempt = newAttempt()
     portion.attempts.push(attempt)
@@ -130,15 +126,14 @@ class BulkInsert {
     }
     try {
       await client.ask(begin())
-      const created = await create(attempt)
-      for (const row of created) this.#batch.outcomes[row] = Outcome.created
-      if (created.length === 0) return await undo()
+      const written = await write(attempt)
+      if (written.length === 0) return await undo()
       await this.#keepCheckpoint(client)
       await client.ask({ text: options.allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` })
       forget()
-      const done = new Set(created)
-      portion.rows = created.length === portion.rows.length ? [] : portion.rows.filter((row) => !done.has(row))
-      return created.length === rows.length
+      const done = new Set(written)
+      portion.rows = written.length === portion.rows.length ? [] : portion.rows.filter((row) => !done.has(row))
+      return written.length === rows.length
     } catch (error) {
       if (!isRefusal(error) && !(error instanceof PlantsError)) throw error
       await undo()
@@ -158,16 +153,25 @@ class BulkInsert {
     stream.end()
     await done
     if (stream.rowCount !== rows.length) throw new LeftOutError(this.#database.account.address)
+    for (const row of rows) this.#batch.outcomes[row] = Outcome.created
     return rows
   }
 
-  /** Creates those rows whose id is free; where that are not all, and the first that is not ends the import, none. */
-  async #insert(rows: number[], attempt: bigint, client: Client): Promise<number[]> {
-    const entries = rows.map((row) => ({ plant: this.#batch.rows.at(row), key: undefined, row }))
+  /**
+   * Creates the rows whose id is free, then replaces the plants that others change. Where an id has been taken meanwhile, none is written
+   * if an order is to be kept: those that change plants come after those that are created, and the first that is refused ends the import.
+   */
+  async #insertAndUpdate(free: number[], changed: number[], attempt: bigint, client: Client): Promise<number[]> {
+    const { rows, outcomes } = this.#batch
+    const entries = free.map((row) => ({ plant: rows.at(row), key: undefined, row }))
     entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
-    const created = new Set((await client.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
-    if (created.size < rows.length && this.#options.stopsAtReject) return []
-    return entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row)
+    const ids = new Set(free.length === 0 ? [] : (await client.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
+    if (ids.size < free.length && (this.#options.stopsAtReject || changed.length > 0)) return []
+    const created = entries.filter(({ plant }) => ids.has(String(plant.id))).map(({ row }) => row)
+    for (const row of created) outcomes[row] = Outcome.created
+    const last = new Map(changed.map((row) => [rows.idAt(row), rows.at(row)])) // of those with the same id
+    if (last.size > 0) await client.ask(updateStatement([...last.values()]))
+    return [...created, ...changed]
   }
 
   async #keepCheckpoint(client: Client): Promise<void> {
@@ -175,34 +179,28 @@ class BulkInsert {
     if (checkpoint) await client.ask(keepCheckpointStatement(checkpoint))
   }
 
-  /** Looks up which ids are taken, and notes what that means for their rows. Gives those that are still to be created. */
-  async #lookUp(portion: Portion, client: Client): Promise<number[]> {
-    const { rows: plants, outcomes } = this.#batch
+  /** Looks up which ids are taken, and notes what that means for their rows. Gives those that are still to be written. */
+  async #lookUp(portion: Portion, client: Client): Promise<{ free: number[]; changed: number[] }> {
+    const { rows, outcomes } = this.#batch
     const { ifExists, stopsAtReject } = this.#options
     const pending = portion.rows.filter((row) => outcomes[row] === Outcome.pending)
-    const rows = await client.ask(
-      getManyStatement(
-        pending.map((row) => plants.idAt(row)),
-        ifExists === 'same',
-      ),
-    )
-    const taken = new Map(rows.map((row) => [row[0] ?? '', existingFrom(row, portion.attempts)]))
+    const ids = pending.map((row) => rows.idAt(row))
+    const found = await client.ask(getManyStatement(ids, comparesPlants(ifExists)))
+    const taken = new Map(found.map((row) => [row[0] ?? '', existingFrom(row, portion.attempts)]))
     // What a commit has stored whose answer was lost may not be on the standbys yet: what is written after it waits for both.
     if ([...taken.values()].some(({ isOurs }) => isOurs)) await client.ask(pinned(barrier))
-    const left: number[] = []
+    const left: Record<'free' | 'changed', number[]> = { free: [], changed: [] }
     for (const [index, row] of pending.entries()) {
-      const id = String(plants.idAt(row))
-      const plant = ifExists === 'same' ? plants.at(row) : undefined
+      const id = String(ids[index])
+      const plant = comparesPlants(ifExists) ? rows.at(row) : undefined
       const existing = taken.get(id)
-      taken.set(id, { isOurs: false, plant: existing ? existing.plant : plant })
-      if (!existing) left.push(row)
-      else if (existing.isOurs) outcomes[row] = Outcome.created
-      else
-        outcomes[row] = resolveConflict(
-          ifExists,
-          () => plant !== undefined && existing.plant !== undefined && equalFields(plant, existing.plant),
-        )
-      if (!stopsAtReject || outcomes[row] !== Outcome.taken) continue
+      const outcome = outcomeOf(plant, existing, ifExists)
+      outcomes[row] = outcome
+      if (outcome === Outcome.pending) left.free.push(row)
+      if (outcome === Outcome.updated) left.changed.push(row)
+      const stays = outcome === Outcome.skipped || outcome === Outcome.taken
+      taken.set(id, { isOurs: false, plant: stays ? existing?.plant : plant })
+      if (!stopsAtReject || outcome !== Outcome.taken) continue
       // What comes after it is not created, now or the next time.
       portion.isEnd = true
       const later = new Set(pending.slice(index + 1))
@@ -231,12 +229,17 @@ interface Existing {
   plant: Plant | undefined
 }
 
+/** What a row counts as whose id is free, or belongs to another plant. */
+function outcomeOf(plant: Plant | undefined, existing: Existing | undefined, policy: ExistsPolicy): Outcome {
+  if (!existing) return Outcome.pending
+  if (existing.isOurs) return Outcome.created
+  return resolveConflict(policy, () => plant !== undefined && existing.plant !== undefined && equalFields(plant, existing.plant))
+}
+
 function existingFrom(row: Row, attempts: bigint[]): Existing {
   const plant = row[1] == null ? undefined : toPlant(row)
   return { isOurs: attempts.some((attempt) => String(attempt) === row.at(-1)), plant }
 }
-
-type OnConflict = (plant: NewPlant, existing: NewPlant) => void
 
 /**
  * Creates plants in one transaction, all of them or none.
@@ -287,10 +290,11 @@ async function createPage(client: Client, page: NewPlant[], { address, attempt, 
     if (others.length === 0) return
     const rows = await client.ask(getManyStatement(others.map(({ id }) => id)))
     const existing = new Map(rows.map((row) => [row[0], row]))
-    for (const plant of others) {
+    const changed = others.filter((plant) => {
       const row = existing.get(String(plant.id))
-      if (row && row.at(-1) !== String(attempt)) onConflict(plant, toPlant(row))
-    }
+      return row && row.at(-1) !== String(attempt) && onConflict(plant, toPlant(row))
+    })
+    if (changed.length > 0) await client.ask(updateStatement(changed))
     const gone = others.filter(({ id }) => !existing.has(String(id))) // they were deleted a moment ago
     inVain += Number(gone.length === left.length)
     if (inVain === mostInVain) throw new LeftOutError(address)

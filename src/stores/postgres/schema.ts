@@ -1,11 +1,11 @@
 import pg from 'pg'
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
-import type { OpenOptions } from '../store.js'
+import type { OpenOptions, Right } from '../store.js'
 import type { Client } from './client.js'
 import { usingOnce } from './database.js'
 import { divisionByZero, sqlState } from './errors.js'
-import { begin, imports, pinned, plants, schemaName, tokens, versions } from './sql.js'
+import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaName, tokens, toRights, versions } from './sql.js'
 
 /**
  * The steps from an empty database to the newest schema. The version counts the steps that were taken; a step that has been released is never
@@ -29,6 +29,7 @@ export const migrations: readonly string[] = [
     revoked_at bigint
   );
   CREATE TABLE ${imports} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL)`,
+  `ALTER TABLE ${tokens} ADD COLUMN rights text NOT NULL DEFAULT 'create'`,
 ]
 
 /**
@@ -96,13 +97,17 @@ async function lockedVersion(client: Client, address: PostgresAddress, steps: re
 /** "plnt": a number that all nodes know, and that no other program is likely to take. */
 const lock = 0x706c6e74
 
-/** What a service needs, and nothing that changes or removes a plant or a token. The positions of imports are its own. */
-export function grants(role: string): string {
+/**
+ * What a service needs that offers these rights, and nothing that changes a token. The positions of imports are its own. Whoever creates,
+ * updates or deletes reads as well: what is there decides what an operation returns.
+ */
+export function grants({ role, rights }: Grant): string {
   const name = pg.escapeIdentifier(role)
+  const privileges = [...new Set(['SELECT', ...rights.map((right) => privilegeFor[right])])]
   return [
     `GRANT USAGE ON SCHEMA ${schemaName} TO ${name}`,
     `GRANT SELECT ON ${versions}, ${tokens} TO ${name}`,
-    `GRANT SELECT, INSERT ON ${plants} TO ${name}`,
+    `GRANT ${privileges.join(', ')} ON ${plants} TO ${name}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON ${imports} TO ${name}`,
   ].join('; ')
 }
@@ -183,26 +188,26 @@ const fault = `SELECT min(relname || ' ' || flaw) FROM (
 /** Fails, with a division by zero, where there is no schema that can be used; what comes after it is not looked at then. */
 export const schemaCheck = `${context} SELECT 1 / (EXISTS (SELECT FROM space) AND (${stranger}) IS NULL AND (${fault}) IS NULL)::int`
 
-/**
- * Makes the store in a database, or brings it to the newest schema, and grants to a role what a service needs.
- *
- * @param role one that is there already
- */
-export function initialise(address: PostgresAddress, options: OpenOptions, role: string | undefined): Promise<void> {
+/** A role, which is there already, and what a service that logs in as it offers. */
+export interface Grant {
+  role: string
+  rights: readonly Right[]
+}
+
+/** Makes the store in a database, or brings it to the newest schema, and grants to a role what a service needs. */
+export function initialise(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
   return usingOnce(address, { ...options, allowAsyncCommit: true }, async (client) => {
     await migrate(client, address)
-    if (role === undefined) return
-    await client.ask({ text: grants(role) }).catch((error: unknown) => {
+    if (grant === undefined) return
+    const { role, rights } = grant
+    await client.ask({ text: grants(grant) }).catch((error: unknown) => {
       if (sqlState(error) !== '42704') throw error
       const hint = `Make it first: CREATE ROLE ${pg.escapeIdentifier(role)} LOGIN`
       throw new PlantsError('malformed', `There is no role ${JSON.stringify(role)} in ${address.name}`, { hint, cause: error })
     })
     // Who may not grant is told so in a notice, and no more.
-    const [[mayCreate] = []] = await client.ask({
-      text: `SELECT pg_catalog.has_table_privilege($1, '${plants}', 'INSERT')`,
-      values: [role],
-    })
-    if (mayCreate === 't') return
+    const [row] = await client.ask(rightsStatement(role))
+    if (rights.every((right) => toRights(row).includes(right))) return
     const hint = 'Use the address of the owner of the tables, or of an administrator'
     throw new PlantsError('unavailable', `${address.user} may grant nothing in ${address.name}`, { hint })
   })

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
-import type { Checkpoint, ListQuery } from '../store.js'
+import { type Checkpoint, type ListQuery, type Right, rights } from '../store.js'
 
 /**
  * A statement with its parameters. Whatever it calls has its full name, operators too, so that no search_path can lead to something that
@@ -133,25 +133,64 @@ export function pageStatement(query: ListQuery, rows: number, bytes: number): St
 }
 
 /** The condition of a query. `bind` gives the SQL for a value of it. */
-export function where({ after, tag }: ListQuery, bind: (value: bigint | string, type: string) => string): string {
-  const conditions = [
-    after === undefined ? [] : `id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`,
-    tag === undefined ? [] : `tag ${eq} ${bind(tag, text)}`,
-  ].flat()
+export function where({ after, tag, search }: ListQuery, bind: (value: bigint | string, type: string) => string): string {
+  const conditions: string[] = []
+  if (after !== undefined) conditions.push(`id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`)
+  if (tag !== undefined) conditions.push(`tag ${eq} ${bind(tag, text)}`)
+  if (search !== undefined) conditions.push(`(${textNames.map((name) => contains(name, bind(search, text))).join(' OR ')})`)
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
 
-/** @param only removes the plant only if it still has these texts */
-export function deleteStatement(id: bigint, only: NewPlant | undefined): Statement {
-  const values: unknown[] = [id]
-  const same = only ? textNames.map((name) => ` AND ${equals(name, `$${values.push(only[name] ?? null)}::${text}`)}`).join('') : ''
-  return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${same} RETURNING ${plantColumns}`, values }
+/** With the collation "C", only the letters A to Z have another case. */
+function contains(column: string, part: string): string {
+  const [whole, sought] = [column, part].map((each) => `pg_catalog.lower(${each} COLLATE pg_catalog."C")`)
+  return `pg_catalog.strpos(${whole}, ${sought}) OPERATOR(pg_catalog.>) 0`
 }
 
-/** As IS NOT DISTINCT FROM has it, whose operator has no full name. */
-function equals(column: string, value: string): string {
-  return `(${column} ${eq} ${value} OR (${column} IS NULL AND ${value} IS NULL))`
+/** Gives a plant other texts and removes its idempotency key; with `only`, if it is still equal to this one. */
+export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): Statement {
+  const values: unknown[] = [plant.id]
+  const texts = textNames.map((name) => `${name} = $${values.push(plant[name] ?? null)}`).join(', ')
+  const set = `SET ${texts}, idempotency_key = NULL`
+  return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
 }
+
+/** Gives plants other texts and removes their idempotency keys. */
+export function updateStatement(changed: NewPlant[]): Statement {
+  const columns = textNames.map((_, index) => `$${index + 2}::${text}[]`).join()
+  return {
+    text: `UPDATE ${plants} AS old SET ${textNames.map((name) => `${name} = new.${name}`).join(', ')}, idempotency_key = NULL
+      FROM unnest($1::bigint[], ${columns}) AS new (id, ${textColumns}) WHERE old.id ${eq} new.id`,
+    values: [changed.map(({ id }) => id), ...textNames.map((name) => changed.map((plant) => plant[name]))],
+  }
+}
+
+/** Removes a plant; with `only`, if it is still equal to this one. */
+export function deleteStatement(id: bigint, only: NewPlant | undefined): Statement {
+  const values: unknown[] = [id]
+  return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
+}
+
+/** A condition as IS NOT DISTINCT FROM has it, whose operator has no full name; its parameters go to `values`. */
+function unchanged(only: NewPlant | undefined, values: unknown[]): string {
+  const equals = (column: string, value: string) => ` AND (${column} ${eq} ${value} OR (${column} IS NULL AND ${value} IS NULL))`
+  return only ? textNames.map((name) => equals(name, `$${values.push(only[name] ?? null)}::${text}`)).join('') : ''
+}
+
+/** What the one who asks, or another role, may do with plants: a column for each of `rights`. */
+export function rightsStatement(role?: string): Statement {
+  const who = role === undefined ? '' : '$1, '
+  const columns = rights.map((right) => `pg_catalog.has_table_privilege(${who}'${plants}', '${privilegeFor[right]}')`)
+  return { text: `SELECT ${columns.join()}`, values: role === undefined ? [] : [role] }
+}
+
+/** The rights in the row of a `rightsStatement`. */
+export function toRights(row: Row = []): Right[] {
+  return rights.filter((_, index) => row[index] === 't')
+}
+
+/** What PostgreSQL calls a right. */
+export const privilegeFor: Record<Right, string> = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
 
 export function findCheckpointStatement(id: string): Statement {
   return { text: `SELECT state FROM ${imports} WHERE id ${eq} $1`, values: [id] }

@@ -1,5 +1,6 @@
-import type { NewPlant, Plant } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
+import type { OnConflict } from '../conflict.js'
 import { pagesOf } from '../pages.js'
 import type {
   Batch,
@@ -10,7 +11,7 @@ import type {
   CreateOptions,
   ListQuery,
   OpenOptions,
-  ReadableStore,
+  Right,
   ServedStore,
   SnapshotQuery,
   TokenStore,
@@ -28,13 +29,17 @@ import {
   keepCheckpointStatement,
   pageStatement,
   removeCheckpointStatement,
+  replaceStatement,
+  rightsStatement,
+  type Statement,
   toPlant,
+  toRights,
 } from './sql.js'
 import { PostgresTokens } from './tokens.js'
 import { Writer } from './writer.js'
 
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
-export class PostgresStore implements ReadableStore, CheckpointStore, ServedStore {
+export class PostgresStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
   readonly #database: Database
   readonly #writer: Writer
@@ -84,21 +89,35 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
     yield* snapshot(this.#database, query)
   }
 
+  replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
+    return this.#change(replaceStatement(plant, only), async () => {
+      const now = await this.get(plant.id)
+      return now && equalPlants(now, plant) ? now : undefined
+    })
+  }
+
   async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
     const before = only ?? (await this.get(id))
+    return this.#change(deleteStatement(id, only), async () => ((await this.get(id)) ? undefined : before))
+  }
+
+  /**
+   * Runs a statement that changes at most one plant, and returns it.
+   *
+   * @param lookUp gives what a try has returned whose answer was lost, when there is nothing left to change
+   */
+  async #change(statement: Statement, lookUp: () => Promise<NewPlant | undefined>): Promise<NewPlant | undefined> {
     let isLost = false
-    const turn = this.#database.turn()
-    const [row] = await this.#database.again(turn, async (client) => {
+    const [row] = await this.#database.again(this.#database.turn(), async (client) => {
       try {
-        return await client.ask(deleteStatement(id, only))
+        return await client.ask(statement)
       } catch (error) {
         isLost ||= !isRefusal(error)
         throw error
       }
     })
     if (row) return toPlant(row)
-    // What is gone after a try whose answer was lost has been deleted by it.
-    return isLost && !(await this.get(id)) ? before : undefined
+    return isLost ? lookUp() : undefined
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
@@ -107,7 +126,7 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
   }
 
   /** Creates plants all at once, as `createAll` of postgres/bulk.ts has it. */
-  async createAll(pages: () => Iterable<NewPlant[]>, onConflict: (plant: NewPlant, existing: NewPlant) => void): Promise<void> {
+  async createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
     const { createAll } = await import('./bulk.js')
     await createAll(this.#database, pages, onConflict)
   }
@@ -122,6 +141,11 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
 
   async removeCheckpoint(id: string): Promise<void> {
     await this.#database.query(removeCheckpointStatement(id))
+  }
+
+  async rights(): Promise<readonly Right[]> {
+    const [row] = await this.#database.query(rightsStatement())
+    return toRights(row)
   }
 
   check(): Promise<void> {

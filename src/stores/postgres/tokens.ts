@@ -1,4 +1,4 @@
-import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
+import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import { type Row, type Statement, tokens } from './sql.js'
 
 /** The tokens of a store, beside its plants. */
@@ -15,9 +15,9 @@ export class PostgresTokens implements TokenStore {
     return toToken((await this.#query({ text, values: [Buffer.from(digest)] }))[0])
   }
 
-  async add(digest: Uint8Array, { note, createdAt, expiresAt }: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
-    const text = `INSERT INTO ${tokens} (digest, note, created_at, expires_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`
-    await this.#query({ text, values: [Buffer.from(digest), note, createdAt.getTime(), expiresAt?.getTime()] })
+  async add(digest: Uint8Array, { note, rights, createdAt, expiresAt }: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
+    const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
+    await this.#query({ text, values: [Buffer.from(digest), note, rights.join(), createdAt.getTime(), expiresAt?.getTime()] })
     const added = await this.find(digest)
     if (!added) throw new Error('The token that was added is not there')
     return added
@@ -40,14 +40,15 @@ export class PostgresTokens implements TokenStore {
   }
 }
 
-const columns = 'id, note, created_at, expires_at, revoked_at'
+const columns = 'id, note, rights, created_at, expires_at, revoked_at'
 
 function toToken(row: Row | undefined): Token | undefined {
   if (!row) return undefined
-  const [id, note, createdAt, expiresAt, revokedAt] = row
+  const [id, note, rights, createdAt, expiresAt, revokedAt] = row
   return {
     id: BigInt(id ?? 0),
     note: note ?? undefined,
+    rights: rightsIn(rights ?? ''),
     createdAt: new Date(Number(createdAt)),
     expiresAt: toDate(expiresAt),
     revokedAt: toDate(revokedAt),

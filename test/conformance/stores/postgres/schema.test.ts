@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { Database as Connections } from '../../../../src/stores/postgres/database.js'
+import { Database as Connections, usingOnce } from '../../../../src/stores/postgres/database.js'
 import { grants, migrate, migrations } from '../../../../src/stores/postgres/schema.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { password } from '../../../helpers/postgres/cluster.js'
@@ -38,19 +38,36 @@ test('migrates while another store goes on creating, and the older one refuses t
   expect(await settled([openShared(place), PostgresStore.openExisting(address, databaseOptions(place))])).toEqual([newer, newer])
 })
 
+test('keeps the tokens of a store that is migrated, which can only create', async () => {
+  const place = await freshDatabase()
+  const address = addressOf(place)
+  await usingOnce(address, databaseOptions(place), (client) => migrate(client, address, migrations.slice(0, 1)))
+  await place.sql("INSERT INTO plant_store.tokens (digest, note, created_at) VALUES ('\\x6f6c64', 'laptop', 1)")
+  const { tokens } = await openShared(place)
+  const old = { note: 'laptop', rights: ['create'] }
+  expect(await tokens.find(Buffer.from('old'))).toMatchObject(old)
+  await place.sql("INSERT INTO plant_store.tokens (digest, note, created_at) VALUES ('\\x6f6c64ff', 'laptop', 1)")
+  expect(await tokens.find(Buffer.from('6f6c64ff', 'hex'))).toMatchObject(old) // which a node of the version before has made
+})
+
 test('lets a role with its grants create and read, and not delete', async () => {
   const place = await database()
   const owner = await openShared(place)
   await owner.create(fern)
   const clerk = await roleIn(place, 'clerk')
   expect(await settled([openShared(clerk)])).toEqual([refused(clerk, 'permission denied for schema plant_store')])
-  await place.sql(grants(clerk.role))
+  await place.sql(grants({ role: clerk.role, rights: ['create', 'read'] }))
   const store = await openShared(clerk)
   await store.create({ id: 2n, name: 'Moss' })
   await store.keepCheckpoint({ id: 'a', state: 'b' })
   await store.check()
   expect(await store.get(1n)).toStrictEqual(fern)
-  expect(await settled([store.delete(1n)])).toEqual([refused(clerk, 'permission denied for table plants')])
+  expect(await store.rights()).toEqual(['create', 'read'])
+  const denied = refused(clerk, 'permission denied for table plants')
+  expect(await settled([store.delete(1n), store.replace(fern)])).toEqual([denied, denied])
+  await place.sql(grants({ role: clerk.role, rights: ['update', 'delete'] }))
+  expect(await store.rights()).toEqual(['create', 'read', 'update', 'delete'])
+  expect(await store.replace({ id: 1n, name: 'Ivy' })).toStrictEqual({ id: 1n, name: 'Ivy' })
 })
 
 test('says what is missing when a role may not make the schema', async () => {
