@@ -5,9 +5,10 @@ import { noText, type PlantRows } from '../../plant/rows.js'
 import { PlantsError } from '../../platform/errors.js'
 import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
-import type { Account, Client } from './client.js'
+import type { Client } from './client.js'
 import type { Database } from './database.js'
 import { divisionByZero, isRefusal, LeftOutError, lostCommit, mostInVain, sqlState } from './errors.js'
+import type { Account } from './login.js'
 import { checkServer } from './server-state.js'
 import {
   barrier,

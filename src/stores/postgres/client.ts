@@ -3,17 +3,10 @@ import { type ConnectionOptions, TLSSocket } from 'node:tls'
 import pg from 'pg'
 import { isLoopback } from '../../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../address.js'
-import type { Login } from '../store.js'
 import { socketPath } from './address.js'
 import { driverError } from './errors.js'
-import { checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
+import { type Account, checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
 import type { Row, Statement } from './sql.js'
-
-/** Who logs in, and how. */
-export interface Account {
-  address: PostgresAddress
-  login: Login
-}
 
 /** A server, and a way to connect to it. */
 export interface Route {

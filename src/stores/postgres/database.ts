@@ -4,8 +4,9 @@ import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../pl
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
-import { type Account, Client, type Route, routesTo } from './client.js'
+import { Client, type Route, routesTo } from './client.js'
 import { driverError, explainDatabase, isFinal, isRefusal, isStale, isUnknownParameter, mayEnterOtherwise, mayPass } from './errors.js'
+import type { Account } from './login.js'
 import { checkServer, isWanted } from './server-state.js'
 import type { Row, Statement } from './sql.js'
 

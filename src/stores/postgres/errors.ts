@@ -3,8 +3,7 @@ import { isTimeout, timeIsOver } from '../../platform/clock.js'
 import { type Kind, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { Login } from '../store.js'
-import type { Account } from './client.js'
-import { LoginError } from './login.js'
+import { type Account, LoginError } from './login.js'
 
 /** The SQLSTATE of what a server refused (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other failure. */
 export function sqlState(error: unknown): string | undefined {

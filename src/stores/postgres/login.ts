@@ -1,6 +1,14 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { systemCode } from '../../platform/errors.js'
 import { strangerAt } from '../../platform/files.js'
+import type { PostgresAddress } from '../address.js'
+import type { Login } from '../store.js'
+
+/** Who logs in, and how. */
+export interface Account {
+  address: PostgresAddress
+  login: Login
+}
 
 /** What libpq's parameter `require_auth` calls the ways to log in. GSSAPI and SSPI are not supported. */
 const loginMethods = ['password', 'md5', 'gss', 'sspi', 'scram-sha-256', 'none'] as const

@@ -2,7 +2,8 @@ import pg from 'pg'
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
-import type { Account, Client } from './client.js'
+import type { Client } from './client.js'
+import type { Account } from './login.js'
 import { plants } from './sql.js'
 
 /** What a server said of itself when it was connected to. */
