@@ -6,7 +6,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Client } from './client.js'
-import type { Database } from './database.js'
+import type { Connections } from './connections.js'
 import { divisionByZero, isRefusal, LeftOutError, lostCommit, mostInVain, sqlState } from './errors.js'
 import type { Account } from './login.js'
 import { checkServer } from './server-state.js'
@@ -26,8 +26,8 @@ import {
 } from './sql.js'
 
 /** Creates the rows of a batch that are pending, some thousands in a transaction. */
-export async function createRows(database: Database, batch: Batch, options: CreateManyOptions): Promise<void> {
-  const bulk = new BulkInsert(database, batch, options)
+export async function createRows(connections: Connections, batch: Batch, options: CreateManyOptions): Promise<void> {
+  const bulk = new BulkInsert(connections, batch, options)
   for (let rank = 0; rank < batch.rows.length && !options.stop.aborted; ) {
     const { rows, next } = nextRows(batch, rank)
     rank = next
@@ -60,28 +60,28 @@ function nextRows({ rows: plants, order, outcomes }: Batch, start: number) {
  * fastest, and which takes all of them or none; where ids are taken, those are looked up first, and the rest is inserted.
  */
 class BulkInsert {
-  readonly #database: Database
+  readonly #connections: Connections
   readonly #batch: Batch
   readonly #options: CreateManyOptions
   /** whether ids were taken the last time, so that looking first is worth it */
   #meetsOthers = false
 
-  constructor(database: Database, batch: Batch, options: CreateManyOptions) {
-    this.#database = database
+  constructor(connections: Connections, batch: Batch, options: CreateManyOptions) {
+    this.#connections = connections
     this.#batch = batch
     this.#options = options
   }
 
   /** Creates rows, again for as long as what fails may pass. True when one was refused that ends it, or when it was told to stop. */
   async create(rows: number[]): Promise<boolean> {
-    const { account } = this.#database
+    const { account } = this.#connections
     const { stop } = this.#options
-    const turn = { ...this.#database.turn(), signal: stop }
+    const turn = { ...this.#connections.turn(), signal: stop }
     const portion: Portion = { rows, attempts: [], isEnd: false }
     try {
-      await this.#database.retry(turn, () => {
+      await this.#connections.retry(turn, () => {
         for (const row of portion.rows) this.#batch.outcomes[row] = Outcome.pending // what was noted in vain
-        return this.#database.use(turn, (client) => this.#settle(portion, client), turn.deadline)
+        return this.#connections.use(turn, (client) => this.#settle(portion, client), turn.deadline)
       })
       return portion.isEnd
     } catch (error) {
@@ -101,7 +101,7 @@ class BulkInsert {
       this.#meetsOthers = free.length < portion.rows.length
       if (free.length + changed.length === 0) return this.#keepCheckpoint(client)
       inVain += Number(free.length === before)
-      if (inVain === mostInVain) throw new LeftOutError(this.#database.account.address)
+      if (inVain === mostInVain) throw new LeftOutError(this.#connections.account.address)
       before = free.length
       const write = (attempt: bigint) => this.#insertAndUpdate(free, changed, attempt, client)
       if (await this.#transact(portion, [...free, ...changed], client, write)) return
@@ -115,7 +115,7 @@ class BulkInsert {
    * @returns whether all were written; also false when an id was taken, so that nothing was stored
    */
   async #transact(portion: Portion, rows: number[], client: Client, write: (attempt: bigint) => Promise<number[]>): Promise<boolean> {
-    const { account, options } = this.#database
+    const { account, options } = this.#connections
     const attempt = newAttempt()
     portion.attempts.push(attempt)
     const forget = () => portion.attempts.splice(portion.attempts.indexOf(attempt), 1)
@@ -153,7 +153,7 @@ class BulkInsert {
       if (!stream.write(piece)) await Promise.race([new Promise((resolve) => stream.once('drain', resolve)), done])
     stream.end()
     await done
-    if (stream.rowCount !== rows.length) throw new LeftOutError(this.#database.account.address)
+    if (stream.rowCount !== rows.length) throw new LeftOutError(this.#connections.account.address)
     for (const row of rows) this.#batch.outcomes[row] = Outcome.created
     return rows
   }
@@ -248,16 +248,16 @@ function existingFrom(row: Row, attempts: bigint[]): Existing {
  * @param pages gives them in the order of their ids, each time anew
  * @throws {PlantsError} what `onConflict` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
  */
-export async function createAll(database: Database, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
-  const { clock, timeout, allowAsyncCommit } = database.options
-  const { address } = database.account
+export async function createAll(connections: Connections, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
+  const { clock, timeout, allowAsyncCommit } = connections.options
+  const { address } = connections.account
   const attempt = newAttempt()
   let isSent = false
   const createPages = async (client: Client) => {
     await client.ask(begin())
     for (const page of pages()) {
       clock.signal.throwIfAborted()
-      const end = database.endAt(clock.now() + timeout, client) // each may take as long as a call may
+      const end = connections.endAt(clock.now() + timeout, client) // each may take as long as a call may
       await createPage(client, page, { address, attempt, onConflict }).finally(end)
     }
     if (isSent) await client.ask({ text: barrier })
@@ -267,9 +267,9 @@ export async function createAll(database: Database, pages: () => Iterable<NewPla
       throw error
     })
   }
-  const turn = database.turn()
+  const turn = connections.turn()
   try {
-    await database.retry(turn, () => database.use(turn, createPages))
+    await connections.retry(turn, () => connections.use(turn, createPages))
   } catch (error) {
     throw isSent ? lostCommit(address, error) : error
   }

@@ -6,10 +6,10 @@ import type { PostgresAddress, PostgresHost } from '../address.js'
 import { socketPath } from './address.js'
 import { driverError } from './errors.js'
 import { type Account, checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
-import type { Row, Statement } from './sql.js'
+import type { Row } from './sql.js'
 
 /** A server, and a way to connect to it. */
-export interface Route {
+export interface Endpoint {
   host: PostgresHost
   usesTls: boolean
 }
@@ -18,7 +18,7 @@ export interface Route {
  * The ways to a server in the order in which they are tried, as libpq has it: the second one where the server lets nobody in who comes the
  * first way (https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION).
  */
-export function routesTo(host: PostgresHost, { sslmode }: PostgresAddress): Route[] {
+export function endpointsOf(host: PostgresHost, { sslmode }: PostgresAddress): Endpoint[] {
   if (isSocketFolder(host)) return [{ host, usesTls: false }]
   const ways = {
     disable: [false],
@@ -37,7 +37,7 @@ function isSocketFolder({ host }: PostgresHost): boolean {
 
 /** One connection to a server: the driver's, which checks what the driver leaves open. */
 export class Client extends pg.Client {
-  readonly #route: Route
+  readonly #endpoint: Endpoint
   readonly #account: Account
   /** how the server has asked for a login */
   #method: LoginMethod = 'none'
@@ -47,10 +47,10 @@ export class Client extends pg.Client {
   #isDoubtful = false
 
   /** @param statementTimeout milliseconds after which the server ends a statement; without it when undefined, as PgBouncer wants it */
-  constructor(route: Route, account: Account, statementTimeout: number | undefined) {
+  constructor(endpoint: Endpoint, account: Account, statementTimeout: number | undefined) {
     const { address, login } = account
-    const { host, port } = route.host
-    const password = login.password(route.host)
+    const { host, port } = endpoint.host
+    const password = login.password(endpoint.host)
     super({
       host,
       port,
@@ -60,7 +60,7 @@ export class Client extends pg.Client {
       connectionTimeoutMillis: address.connectTimeout,
       keepAlive: true,
       keepAliveInitialDelayMillis: 30_000,
-      ssl: route.usesTls && tlsOptions(account),
+      ssl: endpoint.usesTls && tlsOptions(account),
       sslnegotiation: 'postgres',
       types: { getTypeParser: () => (text: string) => text },
       ...(statementTimeout === undefined ? {} : { statement_timeout: statementTimeout }),
@@ -70,9 +70,9 @@ export class Client extends pg.Client {
         this.#checkMethod(password !== undefined)
         return password ?? ''
       },
-      ...(isSocketFolder(route.host) && { stream: () => checkedSocket(route.host, account) }),
+      ...(isSocketFolder(endpoint.host) && { stream: () => checkedSocket(endpoint.host, account) }),
     })
-    this.#route = route
+    this.#endpoint = endpoint
     this.#account = account
     this.on('error', () => undefined) // whatever is under way fails with it as well
     // A commit whose wait for the standbys was given up has happened on the server alone.
@@ -87,7 +87,7 @@ export class Client extends pg.Client {
       .on('authenticationSASLFinal', () => {
         this.#isProven = true
       })
-      .on(route.usesTls ? 'sslconnect' : 'connect', () => boundReads(this.connection))
+      .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => boundReads(this.connection))
   }
 
   /** whether nobody on the way can read along */
@@ -107,7 +107,7 @@ export class Client extends pg.Client {
    *
    * @throws {pg.DatabaseError} when the server refused it; anything else when the connection was lost
    */
-  async ask({ text, values }: Statement): Promise<Row[]> {
+  async ask({ text, values }: pg.QueryConfig): Promise<Row[]> {
     this.#isDoubtful = false
     const asked: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
       text,
@@ -135,7 +135,7 @@ export class Client extends pg.Client {
   #checkMethod(hasPassword: boolean): void {
     const { address } = this.#account
     const isTrusted =
-      isSocketFolder(this.#route.host) || isLoopback(this.#route.host.host) || (this.#route.usesTls && isChecked(this.#account))
+      isSocketFolder(this.#endpoint.host) || isLoopback(this.#endpoint.host.host) || (this.#endpoint.usesTls && isChecked(this.#account))
     checkMethod(this.#method, { requireAuth: address.requireAuth, isTrusted, hasPassword })
   }
 

@@ -1,21 +1,22 @@
+import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
 import { plantColumns, type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
 import type { Client } from './client.js'
-import type { Database } from './database.js'
+import type { Connections } from './connections.js'
 import { explainDatabase } from './errors.js'
-import { begin, plants, type Statement, where } from './sql.js'
+import { begin, plants, where } from './sql.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, with COPY: the server writes the records. */
-export async function* snapshot(database: Database, query: SnapshotQuery): AsyncGenerator<Block> {
-  const client = await database.lease(database.turn())
+export async function* snapshot(connections: Connections, query: SnapshotQuery): AsyncGenerator<Block> {
+  const client = await connections.lease(connections.turn())
   let isDone = false
   try {
     const { parameters, copy } = copyStatements(query)
     await client.ask({ text: `${begin('ISOLATION LEVEL REPEATABLE READ READ ONLY').text}; SET LOCAL statement_timeout = 0` })
     await client.ask(parameters)
-    for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, database), query.record !== 'json')) {
+    for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, connections), query.record !== 'json')) {
       const text = bytes.toString()
       // COPY writes two backslashes for one.
       yield { text: query.record === 'json' ? escapeUnsafe(text.replaceAll('\\\\', '\\')) : text, plants }
@@ -23,7 +24,7 @@ export async function* snapshot(database: Database, query: SnapshotQuery): Async
     await client.ask({ text: 'COMMIT' })
     isDone = true
   } catch (error) {
-    throw explainDatabase(error, database.account)
+    throw explainDatabase(error, connections.account)
   } finally {
     if (!isDone) client.destroy()
     client.release(!isDone)
@@ -31,7 +32,7 @@ export async function* snapshot(database: Database, query: SnapshotQuery): Async
 }
 
 /** The parameters of a query as settings of the transaction, since COPY takes none, and a COPY that reads them. */
-function copyStatements({ limit, record, ...query }: SnapshotQuery): { parameters: Statement; copy: string } {
+function copyStatements({ limit, record, ...query }: SnapshotQuery): { parameters: QueryConfig; copy: string } {
   const values: unknown[] = []
   const bind = (value: bigint | number | string, type: string) => {
     values.push(String(value))
@@ -58,10 +59,10 @@ function jsonMember({ name, isRequired }: TextField): string {
 }
 
 /** The output of a COPY. Each chunk may take as long as a call may, and its use as long as it likes. */
-async function* chunksOf(copy: string, client: Client, database: Database): AsyncGenerator<Buffer> {
+async function* chunksOf(copy: string, client: Client, connections: Connections): AsyncGenerator<Buffer> {
   const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
-    const done = database.endAt(database.turn().deadline, client)
+    const done = connections.endAt(connections.turn().deadline, client)
     const { value, done: isEnd } = await chunks.next().finally(done)
     if (isEnd) return
     yield value

@@ -1,16 +1,12 @@
+/**
+ * The statements of a store, their values as parameters. Whatever they call has its full name, operators too, so that no search_path can lead
+ * to something that somebody else has made (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS).
+ */
 import { randomBytes } from 'node:crypto'
+import type { QueryConfig } from 'pg'
 import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import { type Checkpoint, type ListQuery, type Right, rights } from '../store.js'
-
-/**
- * A statement with its parameters. Whatever it calls has its full name, operators too, so that no search_path can lead to something that
- * somebody else has made (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS).
- */
-export interface Statement {
-  text: string
-  values?: unknown[]
-}
 
 /** The text of each column of a row. */
 export type Row = (string | null)[]
@@ -27,14 +23,14 @@ export const versions = `${schemaName}.schema_version`
  * Statements without parameters, in one transaction that PostgreSQL's own functions and operators alone are found in: the rows of the last
  * one count.
  */
-export function pinned(text: string): Statement {
+export function pinned(text: string): QueryConfig {
   return { text: `${pin}; ${text}` }
 }
 
 const pin = 'SET LOCAL search_path = pg_catalog, pg_temp'
 
 /** Begins a transaction as `pinned` does. */
-export function begin(mode = ''): Statement {
+export function begin(mode = ''): QueryConfig {
   return { text: `BEGIN ${mode}; ${pin}` }
 }
 
@@ -66,7 +62,7 @@ export interface Entry {
  * @param entries in the order of their ids, in which all writers take them, so that none waits for another in a circle
  * @param attempt marks the rows, so that a commit whose answer was lost can be recognised
  */
-export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCommit: boolean): Statement {
+export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCommit: boolean): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
   return {
     text: `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
@@ -88,7 +84,7 @@ export function newAttempt(): bigint {
 }
 
 /** What stands in the way of plants: rows of which = "key", with the key and its plant, and of "id", with the id and whose it is. */
-export function findStatement(entries: Entry[]): Statement {
+export function findStatement(entries: Entry[]): QueryConfig {
   return {
     text: `SELECT 'key', id, attempt, idempotency_key, ${textColumns} FROM ${plants} WHERE idempotency_key ${eq} ANY ($1::${text}[])
       UNION ALL SELECT 'id', id, attempt, idempotency_key, ${noTexts} FROM ${plants} WHERE id ${eq} ANY ($2::bigint[])`,
@@ -107,7 +103,7 @@ export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_p
 /** Copies rows of the columns id, attempt, and the texts. */
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
 
-export function getStatement(id: bigint): Statement {
+export function getStatement(id: bigint): QueryConfig {
   return { text: `SELECT ${plantColumns} FROM ${plants} WHERE id ${eq} $1`, values: [id] }
 }
 
@@ -116,13 +112,13 @@ export function getStatement(id: bigint): Statement {
  *
  * @returns the columns of a plant, and attempt; the texts are left out where they do not count
  */
-export function getManyStatement(ids: bigint[], withTexts = true): Statement {
+export function getManyStatement(ids: bigint[], withTexts = true): QueryConfig {
   const columns = withTexts ? textColumns : noTexts
   return { text: `SELECT id, ${columns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`, values: [ids] }
 }
 
 /** A page of a list, in the order of ids: so many rows at most, and so many bytes of texts, but at least one row. */
-export function pageStatement(query: ListQuery, rows: number, bytes: number): Statement {
+export function pageStatement(query: ListQuery, rows: number, bytes: number): QueryConfig {
   const values: unknown[] = []
   const bind = (value: unknown, type: string) => `$${values.push(value)}::${type}`
   const size = textNames.map((name) => `coalesce(pg_catalog.octet_length(${name}), 0)`).join(' OPERATOR(pg_catalog.+) ')
@@ -148,7 +144,7 @@ function contains(column: string, part: string): string {
 }
 
 /** Gives a plant other texts and removes its idempotency key; with `only`, if it is still equal to this one. */
-export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): Statement {
+export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [plant.id]
   const texts = textNames.map((name) => `${name} = $${values.push(plant[name] ?? null)}`).join(', ')
   const set = `SET ${texts}, idempotency_key = NULL`
@@ -156,7 +152,7 @@ export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): S
 }
 
 /** Gives plants other texts and removes their idempotency keys. */
-export function updateStatement(changed: NewPlant[]): Statement {
+export function updateStatement(changed: NewPlant[]): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 2}::${text}[]`).join()
   return {
     text: `UPDATE ${plants} AS old SET ${textNames.map((name) => `${name} = new.${name}`).join(', ')}, idempotency_key = NULL
@@ -166,7 +162,7 @@ export function updateStatement(changed: NewPlant[]): Statement {
 }
 
 /** Removes a plant; with `only`, if it is still equal to this one. */
-export function deleteStatement(id: bigint, only: NewPlant | undefined): Statement {
+export function deleteStatement(id: bigint, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [id]
   return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
 }
@@ -178,7 +174,7 @@ function unchanged(only: NewPlant | undefined, values: unknown[]): string {
 }
 
 /** What the one who asks, or another role, may do with plants: a column for each of `rights`. */
-export function rightsStatement(role?: string): Statement {
+export function rightsStatement(role?: string): QueryConfig {
   const who = role === undefined ? '' : '$1, '
   const columns = rights.map((right) => `pg_catalog.has_table_privilege(${who}'${plants}', '${privilegeFor[right]}')`)
   return { text: `SELECT ${columns.join()}`, values: role === undefined ? [] : [role] }
@@ -192,16 +188,16 @@ export function toRights(row: Row = []): Right[] {
 /** What PostgreSQL calls a right. */
 export const privilegeFor: Record<Right, string> = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
 
-export function findCheckpointStatement(id: string): Statement {
+export function findCheckpointStatement(id: string): QueryConfig {
   return { text: `SELECT state FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 
-export function keepCheckpointStatement({ id, state }: Checkpoint): Statement {
+export function keepCheckpointStatement({ id, state }: Checkpoint): QueryConfig {
   const onConflict = 'ON CONFLICT (id) DO UPDATE SET state = excluded.state'
   return { text: `INSERT INTO ${imports} (id, state) VALUES ($1, $2) ${onConflict}`, values: [id, state] }
 }
 
-export function removeCheckpointStatement(id: string): Statement {
+export function removeCheckpointStatement(id: string): QueryConfig {
   return { text: `DELETE FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 

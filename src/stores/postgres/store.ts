@@ -1,3 +1,4 @@
+import type { QueryConfig } from 'pg'
 import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
 import type { OnConflict } from '../conflict.js'
@@ -17,7 +18,7 @@ import type {
   TokenStore,
 } from '../store.js'
 import type { Client } from './client.js'
-import { Database } from './database.js'
+import { Connections } from './connections.js'
 import { isRefusal } from './errors.js'
 import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
@@ -31,7 +32,6 @@ import {
   removeCheckpointStatement,
   replaceStatement,
   rightsStatement,
-  type Statement,
   toPlant,
   toRights,
 } from './sql.js'
@@ -41,26 +41,26 @@ import { Writer } from './writer.js'
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
 export class PostgresStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
-  readonly #database: Database
+  readonly #connections: Connections
   readonly #writer: Writer
 
-  private constructor(database: Database) {
-    this.#database = database
-    this.#writer = new Writer(database)
-    this.tokens = new PostgresTokens((statement) => database.query(statement))
+  private constructor(connections: Connections) {
+    this.#connections = connections
+    this.#writer = new Writer(connections)
+    this.tokens = new PostgresTokens((statement) => connections.query(statement))
   }
 
   /** Opens the database; makes or migrates the tables first where that is needed. */
   static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
-    const { database } = await connected(address, options, (client) => migrate(client, address))
-    return new PostgresStore(database)
+    const { connections } = await connected(address, options, (client) => migrate(client, address))
+    return new PostgresStore(connections)
   }
 
   /** Opens the database if it holds a store. */
   static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
-    const { database, result: version } = await connected(address, options, (client) => identify(client, address))
-    if (version > 0) return new PostgresStore(database)
-    database.close()
+    const { connections, result: version } = await connected(address, options, (client) => identify(client, address))
+    if (version > 0) return new PostgresStore(connections)
+    connections.close()
     return undefined
   }
 
@@ -69,24 +69,24 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 
   async get(id: bigint): Promise<NewPlant | undefined> {
-    const [row] = await this.#database.query(getStatement(id))
+    const [row] = await this.#connections.query(getStatement(id))
     return row && toPlant(row)
   }
 
   /** Those of some ids that are there. */
   async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
-    return new Map((await this.#database.query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
+    return new Map((await this.#connections.query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
   }
 
   list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
     return pagesOf(query, async (after, rows) =>
-      (await this.#database.query(pageStatement({ ...query, after }, rows, pageBytes))).map(toPlant),
+      (await this.#connections.query(pageStatement({ ...query, after }, rows, pageBytes))).map(toPlant),
     )
   }
 
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
     const { snapshot } = await import('./export.js')
-    yield* snapshot(this.#database, query)
+    yield* snapshot(this.#connections, query)
   }
 
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
@@ -106,9 +106,9 @@ export class PostgresStore implements ServedStore, CheckpointStore {
    *
    * @param lookUp gives what a try has returned whose answer was lost, when there is nothing left to change
    */
-  async #change(statement: Statement, lookUp: () => Promise<NewPlant | undefined>): Promise<NewPlant | undefined> {
+  async #change(statement: QueryConfig, lookUp: () => Promise<NewPlant | undefined>): Promise<NewPlant | undefined> {
     let isLost = false
-    const [row] = await this.#database.again(this.#database.turn(), async (client) => {
+    const [row] = await this.#connections.again(this.#connections.turn(), async (client) => {
       try {
         return await client.ask(statement)
       } catch (error) {
@@ -122,49 +122,49 @@ export class PostgresStore implements ServedStore, CheckpointStore {
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { createRows } = await import('./bulk.js')
-    await createRows(this.#database, batch, options)
+    await createRows(this.#connections, batch, options)
   }
 
   /** Creates plants all at once, as `createAll` of postgres/bulk.ts has it. */
   async createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
     const { createAll } = await import('./bulk.js')
-    await createAll(this.#database, pages, onConflict)
+    await createAll(this.#connections, pages, onConflict)
   }
 
   async findCheckpoint(id: string): Promise<string | undefined> {
-    return (await this.#database.query(findCheckpointStatement(id)))[0]?.[0] ?? undefined
+    return (await this.#connections.query(findCheckpointStatement(id)))[0]?.[0] ?? undefined
   }
 
   async keepCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    await this.#database.query(keepCheckpointStatement(checkpoint))
+    await this.#connections.query(keepCheckpointStatement(checkpoint))
   }
 
   async removeCheckpoint(id: string): Promise<void> {
-    await this.#database.query(removeCheckpointStatement(id))
+    await this.#connections.query(removeCheckpointStatement(id))
   }
 
   async rights(): Promise<readonly Right[]> {
-    const [row] = await this.#database.query(rightsStatement())
+    const [row] = await this.#connections.query(rightsStatement())
     return toRights(row)
   }
 
   check(): Promise<void> {
-    const { account, options } = this.#database
-    return this.#database.again(this.#database.turn(), (client) => checkWritable(client, account, options))
+    const { account, options } = this.#connections
+    return this.#connections.again(this.#connections.turn(), (client) => checkWritable(client, account, options))
   }
 
   async close(): Promise<void> {
-    this.#database.close()
+    this.#connections.close()
   }
 }
 
 /** A database, with the result of what was done there first. */
 async function connected<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>) {
-  const database = new Database({ address, login: await options.login(address) }, options)
+  const connections = new Connections({ address, login: await options.login(address) }, options)
   try {
-    return { database, result: await database.again(database.turn(), action) }
+    return { connections, result: await connections.again(connections.turn(), action) }
   } catch (error) {
-    database.close()
+    connections.close()
     throw error
   }
 }

@@ -1,12 +1,13 @@
+import type { QueryConfig } from 'pg'
 import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
-import { type Row, type Statement, tokens } from './sql.js'
+import { type Row, tokens } from './sql.js'
 
 /** The tokens of a store, beside its plants. */
 export class PostgresTokens implements TokenStore {
-  readonly #query: (statement: Statement) => Promise<Row[]>
+  readonly #query: (statement: QueryConfig) => Promise<Row[]>
 
   /** @param query runs a statement that can be run twice */
-  constructor(query: (statement: Statement) => Promise<Row[]>) {
+  constructor(query: (statement: QueryConfig) => Promise<Row[]>) {
     this.#query = query
   }
 

@@ -5,7 +5,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions } from '../store.js'
 import { type Creation, sendBatch } from './batch.js'
 import type { Client } from './client.js'
-import type { Database } from './database.js'
+import type { Connections } from './connections.js'
 import { explainDatabase, lostCommit, mayPass } from './errors.js'
 
 interface Job extends Creation {
@@ -28,7 +28,7 @@ const batchCharacters = 4_000_000
  * caller gets its own answer once that is on disk. What has an id or a key in common is created in the order in which it came.
  */
 export class Writer {
-  readonly #database: Database
+  readonly #connections: Connections
   #jobs: Job[] = []
   /** ids and keys of what is on its way */
   readonly #busy = new Set<bigint | string>()
@@ -41,17 +41,17 @@ export class Writer {
   /** aborts when nothing waits any more: then nobody needs a connection */
   #waiting = newController()
 
-  constructor(database: Database) {
-    this.#database = database
+  constructor(connections: Connections) {
+    this.#connections = connections
   }
 
   create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
-      const { deadline } = this.#database.turn()
+      const { deadline } = this.#connections.turn()
       const leave = () => {
         this.#jobs = this.#jobs.filter((other) => other !== job)
-        job.reject(job.attempts.length > 0 ? lostCommit(this.#database.account.address, signal?.reason) : signal?.reason)
+        job.reject(job.attempts.length > 0 ? lostCommit(this.#connections.account.address, signal?.reason) : signal?.reason)
       }
       const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
       const job: Job = { ...asked, attempts: [], answer: undefined, failure: undefined }
@@ -82,7 +82,7 @@ export class Writer {
     // The next turn of the loop: calls that came in together then share a statement.
     setImmediate(() => {
       this.#isStarting = false
-      const most = Math.min(this.#database.size, this.#jobs.length)
+      const most = Math.min(this.#connections.size, this.#jobs.length)
       while (this.#running < most) void this.#run()
     })
   }
@@ -94,9 +94,9 @@ export class Writer {
     let jobs: Job[] = []
     let isIdle = false
     try {
-      if (this.#failures > 0) await this.#database.pause(this.#failures, signal)
+      if (this.#failures > 0) await this.#connections.pause(this.#failures, signal)
       if (this.#jobs.length > 0)
-        await this.#database.use({ deadline: Infinity, signal }, async (client) => {
+        await this.#connections.use({ deadline: Infinity, signal }, async (client) => {
           jobs = this.#take()
           isIdle = jobs.length === 0 // what waits does so for what is on its way, whose end is a new start
           if (!isIdle) await this.#send(jobs, client)
@@ -120,7 +120,7 @@ export class Writer {
 
   /** Takes jobs from the queue in turn, in the order of their ids, but none with an id or a key that is on its way, or stays before it. */
   #take(): Job[] {
-    const limit = this.#database.options.batchLimit ?? usualBatch
+    const limit = this.#connections.options.batchLimit ?? usualBatch
     const taken: Job[] = []
     const left: Job[] = []
     const awaited = new Set<bigint | string>()
@@ -145,9 +145,9 @@ export class Writer {
   }
 
   async #send(jobs: Job[], client: Client): Promise<void> {
-    const { account, options } = this.#database
+    const { account, options } = this.#connections
     const deadline = jobs.reduce((first, job) => Math.min(first, job.deadline), Infinity)
-    const end = this.#database.endAt(deadline, client)
+    const end = this.#connections.endAt(deadline, client)
     try {
       const created = await sendBatch(jobs, { client, account, options })
       this.#failures = 0
@@ -160,7 +160,7 @@ export class Writer {
   /** Answers the callers of a batch. What was not stored, and can be a moment later, waits again. */
   #settle(jobs: Job[]): void {
     const open: Job[] = []
-    const now = this.#database.options.clock.now()
+    const now = this.#connections.options.clock.now()
     for (const job of jobs) {
       for (const mark of marksOf(job)) this.#busy.delete(mark)
       if (job.answer === 'created') job.resolve(plantOf(job.plant))
@@ -180,23 +180,23 @@ export class Writer {
       this.#waiting = newController()
       return
     }
-    const left = first.deadline - this.#database.options.clock.now()
+    const left = first.deadline - this.#connections.options.clock.now()
     this.#alarm = setTimeout(() => this.#endLate(), Math.min(maxTimer, Math.max(0, left)))
   }
 
   #endLate(): void {
-    const now = this.#database.options.clock.now()
+    const now = this.#connections.options.clock.now()
     const late = this.#jobs.filter(({ deadline }) => deadline <= now)
     this.#jobs = this.#jobs.filter(({ deadline }) => deadline > now)
-    for (const job of late) this.#refuse(job, job.failure ?? this.#database.late())
+    for (const job of late) this.#refuse(job, job.failure ?? this.#connections.late())
     this.#watch()
   }
 
   /** Rejects a creation: with an unknown outcome where it may have been stored. */
   #refuse(job: Job, error: unknown): void {
     job.signal?.removeEventListener('abort', job.leave)
-    const { message, hint, retryable } = explainDatabase(error, this.#database.account)
-    if (job.attempts.length > 0) job.reject(lostCommit(this.#database.account.address, error))
+    const { message, hint, retryable } = explainDatabase(error, this.#connections.account)
+    if (job.attempts.length > 0) job.reject(lostCommit(this.#connections.account.address, error))
     else job.reject(new PlantsError('unavailable', message, { hint, retryable, cause: error }))
   }
 }

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { Database as Connections, usingOnce } from '../../../../src/stores/postgres/database.js'
+import { Connections, usingOnce } from '../../../../src/stores/postgres/connections.js'
 import { grants, migrate, migrations } from '../../../../src/stores/postgres/schema.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { password } from '../../../helpers/postgres/cluster.js'

@@ -4,11 +4,11 @@ import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../pl
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
-import { Client, type Route, routesTo } from './client.js'
+import { Client, type Endpoint, endpointsOf } from './client.js'
 import { driverError, explainDatabase, isFinal, isRefusal, isStale, isUnknownParameter, mayEnterOtherwise, mayPass } from './errors.js'
 import type { Account } from './login.js'
 import { checkServer, isWanted } from './server-state.js'
-import type { Row, Statement } from './sql.js'
+import type { Row } from './sql.js'
 
 /** Until when something may take, and what ends it before. */
 export interface Turn {
@@ -17,22 +17,17 @@ export interface Turn {
   signal?: AbortSignal | undefined
 }
 
-/** Connections by one route to a server. */
-interface Candidate {
-  pool: pg.Pool
-}
-
 /** A database on one server or on several: connections to the first of them that is as it was asked for, kept until they are lost. */
-export class Database {
+export class Connections {
   readonly account: Account
   readonly options: OpenOptions
-  /** for each server the routes to it */
-  readonly #servers: Candidate[][]
+  /** for each server, a pool of connections with TLS and one without, in the order in which they are tried */
+  readonly #servers: pg.Pool[][]
   readonly #clients = new Set<Client>()
   /** whether the server ends by itself what takes too long; PgBouncer does not let that be asked for */
   #hasTimeouts = true
   /** where the last connection was made */
-  #current: Candidate | undefined
+  #current: pg.Pool | undefined
   /** when no connection could be made for the first time since one could, and whether that was reported */
   #awaySince: number | undefined
   #isAway = false
@@ -47,7 +42,7 @@ export class Database {
     const { hosts, targetSessionAttrs } = account.address
     const passes = targetSessionAttrs === 'prefer-standby' ? (['standby', 'any'] as const) : [targetSessionAttrs]
     this.#servers = passes.flatMap((attributes) =>
-      hosts.map((host) => routesTo(host, account.address).map((route) => ({ pool: this.#poolOf(route, attributes) }))),
+      hosts.map((host) => endpointsOf(host, account.address).map((endpoint) => this.#poolOf(endpoint, attributes))),
     )
   }
 
@@ -63,7 +58,7 @@ export class Database {
   }
 
   /** Runs a statement that can be run twice. */
-  query(statement: Statement): Promise<Row[]> {
+  query(statement: pg.QueryConfig): Promise<Row[]> {
     return this.again(this.turn(), (client) => client.ask(statement))
   }
 
@@ -133,7 +128,7 @@ export class Database {
   close(): void {
     if (this.#closing.signal.aborted) return
     this.#closing.abort(new PlantsError('unavailable', `${this.account.address.name} is closed`))
-    for (const { pool } of this.#servers.flat()) void pool.end()
+    for (const pool of this.#servers.flat()) void pool.end()
     for (const client of this.#clients) client.destroy()
   }
 
@@ -173,9 +168,9 @@ export class Database {
   /** Goes through the servers from the last one that was connected to. Throws what says most of why none is there. */
   async #connect(): Promise<Lease> {
     let failure: unknown
-    for (const routes of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
+    for (const pools of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
       try {
-        return await this.#connectTo(routes)
+        return await this.#connectTo(pools)
       } catch (error) {
         // One that may come back says more than one that will not. Who is not let in by one is not tried at others, as libpq has it.
         if (failure === undefined || mayPass(error) > mayPass(failure) || isFinal(error)) failure = error
@@ -186,14 +181,14 @@ export class Database {
     throw failure
   }
 
-  /** Tries the routes to a server. Throws what was wrong with the first that the server has. */
-  async #connectTo(routes: Candidate[]): Promise<Lease> {
+  /** Tries the ways to a server. Throws what was wrong with the first that the server has. */
+  async #connectTo(pools: pg.Pool[]): Promise<Lease> {
     let failure: unknown
-    for (const candidate of routes) {
+    for (const pool of pools) {
       try {
-        const client = await this.#connectBy(candidate)
+        const client = await this.#connectBy(pool)
         this.#noteSuccess()
-        this.#current = candidate
+        this.#current = pool
         return client
       } catch (error) {
         if (failure === undefined || systemCode(failure) === 'NO_TLS') failure = error
@@ -203,30 +198,30 @@ export class Database {
     throw failure
   }
 
-  async #connectBy({ pool }: Candidate): Promise<Lease> {
+  async #connectBy(pool: pg.Pool): Promise<Lease> {
     try {
       return (await pool.connect()) as Lease // of the class that the pool was given
     } catch (error) {
       const failure = driverError(error)
       if (!this.#hasTimeouts || !isUnknownParameter(failure)) throw failure
       this.#hasTimeouts = false
-      return this.#connectBy({ pool })
+      return this.#connectBy(pool)
     }
   }
 
-  #poolOf(route: Route, attributes: PostgresAddress['targetSessionAttrs']): pg.Pool {
-    const database = this
-    class RouteClient extends Client {
+  #poolOf(endpoint: Endpoint, attributes: PostgresAddress['targetSessionAttrs']): pg.Pool {
+    const connections = this
+    class PooledClient extends Client {
       constructor() {
-        super(route, database.account, database.#hasTimeouts ? Math.min(database.options.timeout, maxTimer) : undefined)
-        database.#clients.add(this)
-        this.once('end', () => database.#clients.delete(this))
+        super(endpoint, connections.account, connections.#hasTimeouts ? Math.min(connections.options.timeout, maxTimer) : undefined)
+        connections.#clients.add(this)
+        this.once('end', () => connections.#clients.delete(this))
       }
     }
     const verify = (client: pg.PoolClient, done: (error?: Error) => void) => {
       this.#verify(client as Lease, attributes).then(() => done(), done)
     }
-    const pool = new pg.Pool({ max: this.size, idleTimeoutMillis: 0, Client: RouteClient, verify })
+    const pool = new pg.Pool({ max: this.size, idleTimeoutMillis: 0, Client: PooledClient, verify })
     return pool.on('error', () => undefined) // an idle connection was lost: there will be another
   }
 
@@ -273,13 +268,13 @@ const grace = 1000
 /** Does one thing in a database. */
 export async function usingOnce<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>): Promise<T> {
   const account = { address, login: await options.login(address) }
-  const database = new Database(account, options)
+  const connections = new Connections(account, options)
   try {
-    const turn = database.turn()
-    return await database.use(turn, action, turn.deadline)
+    const turn = connections.turn()
+    return await connections.use(turn, action, turn.deadline)
   } catch (error) {
     throw explainDatabase(error, account)
   } finally {
-    database.close()
+    connections.close()
   }
 }
