@@ -50,7 +50,7 @@ test('only what is pending is sent, in its order', async () => {
     ['3', 'import-3'],
     ['4', 'import-4'],
   ])
-  expect([...batch.outcomes]).toEqual([1, 1, 4, 1, 1, 2])
+  expect([...batch.outcomes]).toEqual([1, 1, 5, 1, 1, 2])
 })
 
 describe('a service in trouble', () => {

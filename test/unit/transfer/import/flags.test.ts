@@ -63,7 +63,7 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
     ...counts('--rate'),
     [['plants', '--rate', '5/m'], `--rate must be ${count}, but was "5/m"`, 'For example: --rate 10'],
     ...choices('--format', 'ndjson, json, csv, tsv', 'ndjson'),
-    ...choices('--if-exists', 'error, skip, same', 'error'),
+    ...choices('--if-exists', 'error, skip, same, update', 'error'),
     ...choices('--on-error', 'continue, stop', 'continue'),
     ...['', 'x', '1.5', '+1', '007', ' 1', '9223372036854775808'].map(
       (text): Row => [
