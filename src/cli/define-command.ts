@@ -3,6 +3,7 @@ import { parseInt64 } from '../plant/json.js'
 import { idRule } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
+import { type Right, rights } from '../stores/store.js'
 
 /** A command: the command line, the help and the completion of shells are built from it. What `run` needs and is slow to load is imported there. */
 export interface CommandDefinition {
@@ -101,16 +102,35 @@ export const globalOptions: readonly OptionDefinition[] = [
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
 
-/** The options that choose some of the plants. */
+/** The options that select some of the plants. */
 export const queryOptions = [
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   { flags: '--tag <text>', description: 'only plants with this tag' },
+  { flags: '--search <text>', description: 'only plants whose name or tag contains this text; a to z match A to Z' },
 ] as const satisfies readonly OptionDefinition[]
 
 /** An option that takes the path of a file. */
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition
+}
+
+/** An option that takes rights, by default these. */
+export function allowOption<const Default extends string>(description: string, byDefault: Default) {
+  return {
+    flags: '--allow <rights>',
+    description: `${description}: some of ${rights.join(', ')}, separated by commas`,
+    values: rights,
+    default: byDefault,
+    parse: parseRights,
+  } as const satisfies OptionDefinition
+}
+
+function parseRights(flag: string, text: string): readonly Right[] {
+  const words = text.split(',').map((word) => word.trim())
+  const found = rights.filter((right) => words.includes(right))
+  if (words.every((word) => found.some((right) => right === word))) return found
+  throw invalidValue(flag, `some of ${rights.join(', ')}, separated by commas`, text, 'create,read')
 }
 
 /** Of what creates plants at a service. */

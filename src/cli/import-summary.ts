@@ -32,15 +32,16 @@ export async function writeSummary(
   const isCheck = options.staging === 'check'
   const seconds = Math.round(io.now() - start.time) / 1000
   const rate = Math.round((settledIn(counters) - start.settled) / Math.max(seconds, 0.001))
-  const created = options.staging === 'atomic' && refused > 0 ? 0 : counters.created
-  const counts = { skipped: counters.skipped, refused, reasons: counters.refused, unknown: counters.unknown }
+  const isUndone = options.staging === 'atomic' && refused > 0
+  const [created, updated] = isUndone ? [0, 0] : [counters.created, counters.updated]
+  const counts = { updated, skipped: counters.skipped, refused, reasons: counters.refused, unknown: counters.unknown }
   const fields = { ...(isCheck ? { valid: created } : { created }), ...counts, seconds, rate }
   const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
   const since = start.settled > 0 ? ' since it was resumed' : ''
   const sentence = `${plants(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
   const rejects = refused > 0 ? options.rejects : undefined
   const what = isCheck ? ['Checked', 'can be created'] : ['Read', 'created']
-  const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf(counters)}`
+  const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated })}`
   await writeResult(io, settings, { ...fields, rejects }, text)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
   if (refused > 0) throw incomplete(importing, options, hasJournal)
@@ -48,9 +49,10 @@ export async function writeSummary(
 
 /** The counts besides what was created, such as `, 2 skipped, 3 rejected (409: 1, 422: 2)`. */
 function listOf(counters: Counters): string {
-  const { skipped, unknown, refused } = counters
+  const { updated, skipped, unknown, refused } = counters
   const reasons = Object.entries(refused).map(([error, count], _, all) => (all.length === 1 ? error : `${error}: ${grouped(count)}`))
   return [
+    updated > 0 ? `, ${grouped(updated)} updated` : '',
     skipped > 0 ? `, ${grouped(skipped)} skipped` : '',
     reasons.length > 0 ? `, ${grouped(rejectedIn(counters))} rejected (${reasons.join(', ')})` : '',
     unknown > 0 ? `, ${grouped(unknown)} unknown` : '',

@@ -5,7 +5,7 @@ import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import { parseText } from '../platform/values.js'
 import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../server/authenticator.js'
-import type { TokenStore } from '../stores/store.js'
+import { defaultRights, type TokenStore } from '../stores/store.js'
 import type { Settings } from './context.js'
 
 interface TokenSourceOptions {
@@ -45,7 +45,8 @@ async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenS
   }
   if (isEmpty && mayShow) {
     const token = newToken()
-    await tokens.add(digestOf(token), { note: 'made by plants serve', createdAt: new Date(io.time()), expiresAt: undefined })
+    const note = 'made by plants serve'
+    await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt: new Date(io.time()), expiresAt: undefined })
     const use = 'Who uses the service gives it as PLANTS_TOKEN, or to: plants auth login'
     await io.stderr.write(`The store had no token. This one is shown only now:\n\n  ${token}\n\n${use}\n`)
   } else if (!isAnyUsable) {

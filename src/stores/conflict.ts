@@ -7,22 +7,34 @@ export const Outcome = {
   created: 1,
   /** a plant with its id is there, and that counts as done */
   skipped: 2,
+  /** another plant had its id, and was replaced */
+  updated: 3,
   /** another plant has its id */
-  taken: 3,
+  taken: 4,
   /** for the reason in the batch's `refusals` */
-  refused: 4,
+  refused: 5,
   /** it was sent, and whether it was stored cannot be found out; what happened is in the batch's `refusals` */
-  unknown: 5,
+  unknown: 6,
 } as const
+export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 
-/** What the create of a row counts as when its id exists: rejected, done, or done only when the plants are equal. */
-export const existsPolicies = ['error', 'skip', 'same'] as const
+/** What the create of a row counts as when its id exists: rejected, done, or done when the plants are equal, and else rejected or an update. */
+export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
-/** The outcome for a row whose id exists. `isEqual` is called only where the policy depends on it. */
-export function resolveConflict(policy: ExistsPolicy, isEqual: () => boolean): typeof Outcome.skipped | typeof Outcome.taken {
-  return policy === 'skip' || (policy === 'same' && isEqual()) ? Outcome.skipped : Outcome.taken
+/** The outcome for a row whose id exists. `isEqual` is called only where the policy compares plants. */
+export function resolveConflict(policy: ExistsPolicy, isEqual: () => boolean): Outcome {
+  if (policy === 'skip' || (comparesPlants(policy) && isEqual())) return Outcome.skipped
+  return policy === 'update' ? Outcome.updated : Outcome.taken
 }
+
+/** Whether it depends on the plant that exists. */
+export function comparesPlants(policy: ExistsPolicy): boolean {
+  return policy === 'same' || policy === 'update'
+}
+
+/** Whether a plant is to replace the one that exists. Throws when neither is to be. */
+export type OnConflict = (plant: NewPlant, existing: NewPlant) => boolean
 
 /** Throws `conflict` for a plant whose id exists, unless its idempotency key has `created` this very plant. */
 export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefined): void {

@@ -2,7 +2,7 @@ import { type NewPlant, plantColumns, plantParameters, textFields } from '../pla
 import { equalPlants, plantFrom, valuesOf } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import { connect, type Database, type Statement } from '../platform/sqlite.js'
-import { type ExistsPolicy, idExists, Outcome, resolveConflict } from './conflict.js'
+import { type ExistsPolicy, idExists, type OnConflict, Outcome, resolveConflict } from './conflict.js'
 import type { Batch, BulkStore, CreateManyOptions, ManyStore } from './store.js'
 
 /** What an import is held against that creates nothing before its end. */
@@ -13,10 +13,10 @@ export interface StagedStore {
    * Creates plants in one transaction, all of them or none.
    *
    * @param pages gives them in the order of their ids, each time anew
-   * @param onConflict is called for a plant whose id exists; it throws, or the one that exists stays
+   * @param onConflict is called for a plant whose id exists, maybe twice
    * @throws {PlantsError} what `onConflict` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
    */
-  createAll(pages: () => Iterable<NewPlant[]>, onConflict: (plant: NewPlant, existing: NewPlant) => void): Promise<void>
+  createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void>
   close(): Promise<void>
 }
 
@@ -34,6 +34,7 @@ class Staging implements BulkStore {
   readonly #db: Database
   readonly #store: StagedStore | undefined
   readonly #insert: Statement
+  readonly #replace: Statement
   #policy: ExistsPolicy = 'error'
 
   constructor(store: StagedStore | undefined) {
@@ -42,6 +43,7 @@ class Staging implements BulkStore {
     const columns = ['id INTEGER PRIMARY KEY', ...textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)]
     this.#db.exec(`CREATE TEMP TABLE staged (${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
     this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
+    this.#replace = this.#db.prepare(`REPLACE INTO staged (${plantColumns}) VALUES (${plantParameters})`)
   }
 
   async createMany(batch: Batch, { ifExists, stopsAtReject, stop, onProgress }: CreateManyOptions): Promise<void> {
@@ -64,11 +66,13 @@ class Staging implements BulkStore {
   }
 
   #outcomeOf(plant: NewPlant, existing: NewPlant | undefined, batch: Batch, row: number): number {
-    if (existing) return resolveConflict(this.#policy, () => equalPlants(plant, existing))
-    if (BigInt(this.#insert.run(...valuesOf(plant)).changes) === 1n) return Outcome.created
-    const before = () => this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`).get(plant.id)
-    const outcome = resolveConflict(this.#policy, () => equalPlants(plant, plantIn(before())))
-    if (outcome === Outcome.taken) batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} stands in the input before`))
+    if (!existing && BigInt(this.#insert.run(...valuesOf(plant)).changes) === 1n) return Outcome.created
+    const staged: unknown = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`).get(plant.id)
+    const before = staged === undefined ? existing : plantIn(staged)
+    const outcome = resolveConflict(this.#policy, () => before !== undefined && equalPlants(plant, before))
+    if (outcome === Outcome.updated) this.#replace.run(...valuesOf(plant))
+    if (outcome === Outcome.taken && !existing)
+      batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} stands in the input before`))
     return outcome
   }
 
@@ -77,7 +81,8 @@ class Staging implements BulkStore {
     await store.createAll(
       () => this.#pages(),
       (plant, existing) => {
-        if (resolveConflict(this.#policy, () => equalPlants(plant, existing)) === Outcome.skipped) return
+        const outcome = resolveConflict(this.#policy, () => equalPlants(plant, existing))
+        if (outcome !== Outcome.taken) return outcome === Outcome.updated
         throw new PlantsError('conflict', `${idExists(plant.id).message}: it was created a moment ago, so nothing was imported`, {
           hint: 'Run it again',
         })

@@ -208,6 +208,15 @@ export const tokensAtOnce = 1000
 export const rights = ['create', 'read', 'update', 'delete'] as const
 export type Right = (typeof rights)[number]
 
+/** What a new token allows when nothing else is said. */
+export const defaultRights: readonly Right[] = ['create', 'read']
+
+/** The rights in a text that a store keeps, separated by commas; what is none, such as one of a newer version, allows nothing. */
+export function rightsIn(text: string): Right[] {
+  const words = text.split(',')
+  return rights.filter((right) => words.includes(right))
+}
+
 /** A store that a service can be put in front of. */
 export interface ServedStore extends ReadableStore {
   readonly tokens: TokenStore

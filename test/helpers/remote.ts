@@ -52,6 +52,8 @@ export async function ownService(listen: ListenAddress, path: string, basePath =
     openStore: (watch) => openStoreWithTokens(fileAddress(path), openOptions(watch)),
     openTokenSource: async () => fixedTokens(new Map([[token, 'test']])),
     listen,
+    allow: ['create'],
+    onlyCreate: false,
     basePath,
     tls: undefined,
     admin: undefined,

@@ -7,7 +7,7 @@ import { Readable } from 'node:stream'
 import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
-import type { PlantStore, TokenStore } from '../../src/stores/store.js'
+import { type PlantStore, rights, type TokenStore } from '../../src/stores/store.js'
 import { bin } from './process.js'
 import { checkSecrets } from './secrets.js'
 import { temporaryFolder } from './temporary.js'
@@ -89,10 +89,14 @@ export async function serveStore(store: PlantStore, options: Partial<ServiceOpti
       create: (plant, asked) => store.create(plant, asked),
       close: () => store.close(),
       check: async () => undefined,
+      rights: async () => ['create'],
+      ...{ get: unused, list: unused, snapshot: unused, replace: unused, delete: unused },
       tokens,
     }),
     openTokenSource: async () => (token) => (token === testToken ? 'test' : undefined),
     listen: { host: '127.0.0.1', port: 0 },
+    allow: rights,
+    onlyCreate: false,
     basePath: '',
     tls: undefined,
     admin: undefined,

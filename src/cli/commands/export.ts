@@ -25,7 +25,7 @@ export const exportPlants = defineCommand({
   examples: ['plants export > plants.ndjson', 'plants export --out plants.csv.gz'],
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const { out, limit, after, tag } = flags
+    const { out, limit, after, tag, search } = flags
     const path = out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(out)
     const { compressionOf, formatOfName, toDocument } = await import('../../transfer/export/document.js')
     const { formats } = await import('../../transfer/formats/formats.js')
@@ -38,7 +38,7 @@ export const exportPlants = defineCommand({
         const hint = 'Choose another with --store. plants create makes this one'
         throw new PlantsError('unavailable', `There is no store at ${settings.store.name} yet`, { hint })
       }
-      const blocks = toDocument(store.snapshot({ limit, after, tag, record: format.record, between: format.between }), format)
+      const blocks = toDocument(store.snapshot({ limit, after, tag, search, record: format.record, between: format.between }), format)
       if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
       const { isTerminal } = io.stdout
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)

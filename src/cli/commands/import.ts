@@ -3,7 +3,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseConcurrency, parseCount, parseText } from '../../platform/values.js'
-import { existsPolicies } from '../../stores/conflict.js'
+import { comparesPlants, existsPolicies } from '../../stores/conflict.js'
 import { isReadable, kindNoun } from '../../stores/registry.js'
 import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format.js'
@@ -29,7 +29,7 @@ const options = [
   { flags: '--id-from <int64>', description: 'number the plants that have no id, from this one on', parse: parseId },
   {
     flags: '--if-exists <what>',
-    description: 'when the id exists: error, skip, or same, which skips equal plants',
+    description: 'when the id exists: error, skip, same, which skips equal plants, or update, which replaces the others',
     choices: existsPolicies,
     default: 'error',
   },
@@ -106,8 +106,8 @@ function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
 /** Rejects what needs to read or undo plants, which a service does not offer. */
 function checkForService({ ifExists, atomic }: ImportFlags, name: string): void {
   const why = `is not for ${name}: its service can create plants, but not show or undo them`
-  if (ifExists === 'same')
-    throw new PlantsError('malformed', `--if-exists same ${why}`, { hint: 'Use --if-exists skip, or do this where its file is' })
+  if (comparesPlants(ifExists))
+    throw new PlantsError('malformed', `--if-exists ${ifExists} ${why}`, { hint: 'Use --if-exists skip, or do this where its file is' })
   if (atomic) throw new PlantsError('malformed', `--atomic ${why}`, { hint: 'Leave it out: an interrupted import can be resumed' })
 }
 

@@ -12,6 +12,7 @@ interface ListedCommand {
 const listed: readonly ListedCommand[] = [
   { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
   { name: 'get', summary: 'show a plant', load: async () => (await import('./get.js')).get },
+  { name: 'update', summary: 'change a plant', load: async () => (await import('./update.js')).update },
   { name: 'list', summary: 'list the plants', load: async () => (await import('./list.js')).list },
   { name: 'import', summary: 'create many plants', load: async () => (await import('./import.js')).importPlants },
   { name: 'delete', summary: 'delete a plant', load: async () => (await import('./delete.js')).deletePlant },

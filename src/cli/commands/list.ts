@@ -9,10 +9,10 @@ export const list = defineCommand({
   name: 'list',
   description: 'List the plants in the order of their ids: a table on a terminal, else one JSON object a line.',
   options: queryOptions,
-  examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000'],
+  examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000', 'plants list --search fern'],
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const { limit, after, tag } = flags
+    const { limit, after, tag, search } = flags
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       let isEmpty = true
@@ -21,12 +21,13 @@ export const list = defineCommand({
         const { plantTable } = await import('../../output/table.js')
         format = plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
       }
-      for await (const page of store?.list({ limit, after, tag }) ?? []) {
+      for await (const page of store?.list({ limit, after, tag, search }) ?? []) {
         isEmpty = false
         await writeAnswer(io, format(page))
       }
       if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. plants create makes it`)
-      else if (isEmpty && settings.output === 'text') await settings.warn(tag === undefined ? 'No plants' : 'No plants with this tag')
+      else if (isEmpty && settings.output === 'text')
+        await settings.warn(search !== undefined ? 'No plants match' : tag === undefined ? 'No plants' : 'No plants with this tag')
     } finally {
       await store?.close()
     }

@@ -11,7 +11,7 @@ import type { ServiceOptions } from '../../server/service.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
+import { allowOption, defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
 
 /** The port without --port, which is no default of the option: it conflicts with --socket. */
 const defaultPort = 4010
@@ -32,6 +32,8 @@ const options = [
   pathOption('--tls-cert <path>', 'PEM certificate, with its chain'),
   pathOption('--tls-key <path>', 'PEM key of the certificate'),
   pathOption('--token-file <path>', 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN'),
+  allowOption('what PLANTS_SERVE_TOKEN and the tokens of --token-file allow', 'create'),
+  { flags: '--only-create', description: 'offer the operation of the specification alone: creating plants' },
   { flags: '--admin-port <port>', description: 'answer /live, /ready and /metrics there, without a token', parse: parsePort },
   { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
   { flags: '--body-limit <size>', description: 'size of a body', default: '1MiB', parse: parseSize },
@@ -99,6 +101,8 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
       return tokenSourceFor(tokens, { tokenFile, mayShow, settings, io, warn })
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
+    allow: flags.allow,
+    onlyCreate: flags.onlyCreate === true,
     basePath: flags.basePath ?? '',
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },

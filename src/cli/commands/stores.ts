@@ -11,8 +11,9 @@ import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import type { Address } from '../../stores/address.js'
 import { credentialOf, isDefaultStore, kindNoun, kindOfText, loginAddress, takesPassword, takesToken } from '../../stores/registry.js'
+import { defaultRights } from '../../stores/store.js'
 import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
-import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
+import { allowOption, type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
 
 const add = defineCommand({
@@ -54,9 +55,12 @@ const add = defineCommand({
 const init = defineCommand({
   name: 'init',
   description:
-    'Make the store in a database, as somebody who may. With --role, let a role, which must be there, run a service on it: it may create and read, and change nothing else. What is there already stays.',
+    'Make the store in a database, as somebody who may. With --role, let a role, which must be there, run a service on it: it may do with plants what --allow says, and change nothing else. What is there already stays.',
   arguments: [{ name: '<address>', description: "postgres://…, of an administrator or of the database's owner" }],
-  options: [{ flags: '--role <name>', description: 'the role that plants serve is to log in as', parse: parseText }],
+  options: [
+    { flags: '--role <name>', description: 'the role that plants serve is to log in as', parse: parseText },
+    allowOption('what the role may do', defaultRights.join()),
+  ],
   async run({ args: [text], flags }, io) {
     if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true }) // whose errors name it as what it is here
     const settings = await resolveSettings({ ...flags, store: text }, io)
@@ -65,15 +69,16 @@ const init = defineCommand({
       const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
       throw new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}: only a database needs to be made a store`, { hint })
     }
-    const { role } = flags
+    const { role, allow } = flags
     // As SQL has it, quoted or not; a store that everybody may read is not what anybody has to do by a slip.
     if (role !== undefined && /^(public|none)$/i.test(role)) {
       const why = role.toLowerCase() === 'none' ? 'is no role' : 'would be everybody'
       throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Name the role that plants serve logs in as' })
     }
     const { initialise } = await import('../../stores/postgres/schema.js')
-    await initialise(store, settings.storeOptions, role)
-    const granted = role === undefined ? '' : `, and ${quoteIfNeeded(role)} may create and read plants there`
+    await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
+    const granted =
+      role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${allow.join(', ').replace(/, (\w+)$/, ' and $1')} plants there`
     await writeResult(io, settings, { address: store.name, role }, `${quoteIfNeeded(store.name)} holds a store${granted}`)
   },
 })

@@ -4,10 +4,10 @@ import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife } from '../../platform/values.js'
 import { openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
-import type { Token, TokenStore } from '../../stores/store.js'
+import { defaultRights, type Token, type TokenStore } from '../../stores/store.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { type CommandDefinition, defineCommand, parseId } from '../define-command.js'
+import { allowOption, type CommandDefinition, defineCommand, parseId } from '../define-command.js'
 
 const create = defineCommand({
   name: 'create',
@@ -15,17 +15,18 @@ const create = defineCommand({
   options: [
     { flags: '--note <text>', description: 'what it is for' },
     { flags: '--expires <duration>', description: 'how long it is valid: 90d, 12h; without, until it is revoked', parse: parseLife },
+    allowOption('what it allows', defaultRights.join()),
   ],
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const { note, expires } = flags
+    const { note, expires, allow } = flags
     const createdAt = new Date(io.time())
     const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
     const { digestOf, newToken } = await import('../../server/authenticator.js')
     const token = newToken()
     const store = await openStoreWithTokens(settings.store, settings.storeOptions)
     try {
-      const added = await store.tokens.add(digestOf(token), { note, createdAt, expiresAt })
+      const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
       await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...fieldsOf(added), token })}\n` : `${token}\n`, hint)
       if (io.stdout.isTerminal && settings.errors === 'text')
@@ -38,7 +39,7 @@ const create = defineCommand({
 
 const list = defineCommand({
   name: 'list',
-  description: 'List the tokens: what they are for and until when, but not the tokens themselves.',
+  description: 'List the tokens: what they are for, what they allow and until when, but not the tokens themselves.',
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
@@ -47,11 +48,12 @@ const list = defineCommand({
       const cellsOf = (token: Token) => [
         String(token.id),
         escapeControlChars(token.note ?? ''),
+        token.rights.join(),
         dateOf(token.createdAt),
         dateOf(token.expiresAt),
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
       ]
-      const format = await rowFormatter(['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
+      const format = await rowFormatter(['ID', 'NOTE', 'ALLOWS', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
         await writeAnswer(io, format(page.map(fieldsOf)))
@@ -83,7 +85,12 @@ export const tokens: CommandDefinition = {
   name: 'tokens',
   description: 'Manage the bearer tokens that plants serve accepts. The store keeps only their SHA-256.',
   commands: [create, list, revoke],
-  examples: ['plants tokens create --note laptop --expires 90d', 'plants tokens list', 'plants tokens revoke 1'],
+  examples: [
+    'plants tokens create --note laptop --expires 90d',
+    'plants tokens create --note dashboard --allow read',
+    'plants tokens list',
+    'plants tokens revoke 1',
+  ],
 }
 
 /** Opens the store for its tokens; when there is none yet, none is made. */
@@ -100,8 +107,8 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
 }
 
 /** The fields of a token in the order of the output. */
-function fieldsOf({ id, note, createdAt, expiresAt, revokedAt }: Token): Token {
-  return { id, note, createdAt, expiresAt, revokedAt }
+function fieldsOf({ id, note, rights, createdAt, expiresAt, revokedAt }: Token): Token {
+  return { id, note, rights, createdAt, expiresAt, revokedAt }
 }
 
 function dateOf(date: Date | undefined): string {

@@ -2,7 +2,7 @@ import { textFields } from '../../plant/fields.js'
 import { equalFields, type Plant } from '../../plant/plant.js'
 import { noText, type PlantRows } from '../../plant/rows.js'
 import type { PlantsError } from '../../platform/errors.js'
-import { Outcome, resolveConflict } from '../conflict.js'
+import { comparesPlants, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Connection, Rows } from './connection.js'
 import { divisionByZero, explainDatabase, isRefusal, LeftOutError, lostCommit, mayPass, mostInVain, sqlState } from './failure.js'
@@ -18,6 +18,7 @@ import {
   keepStatement,
   newAttempt,
   toPlant,
+  updateStatement,
 } from './sql.js'
 
 /** Creates the rows of a batch that are pending, some thousands in a transaction. */
@@ -97,6 +98,8 @@ export class Transaction {
   readonly #work: Work
   #rows: number[]
   readonly #place: Place
+  /** rows that replace plants with the next commit */
+  #updated: number[] = []
   /** whether the last of the rows was refused, and that ends it */
   #isEnd = false
 
@@ -147,7 +150,8 @@ export class Transaction {
       await connection.query('BEGIN')
       const created = new Set((await connection.query(insertStatement(entries, attempt, true))).map(([id]) => id))
       const areAll = created.size === rows.length
-      if (areAll || (created.size > 0 && !this.#work.options.stopsAtReject))
+      const mayBeSome = !this.#work.options.stopsAtReject && this.#updated.length === 0 // which are for those that are created
+      if (areAll || (created.size > 0 && mayBeSome))
         await this.#commit(entries.filter(({ plant }) => created.has(String(plant.id))).map(({ row }) => row))
       else await this.#undo(attempt)
       return areAll
@@ -182,17 +186,34 @@ export class Transaction {
   async #commit(rows: number[]): Promise<void> {
     const { batch, options, use } = this.#work
     for (const row of rows) batch.outcomes[row] = Outcome.created
+    const last = new Map(this.#updated.map((row) => [batch.rows.idAt(row), batch.rows.at(row)])) // of those with the same id
     const checkpoint = options.checkpoint?.()
-    const check = durabilityCheck(use.options.allowAsyncCommit)
-    await this.#place.connection.query(`${check}; ${checkpoint ? `${keepStatement(checkpoint)};` : ''} COMMIT`)
+    const statements = [
+      durabilityCheck(use.options.allowAsyncCommit),
+      last.size > 0 ? updateStatement([...last.values()]) : [],
+      checkpoint ? keepStatement(checkpoint) : [],
+      'COMMIT',
+    ]
+    await this.#place.connection.query(statements.flat().join('; '))
+    this.#updated = []
   }
 
+  /** Commits what there is besides rows that are created. */
   async #keep(): Promise<void> {
+    const { connection } = this.#place
+    if (this.#updated.length > 0) {
+      await this.#attempt([], async () => {
+        await connection.query('BEGIN')
+        await this.#commit([])
+        return true
+      })
+      return
+    }
     const checkpoint = this.#work.options.checkpoint?.()
-    if (checkpoint) await this.#place.connection.query(keepStatement(checkpoint))
+    if (checkpoint) await connection.query(keepStatement(checkpoint))
   }
 
-  /** As `#settle`, and keeps the position of the import when nothing is left. */
+  /** As `#settle`, and commits the rest when nothing is left to be created. */
   async #settleSome(): Promise<number[]> {
     const left = await this.#settle()
     this.#work.meetsOthers = left.length < this.#rows.length
@@ -203,17 +224,19 @@ export class Transaction {
   /** Looks up which ids are taken, and notes what that means for their rows. Gives what is left to be created. */
   async #settle(): Promise<number[]> {
     const { batch, options } = this.#work
+    for (const row of this.#updated.splice(0)) batch.outcomes[row] = Outcome.pending // which was not committed
     const pending = this.#rows.filter((row) => batch.outcomes[row] === Outcome.pending)
     const there = await this.#lookUp(pending)
     const left: number[] = []
     for (const row of pending) {
       const id = String(batch.rows.idAt(row))
       const old = there.get(id)
-      const plant = options.ifExists === 'same' ? batch.rows.at(row) : undefined
-      there.set(id, { isOurs: false, plant: old ? old.plant : plant })
-      if (!old) left.push(row)
+      const plant = comparesPlants(options.ifExists) ? batch.rows.at(row) : undefined
       const outcome = outcomeOf(plant, old, options.ifExists)
+      there.set(id, { isOurs: false, plant: outcome === Outcome.skipped || outcome === Outcome.taken ? old?.plant : plant })
+      if (!old) left.push(row)
       batch.outcomes[row] = outcome
+      if (outcome === Outcome.updated) this.#updated.push(row)
       if (options.stopsAtReject && outcome === Outcome.taken) {
         this.#endWith(row)
         break
@@ -234,7 +257,7 @@ export class Transaction {
   async #lookUp(rows: number[]): Promise<Map<string, Found>> {
     const { connection, attempts } = this.#place
     const ids = rows.map((row) => this.#work.batch.rows.idAt(row))
-    const found = await connection.query(getManyStatement(ids, this.#work.options.ifExists === 'same'))
+    const found = await connection.query(getManyStatement(ids, comparesPlants(this.#work.options.ifExists)))
     const there = new Map(found.map((row) => [row[0] ?? '', foundIn(row, attempts)]))
     if ([...there.values()].some(({ isOurs }) => isOurs)) await connection.query(barrierStatement())
     return there

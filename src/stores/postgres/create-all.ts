@@ -1,11 +1,10 @@
 import type { NewPlant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
+import type { OnConflict } from '../conflict.js'
 import { isRefusal, LeftOutError, lostCommit, mostInVain } from './failure.js'
 import { untilDone } from './retry.js'
 import { Asking, type Use } from './session.js'
-import { barrierStatement, durabilityCheck, getManyStatement, insertStatement, newAttempt, toPlant } from './sql.js'
-
-type OnConflict = (plant: NewPlant, existing: NewPlant) => void
+import { barrierStatement, durabilityCheck, getManyStatement, insertStatement, newAttempt, toPlant, updateStatement } from './sql.js'
 
 /**
  * Creates plants in one transaction, all of them or none.
@@ -59,11 +58,12 @@ async function createPage(asking: Asking, page: NewPlant[], { address, attempt, 
     if (others.length === 0) return
     const rows = await asking.ask(getManyStatement(others.map(({ id }) => id)))
     const there = new Map(rows.map((row) => [row[0], row]))
-    for (const plant of others) {
+    const changed = others.filter((plant) => {
       const row = there.get(String(plant.id))
       const old = row && row.at(-1) !== String(attempt) ? toPlant(row) : undefined
-      if (old) onConflict(plant, old)
-    }
+      return old && onConflict(plant, old)
+    })
+    if (changed.length > 0) await asking.ask(updateStatement(changed))
     const gone = others.filter(({ id }) => !there.has(String(id))) // which were deleted a moment ago
     inVain += Number(gone.length === left.length)
     if (inVain === mostInVain) throw new LeftOutError(address)

@@ -43,8 +43,8 @@ async function readBlock(asking: Asking, query: SnapshotQuery, left: number): Pr
 }
 
 /** The plants of a block are found by their sizes, so that no more texts are read than it has; one that is too large has a block of its own. */
-function blockStatement({ after, tag, record, between }: SnapshotQuery, rows: number): string {
-  const sizes = `SELECT ${plantColumns}, ${sizeOfTexts} AS size FROM ${plants} ${where(after, tag)} ORDER BY id LIMIT ${rows}`
+function blockStatement({ record, between, ...query }: SnapshotQuery, rows: number): string {
+  const sizes = `SELECT ${plantColumns}, ${sizeOfTexts} AS size FROM ${plants} ${where(query)} ORDER BY id LIMIT ${rows}`
   const sums = `SELECT *, sum(size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes FROM (${sizes}) AS sizes`
   return `SELECT max(id), count(*), string_agg(${records[record]}, ${literal(between)} ORDER BY id) FROM (${sums}) AS sums
     WHERE bytes <= ${blockBytes} OR bytes = size`

@@ -1,10 +1,10 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
-import type { OpenOptions } from '../store.js'
+import type { OpenOptions, Right } from '../store.js'
 import type { Connection } from './connection.js'
 import { divisionByZero, sqlState } from './failure.js'
 import { usingOnce } from './session.js'
-import { identifier, imports, literal, plants, schemaName, tokens, versions } from './sql.js'
+import { identifier, imports, literal, plants, privilegeFor, rightsStatement, schemaName, tokens, toRights, versions } from './sql.js'
 
 /**
  * The steps from an empty database to the newest schema. The version counts the steps that were taken; a step that has been released is never
@@ -28,6 +28,7 @@ export const migrations: readonly string[] = [
     revoked_at bigint
   );
   CREATE TABLE ${imports} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL)`,
+  `ALTER TABLE ${tokens} ADD COLUMN rights text NOT NULL DEFAULT 'create'`,
 ]
 
 /**
@@ -97,13 +98,17 @@ async function lockedVersion(connection: Connection, address: PostgresAddress, s
 /** "plnt": a number that all nodes know, and that no other program is likely to take. */
 const lock = 0x706c6e74
 
-/** What a service needs, and nothing that changes or removes a plant or a token. The positions of imports are its own. */
-export function grants(role: string): string {
+/**
+ * What a service needs that offers these rights, and nothing that changes a token. The positions of imports are its own. Whoever creates,
+ * updates or deletes reads as well: what is there decides what an operation returns.
+ */
+export function grants({ role, rights }: Grant): string {
   const name = identifier(role)
+  const privileges = [...new Set(['SELECT', ...rights.map((right) => privilegeFor[right])])]
   return [
     `GRANT USAGE ON SCHEMA ${schemaName} TO ${name}`,
     `GRANT SELECT ON ${versions}, ${tokens} TO ${name}`,
-    `GRANT SELECT, INSERT ON ${plants} TO ${name}`,
+    `GRANT ${privileges.join(', ')} ON ${plants} TO ${name}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON ${imports} TO ${name}`,
   ].join('; ')
 }
@@ -184,25 +189,26 @@ const fault = `SELECT min(relname || ' ' || flaw) FROM (
 /** Fails, with a division by zero, where there is no schema that can be used; what comes after it is not looked at then. */
 export const schemaCheck = `${context} SELECT 1 / (EXISTS (SELECT FROM space) AND (${stranger}) IS NULL AND (${fault}) IS NULL)::int`
 
-/**
- * Makes the store in a database, or brings it to the newest schema, and grants to a role what a service needs.
- *
- * @param role one that is there already
- */
-export function initialise(address: PostgresAddress, options: OpenOptions, role: string | undefined): Promise<void> {
+/** A role, which is there already, and what a service that logs in as it offers. */
+export interface Grant {
+  role: string
+  rights: readonly Right[]
+}
+
+/** Makes the store in a database, or brings it to the newest schema, and grants to a role what a service needs. */
+export function initialise(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
   return usingOnce(address, { ...options, allowAsyncCommit: true }, async (connection) => {
     await migrate(connection, address)
-    if (role === undefined) return
-    await connection.query(grants(role)).catch((error: unknown) => {
+    if (grant === undefined) return
+    const { role, rights } = grant
+    await connection.query(grants(grant)).catch((error: unknown) => {
       if (sqlState(error) !== '42704') throw error
       const hint = `Make it first: CREATE ROLE ${identifier(role)} LOGIN`
       throw new PlantsError('malformed', `There is no role ${JSON.stringify(role)} in ${address.name}`, { hint, cause: error })
     })
     // Who may not grant is told so in a notice, and no more.
-    const [[mayCreate] = []] = await connection.query(
-      `SELECT pg_catalog.has_table_privilege(${literal(role)}, '${plants}', 'INSERT')::text`,
-    )
-    if (mayCreate === 'true') return
+    const [row] = await connection.query(rightsStatement(role))
+    if (rights.every((right) => toRights(row).includes(right))) return
     const hint = 'Use the address of the owner of the tables, or of an administrator'
     throw new PlantsError('unavailable', `${address.user} may grant nothing in ${address.name}`, { hint })
   })

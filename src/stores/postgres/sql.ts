@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
-import type { Checkpoint, ListQuery } from '../store.js'
+import { type Checkpoint, type ListQuery, type Right, rights } from '../store.js'
 import type { Rows } from './connection.js'
 
 /** The schema of the tables of a store. */
@@ -99,22 +99,61 @@ export function getManyStatement(ids: bigint[], withTexts = true): string {
 }
 
 /** One page of a list, in the order of ids, that ends behind so many bytes. */
-export function pageStatement({ after, tag }: ListQuery, rows: number, bytes: number): string {
+export function pageStatement(query: ListQuery, rows: number, bytes: number): string {
   const size = `sum(${sizeOfTexts}) OVER (ORDER BY id)`
-  const page = `SELECT ${plantColumns}, ${size} AS bytes FROM ${plants} ${where(after, tag)} ORDER BY id LIMIT ${rows}`
+  const page = `SELECT ${plantColumns}, ${size} AS bytes FROM ${plants} ${where(query)} ORDER BY id LIMIT ${rows}`
   return `SELECT ${plantColumns} FROM (SELECT *, lag(bytes, 1, 0::numeric) OVER (ORDER BY id) AS before FROM (${page}) AS page) AS sized
     WHERE before < ${bytes} ORDER BY id`
 }
 
-export function deleteStatement(id: bigint, only: NewPlant | undefined): string {
-  const same = only ? textNames.map((name) => ` AND ${name} IS NOT DISTINCT FROM ${orNull(only[name])}`).join('') : ''
-  return `DELETE FROM ${plants} WHERE id = ${id}${same} RETURNING ${plantColumns}`
+/** Gives a plant other texts, and takes its idempotency key away; with `only`, if it is still this one. */
+export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): string {
+  const texts = textNames.map((name) => `${name} = ${orNull(plant[name])}`).join(', ')
+  return `UPDATE ${plants} SET ${texts}, idempotency_key = NULL WHERE id = ${plant.id}${unchanged(only)} RETURNING ${plantColumns}`
 }
 
-export function where(after: bigint | undefined, tag: string | undefined): string {
-  const conditions = [after === undefined ? [] : `id > ${after}`, tag === undefined ? [] : `tag = ${literal(tag)}`].flat()
+/** Gives plants other texts, and takes their idempotency keys away. */
+export function updateStatement(changed: NewPlant[]): string {
+  const columns = [idsLiteral(changed.map(({ id }) => id)), ...textNames.map((name) => textsLiteral(changed.map((plant) => plant[name])))]
+  return `UPDATE ${plants} AS old SET ${textNames.map((name) => `${name} = new.${name}`).join(', ')}, idempotency_key = NULL
+    FROM unnest(${columns}) AS new (id, ${textColumns}) WHERE old.id = new.id`
+}
+
+export function deleteStatement(id: bigint, only: NewPlant | undefined): string {
+  return `DELETE FROM ${plants} WHERE id = ${id}${unchanged(only)} RETURNING ${plantColumns}`
+}
+
+function unchanged(only: NewPlant | undefined): string {
+  return only ? textNames.map((name) => ` AND ${name} IS NOT DISTINCT FROM ${orNull(only[name])}`).join('') : ''
+}
+
+export function where({ after, tag, search }: ListQuery): string {
+  const conditions: string[] = []
+  if (after !== undefined) conditions.push(`id > ${after}`)
+  if (tag !== undefined) conditions.push(`tag = ${literal(tag)}`)
+  if (search !== undefined) conditions.push(`(${textNames.map((name) => holds(name, search)).join(' OR ')})`)
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
+
+/** With the collation "C", only the letters A to Z have another case. */
+function holds(column: string, text: string): string {
+  const [whole, part] = [column, literal(text)].map((each) => `pg_catalog.lower(${each} COLLATE pg_catalog."C")`)
+  return `pg_catalog.strpos(${whole}, ${part}) > 0`
+}
+
+/** What the one who asks, or another role, may do with plants: a column for each of `rights`. */
+export function rightsStatement(role?: string): string {
+  const who = role === undefined ? '' : `${literal(role)}, `
+  return `SELECT ${rights.map((right) => `pg_catalog.has_table_privilege(${who}'${plants}', '${privilegeFor[right]}')::text`).join()}`
+}
+
+/** The rights in the row of a `rightsStatement`. */
+export function toRights(row: Rows[number] = []): Right[] {
+  return rights.filter((_, index) => row[index] === 'true')
+}
+
+/** What PostgreSQL calls a right. */
+export const privilegeFor: Record<Right, string> = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
 
 export function orNull(text: string | undefined): string {
   return text === undefined ? 'NULL' : literal(text)

@@ -1,5 +1,6 @@
-import type { NewPlant, Plant } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
+import type { OnConflict } from '../conflict.js'
 import { pagesOf } from '../pages.js'
 import type {
   Batch,
@@ -10,7 +11,7 @@ import type {
   CreateOptions,
   ListQuery,
   OpenOptions,
-  ReadableStore,
+  Right,
   ServedStore,
   SnapshotQuery,
   TokenStore,
@@ -23,12 +24,24 @@ import { type Turn, untilDone } from './retry.js'
 import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
 import type { Use } from './session.js'
-import { deleteStatement, getManyStatement, getStatement, imports, keepStatement, literal, pageStatement, toPlant } from './sql.js'
+import {
+  deleteStatement,
+  getManyStatement,
+  getStatement,
+  imports,
+  keepStatement,
+  literal,
+  pageStatement,
+  replaceStatement,
+  rightsStatement,
+  toPlant,
+  toRights,
+} from './sql.js'
 import { PostgresTokens } from './tokens.js'
 import { Writer } from './writer.js'
 
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
-export class PostgresStore implements ReadableStore, CheckpointStore, ServedStore {
+export class PostgresStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
   readonly #use: Use
   readonly #writer: Writer
@@ -78,21 +91,36 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
     yield* snapshot(this.#use, query)
   }
 
+  replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
+    return this.#change(replaceStatement(plant, only), async () => {
+      const now = await this.get(plant.id)
+      return now && equalPlants(now, plant) ? now : undefined
+    })
+  }
+
   async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
     const before = only ?? (await this.get(id))
+    return this.#change(deleteStatement(id, only), async () => ((await this.get(id)) ? undefined : before))
+  }
+
+  /**
+   * Runs a statement that changes at most one plant, and returns it.
+   *
+   * @param lookUp gives what a try has returned whose answer was lost, when there is nothing left to change
+   */
+  async #change(statement: string, lookUp: () => Promise<NewPlant | undefined>): Promise<NewPlant | undefined> {
     let isLost = false
-    const remove = async (connection: Connection) => {
+    const run = async (connection: Connection) => {
       try {
-        return await connection.query(deleteStatement(id, only))
+        return await connection.query(statement)
       } catch (error) {
         isLost ||= !isRefusal(error)
         throw error
       }
     }
-    const [row] = await this.#again((turn) => this.#use.pool.share(turn, remove))
+    const [row] = await this.#again((turn) => this.#use.pool.share(turn, run))
     if (row) return toPlant(row)
-    // What is gone after a try whose answer was lost has been deleted by it.
-    return isLost && !(await this.get(id)) ? before : undefined
+    return isLost ? lookUp() : undefined
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
@@ -101,7 +129,7 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
   }
 
   /** Creates plants all at once, as `createAll` of postgres/create-all.ts has it. */
-  async createAll(pages: () => Iterable<NewPlant[]>, onConflict: (plant: NewPlant, existing: NewPlant) => void): Promise<void> {
+  async createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
     const { createAll } = await import('./create-all.js')
     await createAll(this.#use, pages, onConflict)
   }
@@ -116,6 +144,11 @@ export class PostgresStore implements ReadableStore, CheckpointStore, ServedStor
 
   async removeCheckpoint(id: string): Promise<void> {
     await this.#query(`DELETE FROM ${imports} WHERE id = ${literal(id)}`)
+  }
+
+  async rights(): Promise<readonly Right[]> {
+    const [row] = await this.#query(rightsStatement())
+    return toRights(row)
   }
 
   check(): Promise<void> {

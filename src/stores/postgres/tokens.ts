@@ -1,6 +1,6 @@
-import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
+import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Rows } from './connection.js'
-import { bytesLiteral, orNull, tokens } from './sql.js'
+import { bytesLiteral, literal, orNull, tokens } from './sql.js'
 
 /** The tokens of a store, beside its plants. */
 export class PostgresTokens implements TokenStore {
@@ -15,9 +15,9 @@ export class PostgresTokens implements TokenStore {
     return toToken((await this.#query(`SELECT ${columns} FROM ${tokens} WHERE digest = ${bytesLiteral(digest)}`))[0])
   }
 
-  async add(digest: Uint8Array, { note, createdAt, expiresAt }: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
-    const values = [bytesLiteral(digest), orNull(note), createdAt.getTime(), expiresAt?.getTime() ?? 'NULL']
-    await this.#query(`INSERT INTO ${tokens} (digest, note, created_at, expires_at) VALUES (${values}) ON CONFLICT DO NOTHING`)
+  async add(digest: Uint8Array, { note, rights, createdAt, expiresAt }: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
+    const values = [bytesLiteral(digest), orNull(note), literal(rights.join()), createdAt.getTime(), expiresAt?.getTime() ?? 'NULL']
+    await this.#query(`INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values}) ON CONFLICT DO NOTHING`)
     const added = await this.find(digest)
     if (!added) throw new Error('The token that was added is not there')
     return added
@@ -39,14 +39,15 @@ export class PostgresTokens implements TokenStore {
   }
 }
 
-const columns = 'id, note, created_at, expires_at, revoked_at'
+const columns = 'id, note, rights, created_at, expires_at, revoked_at'
 
 function toToken(row: Rows[number] | undefined): Token | undefined {
   if (!row) return undefined
-  const [id, note, createdAt, expiresAt, revokedAt] = row
+  const [id, note, rights, createdAt, expiresAt, revokedAt] = row
   return {
     id: BigInt(id ?? 0),
     note: note ?? undefined,
+    rights: rightsIn(rights ?? ''),
     createdAt: new Date(Number(createdAt)),
     expiresAt: toDate(expiresAt),
     revokedAt: toDate(revokedAt),

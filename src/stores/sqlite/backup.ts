@@ -6,7 +6,7 @@ import { withLockedTempDir } from '../../platform/file-lock.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
-import { type Connection, openToRead } from './connection.js'
+import { type Connection, openSnapshot } from './connection.js'
 import { DamagedStoreError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
@@ -91,19 +91,11 @@ export async function withSnapshot<T>(
   waiting: Waiting,
   action: (snapshot: Connection) => Promise<T>,
 ): Promise<T | undefined> {
-  const connection = fileHasContent(path) ? await openToRead(path, waiting) : undefined
-  if (!connection) return undefined
-  const { db } = connection
+  const snapshot = await openSnapshot(path, waiting)
   try {
-    await connection.run(() => {
-      db.exec('PRAGMA query_only=1')
-      if (!db.isTransaction) db.exec('BEGIN')
-      identify(db, path) // the first that is read is the moment
-    })
-    return await action(connection)
+    return snapshot && (await action(snapshot))
   } finally {
-    if (db.isTransaction) db.exec('ROLLBACK')
-    connection.close()
+    snapshot?.close()
   }
 }
 
@@ -154,7 +146,7 @@ function finishCopy(path: string, source: string): bigint {
  * @param path what the store is called in an error
  */
 export function integrityCheck(db: Database, path: string): bigint {
-  if (!identify(db, path)) throw notOurs(path, 'holds no store')
+  if (identify(db, path) === undefined) throw notOurs(path, 'holds no store')
   const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
   if (found !== 'ok') throw new DamagedStoreError(path, String(found))
   return countPlants(db)

@@ -2,10 +2,10 @@ import { plantColumns, plantParameters, textFields } from '../../plant/fields.js
 import { equalPlants, valuesOf } from '../../plant/plant.js'
 import { noText, type PlantRows } from '../../plant/rows.js'
 import type { Clock } from '../../platform/clock.js'
-import { Outcome, resolveConflict } from '../conflict.js'
+import { comparesPlants, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Connection } from './connection.js'
-import { toPlant } from './schema.js'
+import { toPlant, updatePlant } from './schema.js'
 
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 
@@ -50,8 +50,9 @@ export class BulkInsert {
 
   /** Creates a range of rows one by one. True when a rejected one ends it. */
   #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtReject }: Policy): boolean {
-    const find = this.#connection.prepare(`SELECT ${ifExists === 'same' ? plantColumns : '1'} FROM plants WHERE id = ?`)
+    const find = this.#connection.prepare(`SELECT ${comparesPlants(ifExists) ? plantColumns : '1'} FROM plants WHERE id = ?`)
     const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters})`)
+    const update = this.#connection.prepare(updatePlant)
     for (let rank = from; rank < to; rank += 1) {
       const row = rowAt(order, rank)
       if (outcomes[row] !== Outcome.pending) continue
@@ -61,6 +62,7 @@ export class BulkInsert {
         outcomes[row] = Outcome.created
       } else {
         outcomes[row] = resolveConflict(ifExists, () => equalPlants(toPlant(existing), rows.at(row)))
+        if (outcomes[row] === Outcome.updated) update.run(...valuesOf(rows.at(row)))
       }
       if (stopsAtReject && outcomes[row] === Outcome.taken) return true
     }

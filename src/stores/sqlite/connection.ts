@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Database, retryWhileBusy, type Statement, uriOf, type Waiting } from '../../platform/sqlite.js'
 import { explained, explainFailure, isWritable, lockedError } from './errors.js'
-import { checkKind, fileVersion, identityOf, isImmutable } from './file.js'
+import { checkKind, fileHasContent, fileVersion, identityOf, isImmutable } from './file.js'
 import { identify, prepareStore } from './schema.js'
 
 /** How a file is opened. SQLite takes no lock of an `immutable` one, so others can change it while it is read, and leaves no trace. */
@@ -79,10 +79,28 @@ export function openToWrite(path: string, waiting: Waiting): Promise<Connection>
 export function openToRead(path: string, waiting: Waiting): Promise<Connection | undefined> {
   return explained(path, async () => {
     const connection = new Connection(path, isImmutable(path) ? 'immutable' : isWritable(path) ? 'rw' : 'ro', waiting)
-    if (await prepare(connection, () => identify(connection.db, path))) return connection
+    if ((await prepare(connection, () => identify(connection.db, path))) !== undefined) return connection
     connection.close()
     return undefined
   })
+}
+
+/** Connects to a store and sees it as it is now until the connection is closed; undefined when there is no store in the file. */
+export async function openSnapshot(path: string, waiting: Waiting): Promise<Connection | undefined> {
+  const connection = fileHasContent(path) ? await openToRead(path, waiting) : undefined
+  if (!connection) return undefined
+  const { db } = connection
+  try {
+    await connection.run(() => {
+      db.exec('PRAGMA query_only=1')
+      if (!db.isTransaction) db.exec('BEGIN')
+      identify(db, path) // the first that is read is the moment
+    })
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
 }
 
 /** Reads an existing file, and leaves no trace: where there is no log, SQLite would create one. */

@@ -3,52 +3,55 @@ import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
-import { largestId, smallestId } from './schema.js'
+import { filterOf, findRange } from './select.js'
 
-/** Reads plants as `ReadableStore.snapshot` has it, in one transaction. SQLite writes the text: to do it here takes three times as long. */
-export async function* snapshot(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
-  const { db } = connection
-  await connection.run(() => db.exec('BEGIN'))
-  try {
-    let first = query.after === undefined ? smallestId : query.after + 1n
-    let left = query.limit ?? Infinity
-    while (left > 0 && first <= largestId) {
-      const range = await connection.run(() => findRange(connection, query, { first, rows: Math.min(left, blockRows) }))
-      if (range === undefined) return
-      yield { text: await connection.run(() => readText(connection, query, range)), plants: range.plants }
-      first = range.last + 1n
-      left -= range.plants
-    }
-  } finally {
-    if (db.isTransaction) db.exec('ROLLBACK')
+/**
+ * Reads plants as `ReadableStore.snapshot` has it. SQLite writes the text: to do it here takes three times as long.
+ *
+ * @param connection sees the store as it is at one moment
+ */
+export async function* readBlocks(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
+  let after = query.after
+  for (let left = query.limit ?? Infinity; left > 0; ) {
+    const range = await findRange(connection, query, after)
+    const block = range && (await connection.run(() => findBlock(connection, query, { ...range, rows: Math.min(left, blockRows) })))
+    if (block === undefined) return
+    yield { text: await connection.run(() => readText(connection, query, block)), plants: block.plants }
+    after = block.last
+    left -= block.plants
   }
 }
 
-interface Range {
+interface BlockRange {
   first: bigint
   last: bigint
   plants: number
 }
 
 /** Finds plants that are not too much for one block, without reading their texts; a plant that is too large has a block of its own. */
-function findRange(connection: Connection, query: SnapshotQuery, { first, rows }: { first: bigint; rows: number }): Range | undefined {
-  const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants
-    WHERE id >= ? ${query.tag === undefined ? '' : 'AND tag = ?'} ORDER BY id LIMIT ?`
+function findBlock(connection: Connection, query: SnapshotQuery, range: BlockLimits): BlockRange | undefined {
+  const { sql, values } = filterOf(query)
+  const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
   const select = connection.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
-  const { last, plants, size } = select.get(...[first, query.tag ?? [], rows].flat()) as Sizes
+  const { last, plants, size } = select.get(range.first, range.last, ...values, range.rows) as Sizes
   if (last === null || size === null) return undefined
-  if (last < first) throw new BadRowError(`the plant ${last} comes after ${first - 1n}`)
-  if (size > blockBytes && plants > 1n) return findRange(connection, query, { first, rows: Math.floor(Number(plants) / 2) })
-  return { first, last, plants: Number(plants) }
+  if (last < range.first) throw new BadRowError(`the plant ${last} comes after ${range.first - 1n}`)
+  if (size > blockBytes && plants > 1n) return findBlock(connection, query, { ...range, rows: Math.floor(Number(plants) / 2) })
+  return { first: range.first, last, plants: Number(plants) }
 }
+
+/** The ids of a block, and its rows at most. */
+type BlockLimits = Record<'first' | 'last', bigint> & { rows: number }
 
 type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // of no rows, SQLite has no maximum and no sum
 
 /** As a blob, because a driver cuts a text at U+0000, or may give up where it is not UTF-8: other programs can write both into a store. */
-function readText(connection: Connection, { record, between, tag }: SnapshotQuery, { first, last }: Range): string {
+function readText(connection: Connection, query: SnapshotQuery, { first, last }: BlockRange): string {
+  const { record, between } = query
+  const { sql, values } = filterOf(query)
   const select = connection.prepare(`SELECT CAST(group_concat(${records[record]}, ? ORDER BY id) AS BLOB) AS bytes FROM plants
-    WHERE id BETWEEN ? AND ? ${tag === undefined ? '' : 'AND tag = ?'}`)
-  const { bytes } = select.get(...[between, first, last, tag ?? []].flat()) as { bytes: Uint8Array } // of at least one row
+    WHERE id BETWEEN ? AND ? ${sql}`)
+  const { bytes } = select.get(between, first, last, ...values) as { bytes: Uint8Array } // of at least one row
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
   return record === 'json' ? escapeUnsafe(text) : text
 }

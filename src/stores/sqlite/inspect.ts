@@ -34,7 +34,7 @@ export function inspect(address: FileAddress, options: OpenOptions) {
 
 /** Whether a file that is there holds a store. Throws what SQLite and `identify` throw. */
 export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
-  return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path)))
+  return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
 }
 
 /** By the magic numbers of statfs(2); SQLite's log needs memory that is shared, which these do not have. */

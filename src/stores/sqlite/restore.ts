@@ -7,7 +7,7 @@ import { asMalformed, checkSignal, copyStore, integrityCheck, withSnapshot } fro
 import { type Connection, look, openToWrite } from './connection.js'
 import { commitOutcomeUnknown, DamagedStoreError, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
-import { checkBackup, countPlants, tables } from './schema.js'
+import { countPlants, identifyBackup, tablesOf } from './schema.js'
 
 export interface RestoreOptions extends OpenOptions {
   /** replaces what is there, which is kept beside it */
@@ -68,11 +68,11 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
     const hint = 'To replace what is there, which is then kept beside it, add --force'
     throw new PlantsError('conflict', `The store ${path} has ${present === 1n ? 'a plant' : `${present} plants`}`, { hint })
   }
-  const isEmpty = Object.keys(tables).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
+  const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
   const kept = isEmpty ? undefined : await backUpBeside(path, options)
   try {
-    checkBackup(db, backup.path) // it may be another file since it was looked through
-    await copyRows(db, options.clock.signal)
+    const version = identifyBackup(db, backup.path) // it may be another file since it was looked through
+    await copyRows(db, tablesOf(version), options.clock.signal)
     const plants = countPlants(db)
     backup.checkUnchanged()
     commit(connection)
@@ -94,10 +94,8 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
 }
 
 /** Puts the rows of the attached database `backup` in the place of those of a store, in steps of some milliseconds. */
-async function copyRows(db: Database, signal: AbortSignal): Promise<void> {
-  const names = Object.keys(tables) as (keyof typeof tables)[] // of a constant
-  for (const name of names) db.prepare(`DELETE FROM main.${name}`).run()
-  const { plants: columns } = tables
+async function copyRows(db: Database, { plants: columns, ...tables }: ReturnType<typeof tablesOf>, signal: AbortSignal): Promise<void> {
+  for (const name of ['plants', ...Object.keys(tables)]) db.prepare(`DELETE FROM main.${name}`).run()
   const copyAfter = (where: string) =>
     db.prepare(`INSERT INTO main.plants (${columns}) SELECT ${columns} FROM backup.plants ${where} ORDER BY id LIMIT ${rowsInStep}`)
   let copied = copyAfter('').run().changes
@@ -107,8 +105,8 @@ async function copyRows(db: Database, signal: AbortSignal): Promise<void> {
     copied = copyNext.run().changes
   }
   await checkSignal(signal)
-  for (const name of names.filter((other) => other !== 'plants'))
-    db.prepare(`INSERT INTO main.${name} (${tables[name]}) SELECT ${tables[name]} FROM backup.${name}`).run()
+  for (const [name, others] of Object.entries(tables))
+    db.prepare(`INSERT INTO main.${name} (${others}) SELECT ${others} FROM backup.${name}`).run()
 }
 
 const rowsInStep = 5000

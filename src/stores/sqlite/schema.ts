@@ -1,4 +1,4 @@
-import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
+import { type NewPlant, plantColumns, plantFields, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
 import { BadRowError, notOurs } from './errors.js'
@@ -7,36 +7,48 @@ import { syncFolders } from './file.js'
 /**
  * Finds out what a connection leads to, before anything in it is read: whoever made the file may have put anything there.
  *
- * @returns false for a file that is still empty
+ * @returns the version of its schema; undefined for a file that is still empty
  * @throws {PlantsError} when the file belongs to another program or to a newer version of this one, or has another schema
  */
-export function identify(db: Database, path: string): boolean {
+export function identify(db: Database, path: string): bigint | undefined {
   const found = readObjects(db, 'main')
   const [first] = found
   if (first?.application_id !== applicationId) {
     const isEmpty = first?.application_id === 0n && first.user_version === 0n && first.type === null
     if (!isEmpty) throw notOurs(path, 'is an SQLite file of another program, not a store')
-    return false
+    return undefined
   }
   const { user_version: version, encoding } = first
   if (version > schemaVersion)
     throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one knows ${schemaVersion})`, 'Update plants')
-  if (version < schemaVersion)
-    throw noStore(path, `it has schema ${version}, and this plants reads schema ${schemaVersion} alone`, 'Choose another file')
+  if (version < oldestVersion)
+    throw noStore(
+      path,
+      `it has schema ${version}, and this plants reads schema ${oldestVersion} and ${schemaVersion} alone`,
+      'Choose another file',
+    )
   if (encoding !== 'UTF-8') throw noStore(path, `its texts are ${encoding}, not UTF-8`, 'Choose another file')
-  checkObjects(found, path)
-  return true
+  if (!hasSchema(found, version)) throw changedSchema(path)
+  return version
 }
 
-/** Throws unless the attached database `backup` has the schema of a store. */
-export function checkBackup(db: Database, path: string): void {
-  checkObjects(readObjects(db, 'backup'), path)
+/** The version of the schema of the attached database `backup`. Throws unless it is that of a store. */
+export function identifyBackup(db: Database, path: string): bigint {
+  const found = readObjects(db, 'backup')
+  const version = [schemaVersion, oldestVersion].find((each) => hasSchema(found, each))
+  if (version === undefined) throw changedSchema(path)
+  return version
 }
 
-function checkObjects(found: SchemaObject[], path: string): void {
+/** Whether these are the objects of a store, and no others. */
+function hasSchema(found: SchemaObject[], version: bigint): boolean {
   const has = (wanted: SchemaObject) => found.some((object) => objectFields.every((field) => object[field] === wanted[field]))
-  if (storeObjects.every(has) && found.length === storeObjects.length + statistics.filter(has).length) return
-  throw noStore(path, 'its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
+  const wanted = objectsOf(version)
+  return wanted.every(has) && found.length === wanted.length + statistics.filter(has).length
+}
+
+function changedSchema(path: string): Error {
+  return noStore(path, 'its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
 }
 
 function noStore(path: string, why: string, hint: string): Error {
@@ -52,7 +64,7 @@ type Row = SchemaObject & { application_id: bigint; user_version: bigint; encodi
 
 /** In one statement, so at one moment: another process may be making the store right now. No more is read than a store has. */
 function readObjects(db: Database, database: 'main' | 'backup'): Row[] {
-  const expected = [...storeObjects, ...statistics]
+  const expected = [...objectsOf(schemaVersion), ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
   const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
     FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
@@ -60,21 +72,22 @@ function readObjects(db: Database, database: 'main' | 'backup'): Row[] {
 }
 
 /**
- * Makes a store of a file that is empty, in one transaction, and turns the write-ahead log on.
+ * Makes a store of a file that is empty, or migrates one of an older version, in one transaction, and turns the write-ahead log on.
  *
  * @throws {PlantsError} as `identify` does, and when the place cannot hold a write-ahead log
  */
 export function prepareStore(db: Database, path: string): void {
-  if (identify(db, path) && isWal(db)) return
+  if (identify(db, path) === schemaVersion && isWal(db)) return
   db.exec('PRAGMA journal_mode=WAL')
   if (!isWal(db)) throw notOurs(path, 'cannot be a store: SQLite needs shared memory beside it', 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
   try {
-    if (!identify(db, path)) {
+    const version = identify(db, path)
+    if (version === undefined) {
       syncFolders(path)
-      db.exec(`${[plants, keys, tokens, imports].join(';')}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
-    }
-    db.exec('COMMIT')
+      db.exec(`${[plants, keys, tokens(schemaVersion), imports].join(';')}; PRAGMA application_id=${applicationId}`)
+    } else if (version < schemaVersion) db.exec(`ALTER TABLE tokens ADD COLUMN ${tokenRights}`)
+    db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
@@ -88,8 +101,10 @@ function isWal(db: Database): boolean {
 /** "plnt": the application id in the header of every file that is a store. */
 const applicationId = 0x706c6e74n
 
-/** The two before it were never released. */
-export const schemaVersion = 3n
+const schemaVersion = 4n
+
+/** A store of this version is read as it is, and migrated when it is opened to write. The two before it were never released. */
+const oldestVersion = 3n
 
 const plants = `CREATE TABLE plants (
   id INTEGER PRIMARY KEY,
@@ -99,30 +114,35 @@ ${textFields.map(({ name, isRequired }) => `  ${name} TEXT${isRequired ? ' NOT N
 const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
 
 /** Who may use the service in front of this store. Times are milliseconds since 1970. A row stays when its token is revoked, so that no id comes twice. */
-const tokens = `CREATE TABLE tokens (
+const tokens = (version: bigint) => `CREATE TABLE tokens (
   id INTEGER PRIMARY KEY,
   digest BLOB NOT NULL UNIQUE,
   note TEXT,
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
   revoked_at INTEGER
-) STRICT`
+${version === schemaVersion ? `, ${tokenRights}` : ''}) STRICT`
+
+/** Separated by commas. It stands in the text of the table where ALTER TABLE puts it. A token of an older store can only create. */
+const tokenRights = "rights TEXT NOT NULL DEFAULT 'create'"
 
 /** Where imports are that were begun. The position of each is written together with the plants up to it. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 
 /** The tables of a store, each with its columns. */
-export const tables = {
-  plants: `${plantColumns}, idempotency_key`,
-  tokens: 'id, digest, note, created_at, expires_at, revoked_at',
-  imports: 'id, state',
-} as const
+export function tablesOf(version = schemaVersion) {
+  return {
+    plants: `${plantColumns}, idempotency_key`,
+    tokens: `id, digest, note, created_at, expires_at, revoked_at${version === schemaVersion ? ', rights' : ''}`,
+    imports: 'id, state',
+  }
+}
 
 /** What `sqlite_schema` holds, with the indexes that UNIQUE and PRIMARY KEY make. */
-const storeObjects: readonly SchemaObject[] = [
+const objectsOf = (version: bigint): readonly SchemaObject[] => [
   { type: 'table', name: 'plants', tbl_name: 'plants', sql: plants },
   { type: 'index', name: 'plants_idempotency_key', tbl_name: 'plants', sql: keys },
-  { type: 'table', name: 'tokens', tbl_name: 'tokens', sql: tokens },
+  { type: 'table', name: 'tokens', tbl_name: 'tokens', sql: tokens(version) },
   { type: 'index', name: 'sqlite_autoindex_tokens_1', tbl_name: 'tokens', sql: null },
   { type: 'table', name: 'imports', tbl_name: 'imports', sql: imports },
   { type: 'index', name: 'sqlite_autoindex_imports_1', tbl_name: 'imports', sql: null },
@@ -138,6 +158,11 @@ const statistics: readonly SchemaObject[] = Object.entries({
 /** SQLite's integers, and so the ids of rows. */
 export const smallestId = -(2n ** 63n)
 export const largestId = 2n ** 63n - 1n
+
+/** Gives a plant other texts, and takes its idempotency key away; its parameters are the values of `plantColumns`. */
+export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantFields
+  .map(({ name }, index) => (name === 'id' ? '' : `, ${name} = ?${index + 1}`))
+  .join('')} WHERE id = ?1`
 
 /** Reads a row of `plants`. Throws `BadRowError` for one that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {

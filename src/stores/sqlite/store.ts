@@ -1,30 +1,33 @@
 import { plantColumns, plantParameters } from '../../plant/fields.js'
-import { equalPlants, type NewPlant, type Plant, plantOf, textLength, valuesOf } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, type Plant, plantOf, valuesOf } from '../../plant/plant.js'
 import type { FileAddress } from '../address.js'
-import { Outcome, refuseUnlessRepeated } from '../conflict.js'
+import { type OnConflict, Outcome, refuseUnlessRepeated } from '../conflict.js'
 import { pagesOf } from '../pages.js'
-import type {
-  Batch,
-  Block,
-  Checkpoint,
-  CheckpointStore,
-  CreateManyOptions,
-  CreateOptions,
-  ListQuery,
-  OpenOptions,
-  ReadableStore,
-  SnapshotQuery,
-  TokenStore,
+import {
+  type Batch,
+  type Block,
+  type Checkpoint,
+  type CheckpointStore,
+  type CreateManyOptions,
+  type CreateOptions,
+  type ListQuery,
+  type OpenOptions,
+  type Right,
+  rights,
+  type ServedStore,
+  type SnapshotQuery,
+  type TokenStore,
 } from '../store.js'
-import { type Connection, openToRead, openToWrite } from './connection.js'
-import { BadRowError, explained } from './errors.js'
+import { type Connection, openSnapshot, openToRead, openToWrite } from './connection.js'
+import { explained, isWritable, replacedStore } from './errors.js'
 import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
-import { toPlant } from './schema.js'
+import { toPlant, updatePlant } from './schema.js'
+import { readPage } from './select.js'
 import { sqliteTokens } from './tokens.js'
 import { Writer } from './writer.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
-export class SqliteStore implements ReadableStore, CheckpointStore {
+export class SqliteStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
   readonly #connection: Connection
   readonly #options: OpenOptions
@@ -73,12 +76,29 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
   }
 
   list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
-    return pagesOf(query, (after, rows) => this.#connection.run(() => this.#readPage(after, rows, query.tag)))
+    return pagesOf(query, (after, rows) => readPage(this.#connection, query, after, rows))
   }
 
+  /** It has a connection of its own, because the transaction of this one would be that of all who use the store meanwhile. */
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
-    const { snapshot } = await import('./export.js')
-    yield* snapshot(this.#connection, query)
+    const { readBlocks } = await import('./export.js')
+    const { path, identity } = this.#connection
+    const connection = await openSnapshot(path, this.#options)
+    try {
+      if (connection?.identity !== identity) throw replacedStore(path)
+      yield* readBlocks(connection, query)
+    } finally {
+      connection?.close()
+    }
+  }
+
+  replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
+    return this.#writer.write(() => {
+      const existing = this.#find('id', plant.id)
+      if (!existing || (only && !equalPlants(existing, only))) return undefined
+      this.#connection.prepare(updatePlant).run(...valuesOf(plant))
+      return this.#find('id', plant.id)
+    })
   }
 
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
@@ -122,16 +142,21 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     })
   }
 
-  createAll(pages: () => Iterable<NewPlant[]>, onConflict: (plant: NewPlant, existing: NewPlant) => void): Promise<void> {
+  createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
     return this.#writer.write(() => {
+      const isReplaced = (plant: NewPlant) => {
+        const existing = this.#find('id', plant.id)
+        return existing !== undefined && onConflict(plant, existing)
+      }
+      for (const page of pages()) for (const plant of page) isReplaced(plant) // throws before anything is changed
+      const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
+      const update = this.#connection.prepare(updatePlant)
       for (const page of pages()) {
         for (const plant of page) {
-          const existing = this.#find('id', plant.id)
-          if (existing) onConflict(plant, existing)
+          const { changes } = insert.run(...valuesOf(plant))
+          if (Number(changes) === 0 && isReplaced(plant)) update.run(...valuesOf(plant))
         }
       }
-      const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
-      for (const page of pages()) for (const plant of page) insert.run(...valuesOf(plant))
     })
   }
 
@@ -158,6 +183,10 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     })
   }
 
+  async rights(): Promise<readonly Right[]> {
+    return isWritable(this.#connection.path) ? rights : ['read']
+  }
+
   /** Takes a turn at writing, and writes nothing. Throws what `create` would, as far as that can be known. */
   check(): Promise<void> {
     return this.#writer.write(() => undefined)
@@ -171,24 +200,4 @@ export class SqliteStore implements ReadableStore, CheckpointStore {
     const row: unknown = this.#connection.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
     return row === undefined ? undefined : toPlant(row)
   }
-
-  #readPage(after: bigint | undefined, rows: number, tag: string | undefined): NewPlant[] {
-    const where = [after === undefined ? [] : 'id > ?', tag === undefined ? [] : 'tag = ?'].flat().join(' AND ')
-    const select = this.#connection.prepare(`SELECT ${plantColumns} FROM plants ${where && `WHERE ${where}`} ORDER BY id LIMIT ?`)
-    const page: NewPlant[] = []
-    let characters = 0
-    let previous = after
-    for (const row of select.iterate(...[after ?? [], tag ?? []].flat(), rows)) {
-      const plant = toPlant(row)
-      if (previous !== undefined && plant.id <= previous) throw new BadRowError(`the plant ${plant.id} comes after ${previous}`)
-      previous = plant.id
-      page.push(plant)
-      characters += textLength(plant)
-      if (characters >= pageCharacters) break
-    }
-    return page
-  }
 }
-
-/** of a page, about */
-const pageCharacters = 1_000_000

@@ -1,4 +1,4 @@
-import { type Token, type TokenStore, tokensAtOnce } from '../store.js'
+import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
 import { largestId, smallestId } from './schema.js'
@@ -10,10 +10,10 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
     find: (digest) => connection.run(() => toToken(connection.prepare(findSql).get(digest, digest))),
 
     async add(digest, token) {
-      const { note, createdAt, expiresAt } = token
+      const { note, rights, createdAt, expiresAt } = token
       const id = await writer.write(() => {
-        const insert = connection.prepare('INSERT INTO tokens (digest, note, created_at, expires_at) VALUES (?, ?, ?, ?) RETURNING id')
-        const row = insert.get(digest, note ?? null, createdAt.getTime(), expiresAt?.getTime() ?? null)
+        const sql = 'INSERT INTO tokens (digest, note, rights, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING id'
+        const row = connection.prepare(sql).get(digest, note ?? null, rights.join(), createdAt.getTime(), expiresAt?.getTime() ?? null)
         return (row as { id: bigint }).id // RETURNING gives the row
       })
       return { id, ...token, revokedAt: undefined }
@@ -41,19 +41,20 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
   }
 }
 
-const columns = 'id, note, created_at, expires_at, revoked_at'
+const columns = 'id, note, rights, created_at, expires_at, revoked_at'
 
 /** The digest is compared once more in the table, which is what `list` shows: the index of a crafted file can have other digests. */
 const findSql = `SELECT ${columns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
-type Row = Record<'id' | 'created_at', bigint> & Record<'expires_at' | 'revoked_at', bigint | null> & { note: string | null }
+type Row = Record<'id' | 'created_at', bigint> & Record<'expires_at' | 'revoked_at', bigint | null> & Record<'note' | 'rights', unknown>
 
 function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
-  const { id, note, created_at, expires_at, revoked_at } = row as Row // the columns of a STRICT table
+  const { id, note, rights, created_at, expires_at, revoked_at } = row as Row // the columns of a STRICT table
   if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is no text`)
+  if (typeof rights !== 'string') throw new BadRowError(`the token ${id} has rights that are no text`)
   const [expiresAt, revokedAt] = [expires_at, revoked_at].map((time) => (time === null ? undefined : toDate(time)))
-  return { id, note: note ?? undefined, createdAt: toDate(created_at), expiresAt, revokedAt }
+  return { id, note: note ?? undefined, rights: rightsIn(rights), createdAt: toDate(created_at), expiresAt, revokedAt }
 }
 
 /** Past the milliseconds that a `Date` can hold, a time would be neither before nor after any other. */

@@ -5,7 +5,7 @@ import type { OpenOptions } from '../store.js'
 import type { Connection } from './connection.js'
 import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
 import { identityOf } from './file.js'
-import { identify, schemaVersion } from './schema.js'
+import { identify } from './schema.js'
 
 /** What waits for its turn, and then for its transaction to be on the disk. */
 interface Job {
@@ -35,8 +35,8 @@ export class Writer {
   #isRunning = false
   /** whether each transaction takes long, so that others are to be let in between */
   isBulk = false
-  /** the version of the schema that was identified as that of a store */
-  #identified: unknown
+  /** SQLite's version of the schema that was identified as that of a store, and ours */
+  #identified: { schema?: unknown; user?: unknown } = {}
   /** which file the log is; it stays the same for as long as somebody has it open */
   #log: string | undefined
 
@@ -117,10 +117,11 @@ export class Writer {
   #check(): void {
     const { db, path } = this.#connection
     if (!this.#isInPlace()) throw replacedStore(path)
-    const version = this.#version('schema_version')
-    if (version === this.#identified && this.#version('user_version') === schemaVersion) return
-    if (!identify(db, path)) throw notOurs(path, 'holds no store')
-    this.#identified = version
+    const schema = this.#version('schema_version')
+    if (this.#identified.schema === schema && this.#identified.user === this.#version('user_version')) return
+    const user = identify(db, path)
+    if (user === undefined) throw notOurs(path, 'holds no store')
+    this.#identified = { schema, user }
   }
 
   #version(pragma: 'schema_version' | 'user_version'): unknown {
@@ -163,7 +164,7 @@ export class Writer {
   #overwrite(): boolean {
     try {
       this.#connection.db.exec('BEGIN IMMEDIATE')
-      this.#connection.db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
+      this.#connection.db.exec(`PRAGMA user_version=${this.#version('user_version')}; COMMIT`)
       return true
     } catch (error) {
       if (!isSqliteError(error)) throw error

@@ -109,7 +109,7 @@ export class Import {
     const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
     this.#chunkBytes = this.#mayBeLast ? chunkBytes.smallest : first
     this.#begunAt = context.io.now()
-    this.counters = start?.counters ?? { created: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
+    this.counters = start?.counters ?? { created: 0, updated: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
   }
 
   /** Imports until the end, or until it is stopped. Throws for an input that has changed since, and what the store throws. */
@@ -286,6 +286,7 @@ export class Import {
     this.#chunk = undefined
     for (const outcome of chunk.outcomes) {
       if (outcome === Outcome.created) this.counters.created += 1
+      else if (outcome === Outcome.updated) this.counters.updated += 1
       else if (outcome === Outcome.skipped) this.counters.skipped += 1
     }
     countFields(this.counters, chunk.otherFields)

@@ -26,7 +26,7 @@ export class Journal {
   static open(path: string, io: Pick<Io, 'trusts'>, binding: Binding): Journal {
     const saved = read(path, io)
     if (saved) checkBinding(path, saved, binding)
-    return new Journal(path, saved ?? { kind, version: 2, ...binding, id: randomUUID() }, saved !== undefined)
+    return new Journal(path, saved ?? { kind, version: 3, ...binding, id: randomUUID() }, saved !== undefined)
   }
 
   /** Makes its file, before anything happens that it is about. */
@@ -80,7 +80,7 @@ const kind = 'the journal of plants import'
 
 const schema = z.object({
   kind: z.literal(kind),
-  version: z.literal(2),
+  version: z.literal(3),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   /** the name of the store */
   store: z.string(),

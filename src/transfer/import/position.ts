@@ -28,11 +28,11 @@ const schema = z.object({
    * What was reported before the chunk: `refused` by the `error` that says why, `unknown` were sent and have no known outcome, and
    * `otherFields` has the first thousand names, shortened, of fields that no NewPlant has.
    */
-  counters: z.object({ created: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
+  counters: z.object({ created: count, updated: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
   /** bytes of the rejects file and of the reasons */
   rejects: z.optional(z.object({ records: count, reasons: count })),
   /** the outcomes of the rows of the chunk, in the order in which they are taken: run lengths, each with its outcome */
-  outcomes: z.string().check(z.regex(/^(\d{1,9}:[0-5]( |$))*$/)),
+  outcomes: z.string().check(z.regex(/^(\d{1,9}:[0-6]( |$))*$/)),
   /** the refusals of the chunk: row, `error` and message */
   refusals: z.array(z.tuple([count, z.number(), z.string()])),
   /** rows of the chunk that may have been sent to a service without idempotency keys */
@@ -61,7 +61,7 @@ export function rejectedIn({ refused }: Counters): number {
 
 /** All records with an outcome. */
 export function settledIn(counters: Counters): number {
-  return counters.created + counters.skipped + counters.unknown + rejectedIn(counters)
+  return counters.created + counters.updated + counters.skipped + counters.unknown + rejectedIn(counters)
 }
 
 /** Reads a position that was kept for an import of so many inputs; undefined when it is none. */

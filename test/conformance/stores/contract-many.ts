@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantRows } from '../../../src/plant/rows.js'
 import { Outcome } from '../../../src/stores/conflict.js'
-import type { Batch, CheckpointStore, CreateManyOptions, ReadableStore, SnapshotQuery } from '../../../src/stores/store.js'
+import type { Batch, Block, CheckpointStore, CreateManyOptions, ReadableStore, SnapshotQuery } from '../../../src/stores/store.js'
 
 type Store = CheckpointStore & ReadableStore
 
@@ -10,7 +10,7 @@ const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
 const moss: NewPlant = { id: 2n, name: 'Moss' }
 const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
 
-const { created, pending, skipped, taken } = Outcome
+const { created, pending, skipped, taken, updated } = Outcome
 
 /** What a store must do that takes many plants at once, and gives all of them back. `open` gives an empty one. */
 export function describeManyStore(name: string, open: () => Promise<Store>): void {
@@ -33,12 +33,25 @@ function describeOutcomes(open: () => Promise<Store>): void {
     ['error', [taken, taken, created, taken]],
     ['skip', [skipped, skipped, created, skipped]],
     ['same', [skipped, taken, created, skipped]],
+    ['update', [skipped, updated, created, skipped]],
   ])('holds ids that are taken, there or in the input, against the policy "%s"', async (ifExists, outcomes) => {
     const store = await open()
     await store.create(fern)
     await store.create(moss, { idempotencyKey: 'key' })
     expect(await createMany(store, [fern, { ...moss, tag: 'wet' }, ivy, ivy], { ifExists })).toEqual(outcomes)
-    expect(await all(store)).toStrictEqual([fern, moss, ivy])
+    expect(await all(store)).toStrictEqual([fern, ifExists === 'update' ? { ...moss, tag: 'wet' } : moss, ivy])
+  })
+
+  test('updates in the order of the input, and takes the keys of what it updates', async () => {
+    const store = await open()
+    await store.create(moss, { idempotencyKey: 'key' })
+    const input = [fern, { ...moss, name: 'one' }, { ...fern, name: 'two' }, moss, { ...fern, name: 'two' }, { ...moss, name: 'three' }]
+    expect(await createMany(store, input, { ifExists: 'update' })).toEqual([created, updated, updated, updated, skipped, updated])
+    expect(await all(store)).toStrictEqual([
+      { ...fern, name: 'two' },
+      { ...moss, name: 'three' },
+    ])
+    await expect(store.create(moss, { idempotencyKey: 'key' })).rejects.toMatchObject({ message: 'A plant with id 2 already exists' })
   })
 
   test('begins nothing after one that was refused, when that ends it', async () => {
@@ -140,6 +153,34 @@ function describeSnapshots(open: () => Promise<Store>): void {
     )
     const text = await textOf(store, { record: 'csv', between: ' ', after: 10n, limit: 1500, tag: 'x' })
     expect(text.split(' ')).toEqual(Array.from({ length: 996 }, (_, index) => `${12 + 3 * index},F,x`))
+    expect(await textOf(store, { record: 'csv', between: ' ', limit: 900, search: 'X' })).toBe(
+      Array.from({ length: 900 }, (_, index) => `${3 * index},F,x`).join(' '),
+    )
+    expect(await textOf(store, { record: 'csv', between: ' ', search: 'nothing' })).toBe('')
+  })
+
+  test('shows each reader the plants of one moment, while others read and write', async () => {
+    const store = await open()
+    const plants = Array.from({ length: 5000 }, (_, index) => ({ id: BigInt(index), name: 'F' }))
+    const query = { record: 'csv', between: ' ' } as const
+    const textOfAll = (count: number) => Array.from({ length: count }, (_, index) => `${index},F,`).join(' ')
+    await createMany(store, plants)
+    const first = store.snapshot(query)[Symbol.asyncIterator]()
+    const blocks = [await first.next()]
+    await store.create({ id: 5000n, name: 'F' })
+    const second = store.snapshot(query)[Symbol.asyncIterator]()
+    const others = [await second.next()]
+    await store.delete(5000n)
+    expect(await all(store)).toHaveLength(5000)
+    expect(await store.get(5000n)).toBeUndefined()
+    const rest = async (reader: AsyncIterator<Block>, read: IteratorResult<Block>[]) => {
+      while (read.at(-1)?.done === false) read.push(await reader.next())
+      return read.flatMap(({ value }) => value?.text ?? []).join(' ')
+    }
+    const [one, other] = await Promise.all([rest(first, blocks), rest(second, others), store.create({ id: 6000n, name: 'F' })])
+    expect([one === textOfAll(5000), other === textOfAll(5001)]).toEqual([true, true])
+    await first.return?.()
+    await second.return?.()
   })
 }
 

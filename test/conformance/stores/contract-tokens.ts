@@ -1,16 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { digestOf } from '../../../src/server/authenticator.js'
-import { type ServedStore, type Token, type TokenStore, tokensAtOnce } from '../../../src/stores/store.js'
+import { rights, type ServedStore, type Token, type TokenStore, tokensAtOnce } from '../../../src/stores/store.js'
 
 const [created, expires, revoked] = [new Date(1_700_000_000_000), new Date(1_900_000_000_001), new Date(1_800_000_000_000)]
+
+/** A token, as it is added. */
+const plain = { note: undefined, rights: ['create'], createdAt: created, expiresAt: undefined } as const
+const some = { note: `it's "ours"`, rights: ['create', 'update'], createdAt: created, expiresAt: expires } as const
 
 /** What a store must do that a service can be put in front of. `open` gives an empty one. */
 export function describeServedStore(name: string, open: () => Promise<ServedStore>): void {
   describe(`${name} keeps tokens: it`, () => {
     test('finds one by its digest, with all that it was given', async () => {
       const { tokens } = await open()
-      const added = await tokens.add(digestOf('one'), { note: `it's "ours"`, createdAt: created, expiresAt: expires })
-      expect(added).toStrictEqual({ id: added.id, note: `it's "ours"`, createdAt: created, expiresAt: expires, revokedAt: undefined })
+      const added = await tokens.add(digestOf('one'), some)
+      expect(added).toStrictEqual({ id: added.id, ...some, revokedAt: undefined })
       expect(typeof added.id).toBe('bigint')
       expect(await tokens.find(digestOf('one'))).toStrictEqual(added)
       expect(await tokens.find(digestOf('two'))).toBeUndefined()
@@ -18,9 +22,9 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
 
     test('lists them in the order in which they were made, and never gives a number twice', async () => {
       const { tokens } = await open()
-      const one = await tokens.add(digestOf('one'), { note: undefined, createdAt: created, expiresAt: undefined })
+      const one = await tokens.add(digestOf('one'), plain)
       await tokens.revoke(one.id, revoked)
-      const two = await tokens.add(digestOf('two'), { note: '', createdAt: created, expiresAt: undefined })
+      const two = await tokens.add(digestOf('two'), { ...plain, note: '', rights: ['read', 'delete'] })
       expect(two.id).toBeGreaterThan(one.id)
       expect(await pagesOf(tokens)).toStrictEqual([[{ ...one, revokedAt: revoked }, two]])
     })
@@ -28,11 +32,10 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
     test('lists them in pages, and none when there is none', async () => {
       const { tokens } = await open()
       expect(await pagesOf(tokens)).toEqual([])
-      const token = { note: undefined, createdAt: created, expiresAt: undefined }
       for (let index = 0; index < tokensAtOnce; index += 100)
-        await Promise.all(Array.from({ length: 100 }, (_, offset) => tokens.add(digestOf(`${index + offset}`), token)))
+        await Promise.all(Array.from({ length: 100 }, (_, offset) => tokens.add(digestOf(`${index + offset}`), plain)))
       expect((await pagesOf(tokens)).map((page) => page.length)).toEqual([tokensAtOnce])
-      const last = await tokens.add(digestOf('last'), token)
+      const last = await tokens.add(digestOf('last'), plain)
       const pages = await pagesOf(tokens)
       expect(pages.map((page) => page.length)).toEqual([tokensAtOnce, 1])
       expect(pages[1]).toStrictEqual([last])
@@ -40,11 +43,15 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
 
     test('revokes one, once, and tells when there is none', async () => {
       const { tokens } = await open()
-      const { id } = await tokens.add(digestOf('one'), { note: undefined, createdAt: created, expiresAt: undefined })
+      const { id } = await tokens.add(digestOf('one'), plain)
       expect(await tokens.revoke(id, revoked)).toMatchObject({ id, revokedAt: revoked })
       expect(await tokens.revoke(id, expires)).toMatchObject({ id, revokedAt: revoked })
       expect(await tokens.revoke(id + 1n, revoked)).toBeUndefined()
       expect((await tokens.find(digestOf('one')))?.revokedAt).toEqual(revoked)
+    })
+
+    test('can do everything with its plants', async () => {
+      expect(await (await open()).rights()).toEqual(rights)
     })
 
     test('says that plants can be created', async () => {

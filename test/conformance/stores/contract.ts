@@ -165,12 +165,47 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       ['those with a tag', { tag: 'shade' }, [-2n, 10n]],
       ['so many with a tag after an id', { tag: 'shade', after: -2n, limit: 1 }, [10n]],
       ['none with a tag that no plant has', { tag: '' }, []],
+      ['those with a text in the tag, in either case', { search: 'HAD' }, [-2n, 10n]],
+      ['those with a text in the name, after an id', { search: 'fe', after: 0n, limit: 2 }, [9n, 10n]],
     ])('lists %s, in the order of ids', async (_, query, expected) => {
       const { store } = await open()
       for (const id of [10n, 9n, -2n, 0n, 9223372036854775807n, -9223372036854775808n]) {
         await store.create(id === 10n || id === -2n ? { id, name: 'Fern', tag: 'shade' } : { id, name: 'Fern' })
       }
       expect((await listed(store, query)).map((plant) => plant.id)).toEqual(expected.toSorted((a, b) => (a < b ? -1 : 1)))
+    })
+
+    test.each<[string, string[]]>([
+      ['', ['Fern', 'É', 'ÉTÉ', 'İ', 'ß', 'a%b_c', '[\\]', "'", 'zZ']],
+      ['fERN', ['Fern']],
+      ['é', []],
+      ['É', ['É', 'ÉTÉ']],
+      ['Ét', ['ÉTÉ']],
+      ['i', []],
+      ['SS', []],
+      ['%', ['a%b_c']],
+      ['A%B_', ['a%b_c']],
+      ['\\', ['[\\]']],
+      ["'", ["'"]],
+      ['Zz', ['zZ']],
+    ])('finds the text "%s" where A to Z match in either case, and nothing else does', async (search, expected) => {
+      const { store } = await open()
+      const names = ['Fern', 'É', 'ÉTÉ', 'İ', 'ß', 'a%b_c', '[\\]', "'", 'zZ']
+      await Promise.all(names.map((name, index) => store.create({ id: BigInt(index), name })))
+      await Promise.all(names.map((tag, index) => store.create({ id: BigInt(index + 20), name: '', tag })))
+      const found = await listed(store, { search })
+      expect(found.flatMap(({ name }) => (name === '' ? [] : name))).toEqual(expected)
+      expect(found.flatMap(({ tag }) => tag ?? [])).toEqual(expected)
+    })
+
+    test('finds a few plants among many', async () => {
+      const { store } = await open()
+      const ids = Array.from({ length: 3000 }, (_, index) => BigInt(index))
+      await Promise.all(
+        ids.map((id) => store.create({ id, name: id % 700n === 5n ? 'Fern' : 'Moss', ...(id % 1000n === 9n && { tag: 'x' }) })),
+      )
+      expect((await listed(store, { search: 'fern' })).map(({ id }) => id)).toEqual([5n, 705n, 1405n, 2105n, 2805n])
+      expect((await listed(store, { tag: 'x', after: 9n, limit: 5 })).map(({ id }) => id)).toEqual([1009n, 2009n])
     })
 
     test('lists in pages that stay small for many plants and for large ones', async () => {
@@ -183,6 +218,68 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       expect(pages.flat()).toStrictEqual([...large, ...small])
       expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(1000)
       expect(Math.max(...pages.map((page) => page.reduce((sum, plant) => sum + plant.name.length, 0)))).toBeLessThanOrEqual(1_200_000)
+    })
+
+    test('replaces the name and the tag of a plant, and gives it back as it is now', async () => {
+      const { store, look } = await open()
+      await store.create(fern)
+      expect(await store.replace({ id: 1n, name: "it's", tag: '' })).toStrictEqual({ id: 1n, name: "it's", tag: '' })
+      expect(await store.replace({ id: 1n, name: 'Moss' })).toStrictEqual({ id: 1n, name: 'Moss' })
+      expect(await look(1n)).toStrictEqual({ id: 1n, name: 'Moss' })
+    })
+
+    test('replaces no plant that is not there, or that is another than it was', async () => {
+      const { store, look } = await open()
+      expect(await store.replace(fern)).toBeUndefined()
+      await store.create(fern)
+      const moss = { id: 1n, name: 'Moss' }
+      for (const only of [
+        { ...fern, name: 'fern' },
+        { ...fern, tag: '' },
+        { id: 1n, name: 'Fern' },
+        { ...fern, id: 2n },
+      ])
+        expect(await store.replace(moss, only)).toBeUndefined()
+      expect(await look(1n)).toStrictEqual(fern)
+      expect(await store.replace(moss, fern)).toStrictEqual(moss)
+      expect(await store.replace(fern, moss)).toStrictEqual(fern)
+      expect(await look(2n)).toBeUndefined()
+    })
+
+    test('replaces a plant once for many who have seen the same one', async () => {
+      const { store, look } = await open()
+      await store.create(fern)
+      const plants = Array.from({ length: 20 }, (_, index) => ({ id: 1n, name: `Moss ${index}` }))
+      const replaced = (await Promise.all(plants.map((plant) => store.replace(plant, fern)))).filter((plant) => plant !== undefined)
+      expect(replaced).toStrictEqual([await look(1n)])
+    })
+
+    test('takes the key of a plant that it replaces: a late retry of its create is a conflict', async () => {
+      const { store, look } = await open()
+      const idempotencyKey = 'order-66'
+      await store.create(fern, { idempotencyKey })
+      await store.replace({ ...fern, name: 'Moss' })
+      expect(await refusal(store.create(fern, { idempotencyKey }))).toMatchObject({ message: 'A plant with id 1 already exists' })
+      expect(await look(1n)).toStrictEqual({ ...fern, name: 'Moss' })
+    })
+
+    test('shows no plant whose create is rejected, while many are in flight', async () => {
+      const { store } = await open()
+      const ids = Array.from({ length: 40 }, (_, index) => BigInt(index))
+      const seen: NewPlant[] = []
+      let isOver = false
+      const watch = async (look: () => Promise<NewPlant[]>) => {
+        for (; !isOver; await new Promise(setImmediate)) seen.push(...(await look()))
+      }
+      const getAll = async () => (await Promise.all(ids.map((id) => store.get(id)))).filter((plant) => plant !== undefined)
+      const watching = [watch(getAll), watch(() => listed(store))]
+      const creates = Array.from({ length: 400 }, (_, index) => ({ id: BigInt(index % 40), name: `Fern ${index}` }))
+      const results = await Promise.allSettled(creates.map((plant) => store.create(plant)))
+      isOver = true
+      await Promise.all(watching)
+      const stored = creates.filter((_, index) => results[index]?.status === 'fulfilled')
+      expect(stored).toHaveLength(40)
+      expect(stored.map(({ name }) => name)).toEqual(expect.arrayContaining([...new Set(seen.map(({ name }) => name))]))
     })
 
     test('gives back what it deletes, and frees its id and its key', async () => {
