@@ -79,7 +79,8 @@ export function tokensOfStore(store: TokenStore, { now, time }: { now(): number;
   const found = new Map<string, { token: Token; until: number }>()
   /** by token: all who need one meanwhile share its lookup */
   const lookups = new Map<string, Promise<Token | undefined>>()
-  const callerOf = (token: Token | undefined) => (token && isUsable(token, time()) ? { name: String(token.id), rights: token.rights } : undefined)
+  const callerOf = (token: Token | undefined) =>
+    token && isUsable(token, time()) ? { name: String(token.id), rights: token.rights } : undefined
   const lookUp = async (digest: Uint8Array, key: string) => {
     const until = now() + freshness // from the start of the lookup, since a store elsewhere may take its time
     try {

@@ -68,7 +68,10 @@ const parameters = {
   },
   Id: { name: 'id', in: 'path', required: true, description: 'Decimal digits', schema: int64, example: 1 },
   Limit: {
-    ...query('limit', 'Plants of a page at most; there are fewer where they are large. Of a stream, all plants, without a limit unless given'),
+    ...query(
+      'limit',
+      'Plants of a page at most; there are fewer where they are large. Of a stream, all plants, without a limit unless given',
+    ),
     schema: { type: 'integer', minimum: 1, maximum: listLimits.max, default: listLimits.default },
     example: 10,
   },

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { toWireJson } from '../plant/json.js'
-import type { NewPlant } from '../plant/plant.js'
+import { type NewPlant, textLength } from '../plant/plant.js'
 import type { ListQuery, ReadableStore, Right } from '../stores/store.js'
 import { busy, HttpError } from './errors.js'
 import { openApi } from './openapi.js'
@@ -21,6 +21,9 @@ export interface PlantRoutesOptions {
 
 /** bytes of lists that clients have not taken yet, on all connections */
 const maxListed = 67_108_864
+
+/** of a page, about */
+const pageCharacters = 1_000_000
 
 /** snapshots at a time: each has a connection to the store for as long as its reader takes */
 const maxSnapshots = 2
@@ -64,11 +67,8 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
 
   const page = async ({ request, response }: Call): Promise<LoggedAnswer> => {
     const { limit = listLimits.default, ...query } = parseListQuery(request.url ?? '')
-    const first = (asked: ListQuery) => queued(0, () => firstOf(store.list(asked)))
-    const found = await first({ ...query, limit: limit + 1 }) // or fewer, where they are large
-    const plants = found.slice(0, limit)
+    const { plants, hasNext } = await queued(0, () => pageOf(store.list({ ...query, limit: limit + 1 }), limit))
     const after = plants.at(-1)?.id
-    const hasNext = found.length > limit || (after !== undefined && (await first({ ...query, after, limit: 1 })).length > 0)
     const body = `[${plants.map(toWireJson).join()}]`
     const bytes = Buffer.byteLength(body)
     if (inFlight.listed + bytes > maxListed) throw busy()
@@ -159,9 +159,16 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
   return routes.filter(({ right }) => right === undefined || rights.includes(right))
 }
 
-async function firstOf(pages: AsyncIterable<NewPlant[]>): Promise<NewPlant[]> {
-  for await (const page of pages) return page
-  return []
+/** The first plants of a list: so many, or fewer where they are large. */
+async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{ plants: NewPlant[]; hasNext: boolean }> {
+  const found: NewPlant[] = []
+  let characters = 0
+  for await (const plants of list) {
+    if (characters >= pageCharacters) return { plants: found, hasNext: true }
+    found.push(...plants)
+    characters += plants.reduce((sum, plant) => sum + textLength(plant), 0)
+  }
+  return { plants: found.slice(0, limit), hasNext: found.length > limit }
 }
 
 function idOf({ params }: Call): bigint {

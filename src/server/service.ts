@@ -17,8 +17,6 @@ export interface ServiceOptions {
   openStore(watch: Pick<OpenOptions, 'onCommit' | 'onAway'>): Promise<ServedStore>
   /** @param warn logs a warning */
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
-  /** what the tokens allow that no store keeps */
-  allow: readonly Right[]
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string

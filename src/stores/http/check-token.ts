@@ -16,7 +16,9 @@ import type { Access, TokenVerdict } from './types.js'
 export async function checkToken(address: RemoteAddress, access: Access, { timeout, clock }: OpenOptions): Promise<TokenVerdict> {
   const client = await HttpClient.open(address, access, 1)
   try {
-    const response = await within(timeout, [clock.signal], (signal) => client.send(requestTo(access, 'POST', '/plants', { body: {} }), signal))
+    const response = await within(timeout, [clock.signal], (signal) =>
+      client.send(requestTo(access, 'POST', '/plants', { body: {} }), signal),
+    )
     const result = classifyResponse(response, expectedPlant, { name: address.name, tokenHint: access.tokenHint })
     if (result.kind === 'done')
       return unknown(new PlantsError('unusable', `${address.name} answered 200 to an empty object`, { status: 200 }))

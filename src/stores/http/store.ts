@@ -176,7 +176,11 @@ export class RemoteStore implements ReadableStore, BulkStore {
    *
    * @returns the value, and the error of a try before it that may have done it as well
    */
-  async #write<T>(request: HttpRequest, expected: Expected<T>, options: WriteOptions): Promise<{ value: T; lost: PlantsError | undefined }> {
+  async #write<T>(
+    request: HttpRequest,
+    expected: Expected<T>,
+    options: WriteOptions,
+  ): Promise<{ value: T; lost: PlantsError | undefined }> {
     const { access, address, options: opened } = this.#remote
     const signals = options.signal ? [opened.clock.signal, options.signal] : [opened.clock.signal]
     const policy = new RetryPolicy(opened)

@@ -155,7 +155,18 @@ export class Upload {
     const row = this.#next
     this.#skipSettled()
     const plant = this.#batch.rows.at(row)
-    return { row, plant, step: 'create', isAnnounced: false, tries: 0, firstSent: now, lastSent: now, due: now, token: '', end: () => undefined }
+    return {
+      row,
+      plant,
+      step: 'create',
+      isAnnounced: false,
+      tries: 0,
+      firstSent: now,
+      lastSent: now,
+      due: now,
+      token: '',
+      end: () => undefined,
+    }
   }
 
   #skipSettled(): void {
@@ -283,7 +294,8 @@ export class Upload {
     const isLone = isUnknown && this.#failures < 2 // a connection ends now and then
     if (!isLone) this.#uploader.rate.pauseUntil(Math.min(now + retryAfter + this.#backoff(this.#failures, 1000), limit))
     pending.due = isUnknown ? now + this.#backoff(pending.tries, 5000) : now
-    if (isUnknown && ((!this.#isKeyed && pending.step === 'create') || this.#isOfPlant(pending, now))) this.#note(pending, Outcome.unknown, error)
+    if (isUnknown && ((!this.#isKeyed && pending.step === 'create') || this.#isOfPlant(pending, now)))
+      this.#note(pending, Outcome.unknown, error)
     else this.#queue.push(pending)
   }
 

@@ -33,9 +33,9 @@ describe('GET /plants/{id}', () => {
     ['the tag, weak, in a list', (tag: string) => `"a", W/${tag}`, 304],
     ['any', () => '*', 304],
     ['other tags', () => '"a", W/"b"', 200],
-  ])('is 304 for an If-None-Match with %s', async (_, valueOf, status) => {
+  ])('is 304 for an If-None-Match with %s', async (_, condition, status) => {
     const { headers } = await answerTo(service(), get('/plants/1'))
-    const known = await exchange(service(), get('/plants/1', { 'If-None-Match': valueOf(headers['etag'] ?? '') }))
+    const known = await exchange(service(), get('/plants/1', { 'If-None-Match': condition(headers['etag'] ?? '') }))
     expect({ status: known.status, body: known.body, etag: known.headers['etag'] }).toEqual({
       status,
       body: status === 304 ? '' : fern,
@@ -111,10 +111,34 @@ describe('a client that may not', () => {
   const challenge = (more: string) => ({ ...common, 'www-authenticate': `Bearer realm="plants"${more}` })
 
   test.each<[string, RawRequest, number, string, string]>([
-    ['read without a token', get('/plants', { Authorization: undefined }), 401, 'No bearer token: send one in the header Authorization, as "Bearer TOKEN"', ''],
-    ['read with another token', get('/plants/1', { Authorization: 'Bearer x' }), 401, 'This token is not accepted', ', error="invalid_token"'],
-    ['replace', { method: 'PUT', target: '/plants/1', body: '{' }, 403, 'This token has no right to update plants', ', error="insufficient_scope", scope="update"'],
-    ['delete', { method: 'DELETE', target: '/plants/x' }, 403, 'This token has no right to delete plants', ', error="insufficient_scope", scope="delete"'],
+    [
+      'read without a token',
+      get('/plants', { Authorization: undefined }),
+      401,
+      'No bearer token: send one in the header Authorization, as "Bearer TOKEN"',
+      '',
+    ],
+    [
+      'read with another token',
+      get('/plants/1', { Authorization: 'Bearer x' }),
+      401,
+      'This token is not accepted',
+      ', error="invalid_token"',
+    ],
+    [
+      'replace',
+      { method: 'PUT', target: '/plants/1', body: '{' },
+      403,
+      'This token has no right to update plants',
+      ', error="insufficient_scope", scope="update"',
+    ],
+    [
+      'delete',
+      { method: 'DELETE', target: '/plants/x' },
+      403,
+      'This token has no right to delete plants',
+      ', error="insufficient_scope", scope="delete"',
+    ],
   ])('%s is told so by the status', async (_, request, status, message, more) => {
     expect(await answerTo(service(), request)).toEqual({ status, body: { error: status, message }, headers: challenge(more) })
   })
@@ -127,7 +151,9 @@ describe('a client that may not', () => {
   test('is in the log by the path of the route, and not by what it asked for', async () => {
     await exchange(service(), get('/plants/777?secret-1'))
     await exchange(service(), get('/plants?tag=secret-2'))
-    await expect.poll(() => service().log.filter(({ outcome, path }) => outcome === '404' && path === '/plants/{id}').length).toBeGreaterThan(0)
+    await expect
+      .poll(() => service().log.filter(({ outcome, path }) => outcome === '404' && path === '/plants/{id}').length)
+      .toBeGreaterThan(0)
     expect(service().log).toContainEqual(expect.objectContaining({ outcome: 'read', status: 200, method: 'GET', path: '/plants' }))
     expect(service().err).not.toMatch(/777|secret-/)
   })

@@ -13,7 +13,8 @@ const missing = json(404, { error: 404, message: 'No plant has the id 1' })
 const changed = json(412, { error: 412, message: 'Changed' })
 const tagged = (plant: string) => json(200, plant, { ETag: '"v1"' })
 const lose: Answer = (socket: Socket) => void socket.resetAndDestroy()
-const page = (plants: string[], next?: string) => json(200, `[${plants.join()}]`, next === undefined ? {} : { Link: `<${next}>; rel="next"` })
+const page = (plants: string[], next?: string) =>
+  json(200, `[${plants.join()}]`, next === undefined ? {} : { Link: `<${next}>; rel="next"` })
 const ndjson = (body: string, headers = {}) => http(200, body, { 'Content-Type': 'application/x-ndjson', ...headers })
 const chunked = (...chunks: string[]) =>
   ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), { 'Transfer-Encoding': 'chunked' })
@@ -41,7 +42,10 @@ describe('a service that can be read', () => {
     const third = '{"id":3,"name":"Ivy"}'
     const pages = [page([fern], 'plants?after=1&x=%20'), page([moss], '/plants?after=2'), page([third, '{"id":4,"name":"Oak"}'])]
     const { code, out, remote } = await runAt(['list', '--limit', '3', '--tag', 'a b'], { 'GET /plants': pages.map(withTag) })
-    expect({ code, out }).toEqual({ code: 0, out: `${[fern, moss, third].map((plant) => plant.replace('}', ',"tag":"a b"}')).join('\n')}\n` })
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: `${[fern, moss, third].map((plant) => plant.replace('}', ',"tag":"a b"}')).join('\n')}\n`,
+    })
     expect(remote.lines.slice(1)).toEqual(['GET /plants?limit=3&tag=a%20b', 'GET /plants?after=1&x=%20', 'GET /plants?after=2'])
   })
 
@@ -53,16 +57,23 @@ describe('a service that can be read', () => {
     expect(remote.requests.at(-1)?.headers['accept']).toBe('application/x-ndjson')
   })
 
-  test.each(['get 1', 'list', 'export', 'update 1 --name A', 'delete 1 --yes'])('is asked nothing that it does not list: %s', async (line) => {
-    const argv = line.split(' ')
-    const operation = { get: 'GET /plants/{id}', list: 'GET /plants', export: 'GET /plants' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
-    for (const description of [json(200, { paths: { '/plants': { post: {} } } }), http(404)]) {
-      const { code, lines, remote } = await runAt(argv, {}, description)
-      const message = `This service can only create plants: its openapi.json lists no ${operation}`
-      const hint = 'Do this where its store is, or choose another store with --store'
-      expect({ code, lines, asked: remote.lines }).toEqual({ code: 2, lines: [{ error: 400, message, hint }], asked: ['GET /openapi.json'] })
-    }
-  })
+  test.each(['get 1', 'list', 'export', 'update 1 --name A', 'delete 1 --yes'])(
+    'is asked nothing that it does not list: %s',
+    async (line) => {
+      const argv = line.split(' ')
+      const operation = { get: 'GET /plants/{id}', list: 'GET /plants', export: 'GET /plants' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
+      for (const description of [json(200, { paths: { '/plants': { post: {} } } }), http(404)]) {
+        const { code, lines, remote } = await runAt(argv, {}, description)
+        const message = `This service can only create plants: its openapi.json lists no ${operation}`
+        const hint = 'Do this where its store is, or choose another store with --store'
+        expect({ code, lines, asked: remote.lines }).toEqual({
+          code: 2,
+          lines: [{ error: 400, message, hint }],
+          asked: ['GET /openapi.json'],
+        })
+      }
+    },
+  )
 
   test('may lack a single operation', async () => {
     const description = json(200, { paths: { '/plants': { post: {} }, '/plants/{id}': { get: {} } } })
@@ -98,7 +109,11 @@ describe('what a service answers that reads', () => {
     ['ids out of order', [page([moss, fern])], 'the plant 1 after the plant 2'],
     ['the same page again', [page([fern, moss], 'plants?after=2'), page([fern, moss], 'plants?after=2')], 'the plant 1 after the plant 2'],
     ['an empty page in the middle', [page([], 'plants?after=2')], 'an empty page of a list that goes on'],
-    ['a link to another origin', [page([fern], 'http://example.com/plants?after=1')], 'a list that goes on elsewhere: http://example.com/plants?after=1'],
+    [
+      'a link to another origin',
+      [page([fern], 'http://example.com/plants?after=1')],
+      'a list that goes on elsewhere: http://example.com/plants?after=1',
+    ],
     ['a link to another path', [page([fern], '/other/plants?after=1')], 'a list that goes on elsewhere: /other/plants?after=1'],
     ['a link that is none', [page([fern], 'http://[')], 'a list that goes on elsewhere: http://['],
     ['an object', [json(200, fern)], '200 with JSON that is no list of plants'],
@@ -119,15 +134,22 @@ describe('what a service answers that reads', () => {
     more()
   }
 
-  test.each<[string, Answer, number, string]>([
-    ['a line without an end', endless, 5, 'URL answered a line that is too long'],
-    ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 5, 'URL answered the plant 1 after the plant 2'],
-    ['a line that is no plant', chunked(`${fern}\n\n`, ''), 5, 'URL answered a line that is no plant'],
-    ['what is not UTF-8', ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1').toString('latin1')), 0, ''],
-    ['half a line at its end', chunked(`${fern}\n{"id"`, ''), 5, 'URL answered a stream that ends in the middle of a line'],
-    ['no end', http(200, `${fern}\n`, { 'Content-Type': 'application/x-ndjson', 'Transfer-Encoding': 'identity' }), 5, 'URL answered 200 with application/x-ndjson'],
-    ['another media type', page([fern]), 5, 'URL answered 200 with application/json'],
-  ].filter(([, , code]) => code !== 0) as [string, Answer, number, string][])('a stream with %s is none', async (_, answer, code, message) => {
+  test.each<[string, Answer, number, string]>(
+    [
+      ['a line without an end', endless, 5, 'URL answered a line that is too long'],
+      ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 5, 'URL answered the plant 1 after the plant 2'],
+      ['a line that is no plant', chunked(`${fern}\n\n`, ''), 5, 'URL answered a line that is no plant'],
+      ['what is not UTF-8', ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1').toString('latin1')), 0, ''],
+      ['half a line at its end', chunked(`${fern}\n{"id"`, ''), 5, 'URL answered a stream that ends in the middle of a line'],
+      [
+        'no end',
+        http(200, `${fern}\n`, { 'Content-Type': 'application/x-ndjson', 'Transfer-Encoding': 'identity' }),
+        5,
+        'URL answered 200 with application/x-ndjson',
+      ],
+      ['another media type', page([fern]), 5, 'URL answered 200 with application/json'],
+    ].filter(([, , code]) => code !== 0) as [string, Answer, number, string][],
+  )('a stream with %s is none', async (_, answer, code, message) => {
     const result = await runAt(['export'], { 'GET /plants': [answer] })
     expect({ code: result.code, said: result.said.at(-1) }).toEqual({ code, said: message })
   })
@@ -150,7 +172,10 @@ describe('a plant at a service is corrected', () => {
   const renamed = '{"id":1,"name":"Moss"}'
 
   test('only if it is still the one that was read', async () => {
-    const { code, out, remote } = await runAt(['update', '1', '--name', 'Moss'], { ...get(tagged(fern)), 'PUT /plants/1': [json(200, renamed)] })
+    const { code, out, remote } = await runAt(['update', '1', '--name', 'Moss'], {
+      ...get(tagged(fern)),
+      'PUT /plants/1': [json(200, renamed)],
+    })
     expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
     const { line, headers, body } = remote.requests.at(-1) ?? {}
     expect({ line, ifMatch: headers?.['if-match'], body }).toEqual({ line: 'PUT /plants/1', ifMatch: '"v1"', body: renamed })
