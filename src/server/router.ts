@@ -168,9 +168,10 @@ export class Router {
     const { status, error, body, headers, outcome } = toHttpError(failure, requestId)
     const isBegun = response.headersSent
     if (error >= 500 || (isBegun && !(failure instanceof HttpError))) this.#options.log.error(failure, requestId)
-    if (!isBegun) return this.#send(call, { status: route && route.right !== 'create' ? error : status, body, headers, outcome })
-    response.destroy()
-    this.#record(call, response.statusCode, outcome)
+    if (isBegun) {
+      response.destroy()
+      this.#record(call, response.statusCode, outcome)
+    } else this.#send(call, { status: route && route.right !== 'create' ? error : status, body, headers, outcome })
   }
 
   #record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {

@@ -83,16 +83,15 @@ export function classifyResponse<T>(
 ): Failure | { kind: 'done'; value: T } {
   const { status } = response
   const requestId = requestIdOf(response)
+  const serviceError = status === 200 ? undefined : errorIn(readJson(response))
+  const meaning = serviceError?.error === status ? expected.settled?.get(status) : undefined
+  const value = status === 200 ? expected.read(response) : meaning
+  if (value !== undefined) return { kind: 'done', value }
   if (status === 200) {
-    const value = expected.read(response)
-    if (value !== undefined) return { kind: 'done', value }
-    const what = readJson(response) === undefined ? describe(response) : `200 with JSON that is no ${expected.what}`
-    return { kind: 'incompatible', error: new PlantsError('unusable', `${name} answered ${what}`, { status, requestId }) }
+    const message = `${name} answered ${describe(response, expected.what)}`
+    return { kind: 'incompatible', error: new PlantsError('unusable', message, { status, requestId }) }
   }
-  const serviceError = errorIn(readJson(response))
   const error = serviceError?.error ?? status
-  const settled = serviceError?.error === status ? expected.settled?.get(status) : undefined
-  if (settled !== undefined) return { kind: 'done', value: settled }
   const rule = rules.find(({ fits }) => fits(status, error))
   if (!rule) throw new Error('The last rule fits everything')
   const isSettled = rule.kind !== 'retry' && rule.kind !== 'unknown'
@@ -132,7 +131,7 @@ function messageOf({ names }: Rule, response: HttpResponse, serviceError: Servic
 }
 
 /** What came instead of what the specification says. */
-function describe(response: HttpResponse): string {
+function describe(response: HttpResponse, what = 'Error'): string {
   const { status, body, maxBody, isWhole } = response
   const type = headerOf(response, 'content-type')?.slice(0, 80)
   if (!isWhole) return `${status} with more than ${maxBody / 1_048_576} MiB`
@@ -140,7 +139,7 @@ function describe(response: HttpResponse): string {
   if (headerOf(response, 'content-encoding') !== undefined) return `${status} with a packed body`
   return readJson(response) === undefined
     ? `${status} with ${isJson(response) ? 'broken JSON' : (type ?? 'no JSON')}`
-    : `${status} with JSON that is no Error`
+    : `${status} with JSON that is no ${what}`
 }
 
 interface ServiceError {

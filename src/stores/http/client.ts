@@ -11,8 +11,8 @@ export interface HttpRequest {
   body?: string | undefined
   /** bytes of the response's body that are read; 1 MiB when not given */
   maxBody?: number
-  /** whether the body of a 200 response is left to be read */
-  isStreamed?: boolean
+  /** the media type of a 200 response whose body is left to be read */
+  streamedType?: string
 }
 
 /** A response as it came. */
@@ -87,7 +87,7 @@ export class HttpClient {
    * @returns what ends the request, with a reason that is the cause then
    */
   start(asked: HttpRequest, settle: (result: HttpResponse | NoResponse) => void): (reason: unknown) => void {
-    const { method, path, headers, body, maxBody = 1_048_576, isStreamed = false } = asked
+    const { method, path, headers, body, maxBody = 1_048_576, streamedType } = asked
     const { request, agent, place, base, proxyHeaders, readyEvent, ready } = this.#transport
     const observer = this.#observer
     const start = observer ? performance.now() : 0
@@ -107,7 +107,7 @@ export class HttpClient {
       const { statusCode: status = 0, headers } = incoming
       if (proxyHeaders && status === 407) return fail(new Error(`the proxy answered ${status}`), false)
       observer?.answered({ status, headers: incoming.headersDistinct }, performance.now() - start)
-      if (isStreamed && status === 200 && !isSettled) {
+      if (status === 200 && streamedType !== undefined && headers['content-type']?.split(';')[0]?.trim() === streamedType && !isSettled) {
         isSettled = true
         return settle({ status, headers, body: Buffer.alloc(0), maxBody, isWhole: true, stream: incoming })
       }

@@ -12,6 +12,8 @@ import type { HttpRequest, HttpResponse } from './client.js'
 import { ask, type Remote } from './exchange.js'
 import { maxRead, requestTo } from './request.js'
 
+const ndjson = 'application/x-ndjson'
+
 /** plants that are asked for in a page */
 const pageRows = 1000
 
@@ -48,8 +50,13 @@ const expectedPage: Expected<Page> = {
 
 /** The plants of a service at one moment, as blocks of text. */
 export async function* readSnapshot(remote: Remote, query: SnapshotQuery): AsyncGenerator<Block> {
-  const request = requestTo(remote.access, 'GET', `/plants${queryOf(query, query.limit)}`, { accept: 'application/x-ndjson' })
-  const stream = await ask(remote, { ...request, isStreamed: true }, expectedStream)
+  const request = requestTo(remote.access, 'GET', `/plants${queryOf(query, query.limit)}`, { accept: ndjson })
+  const stream = await ask(remote, { ...request, streamedType: ndjson }, expectedStream)
+  const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
+  if (coding !== undefined || (chunked === undefined && length === undefined)) {
+    stream.destroy()
+    throw unusable(remote, 'a stream that is packed, or whose end cannot be told')
+  }
   const check = orderOf(remote, query)
   const write = records[query.record]
   let left = query.limit ?? Infinity
@@ -75,16 +82,7 @@ export async function* readSnapshot(remote: Remote, query: SnapshotQuery): Async
   if (rest.length > 0) throw unusable(remote, 'a stream that ends in the middle of a line')
 }
 
-const expectedStream: Expected<IncomingMessage> = {
-  what: 'stream of plants',
-  read(response) {
-    const [type, coding] = [headerOf(response, 'content-type') ?? '', headerOf(response, 'content-encoding')]
-    const isDelimited = headerOf(response, 'transfer-encoding') !== undefined || headerOf(response, 'content-length') !== undefined
-    if (/^application\/x-ndjson\b/i.test(type) && coding === undefined && isDelimited) return response.stream
-    response.stream?.destroy()
-    return undefined
-  },
-}
+const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', read: ({ stream }) => stream }
 
 /** The bytes of a stream. Throws when it is not complete, and when nothing comes for the time-out. */
 async function* chunksOf({ address, options }: Remote, stream: IncomingMessage): AsyncGenerator<Buffer> {

@@ -65,6 +65,8 @@ export class Upload {
   readonly #inFlight = new Set<Pending>()
   /** those to send again */
   readonly #queue: Pending[] = []
+  /** the ids of all of these, where the order matters in which plants with the same id are sent */
+  readonly #ids = new Set<bigint>()
   /** the first row that was not sent yet */
   #next = -1
   #lastSettled: number
@@ -138,7 +140,8 @@ export class Upload {
   }
 
   #pause(now: number): number | undefined {
-    const hasNew = this.#next < this.#batch.rows.length && this.#queue.length < maxQueue
+    const { rows } = this.#batch
+    const hasNew = this.#next < rows.length && this.#queue.length < maxQueue && !this.#ids.has(rows.idAt(this.#next))
     const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
     if (due === Infinity) return undefined
     const { concurrency, rate } = this.#uploader
@@ -155,6 +158,7 @@ export class Upload {
     const row = this.#next
     this.#skipSettled()
     const plant = this.#batch.rows.at(row)
+    if (this.#options.ifExists === 'update') this.#ids.add(plant.id)
     return {
       row,
       plant,
@@ -238,15 +242,16 @@ export class Upload {
 
   #finish(pending: Pending, value: Plant | NewPlant | 'missing'): void {
     const { plant, step } = pending
-    if (value === 'missing') return this.#sendAgain(pending, 'create') // it was deleted meanwhile
-    if ('id' in value && step === 'read') {
+    if (value === 'missing')
+      this.#sendAgain(pending, 'create') // it was deleted meanwhile
+    else if (step === 'read' && 'id' in value) {
       const outcome = resolveConflict(this.#options.ifExists, () => equalPlants(value, plant))
       if (outcome === Outcome.updated) this.#sendAgain(pending, 'replace')
       else this.#settle(pending, outcome, outcome === Outcome.taken ? idExists(plant.id) : undefined)
-      return
+    } else {
+      this.#settle(pending, step === 'create' ? Outcome.created : Outcome.updated)
+      this.#compare(plant, value)
     }
-    this.#settle(pending, step === 'create' ? Outcome.created : Outcome.updated)
-    this.#compare(plant, value)
   }
 
   #sendAgain(pending: Pending, step: Pending['step']): void {
@@ -269,7 +274,8 @@ export class Upload {
     this.#uploader.concurrency.succeeded()
   }
 
-  #note({ row }: Pending, outcome: number, why?: PlantsError): void {
+  #note({ row, plant }: Pending, outcome: number, why?: PlantsError): void {
+    this.#ids.delete(plant.id)
     this.#batch.outcomes[row] = outcome
     if (why) this.#batch.rejections.set(row, { error: why.error, message: why.message }) // which has no stack
     if (this.#options.stopsAtReject && outcome >= Outcome.taken) this.#hasRejected = true
