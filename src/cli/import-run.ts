@@ -145,7 +145,12 @@ function interrupted(importing: Import, { options, io: { signal } }: Run): Plant
 }
 
 /** What was created before a failure stays. The journal of an import that changed nothing is removed. */
-async function withResumeHint(error: unknown, importing: Import, { checkpoints }: ManyStore, { journal, settings }: Run): Promise<unknown> {
+async function withResumeHint(
+  error: unknown,
+  importing: Import,
+  { checkpoints }: ManyStore,
+  { options, journal, settings }: Run,
+): Promise<unknown> {
   if (journal) {
     const position = checkpoints ? await checkpoints.findCheckpoint(journal.id).catch(() => 'not known now') : journal.position
     if (position === undefined) {
@@ -155,7 +160,8 @@ async function withResumeHint(error: unknown, importing: Import, { checkpoints }
   } else if (!importing.isBegun) return error
   if (!(error instanceof PlantsError) || error.kind === 'defect') return error
   if (error.hint?.includes('--restart')) return error // which says how
-  const again = `What was created stays. To continue, run it again with --if-exists ${isOwn(settings.store) ? 'same' : 'skip'}`
+  const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
+  const again = `What was created stays. To continue, run it again with --if-exists ${policy}`
   const resume = journal ? 'To resume, run the same command again' : again
   const { kind, message, hint, retryable, status, requestId } = error
   const hints = hint === undefined ? resume : `${hint}. ${resume}`

@@ -39,7 +39,6 @@ const required = plantFields.filter(({ isRequired }) => isRequired).map(({ name 
 const plants = { withTag: { value: { name: 'Fern', tag: 'shade' } }, withoutTag: { value: { name: 'Moss' } } }
 const storedPlants = { withTag: { value: { id: 1, name: 'Fern', tag: 'shade' } }, withoutTag: { value: { id: 2, name: 'Moss' } } }
 const etag = { ETag: header('Names this content of the plant, for If-Match and If-None-Match') }
-const requestId = { 'Request-Id': header('What the log calls the request') }
 
 const schemas = {
   Plant: { type: 'object', required: required.filter((name) => name !== 'id'), properties: propertiesOfPlant },
@@ -216,7 +215,7 @@ function errors(...statuses: (keyof typeof failures)[]): Record<string, object> 
 }
 
 function failure(description: string, headers: Record<string, object> = {}): object {
-  return { description, headers: { ...headers, ...requestId }, content: json('Error') }
+  return { description, headers, content: json('Error') }
 }
 
 function query(name: string, description: string): object {

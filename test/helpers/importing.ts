@@ -72,7 +72,7 @@ export function imported(counts: object, err = ''): Imported {
 
 /** A summary with nothing in it but what is given. */
 export function summary(counts: object): object {
-  return { created: 0, skipped: 0, refused: 0, reasons: {}, unknown: 0, ...counts }
+  return { created: 0, updated: 0, skipped: 0, refused: 0, reasons: {}, unknown: 0, ...counts }
 }
 
 /** What stderr says in text of refused plants, and at the end. */

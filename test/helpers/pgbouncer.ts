@@ -25,7 +25,7 @@ export function reusedPgbouncer(): () => Promise<Database> {
   afterAll(async () => (await started)?.end())
   return async () => {
     const direct = await database()
-    started ??= startBefore(direct, [])
+    started ??= startBefore(direct, ['default_pool_size = 3']) // two snapshots at the same time have one each
     return (await started).through
   }
 }

@@ -53,7 +53,7 @@ const list = defineCommand({
         dateOf(token.expiresAt),
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
       ]
-      const format = await rowFormatter(['ID', 'NOTE', 'ALLOWS', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
+      const format = await rowFormatter(['ID', 'NOTE', 'RIGHTS', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
         await writeAnswer(io, format(page.map(fieldsOf)))

@@ -87,7 +87,7 @@ describe('values', () => {
   test.each([
     ['import --format ', ['ndjson', 'json', 'csv', 'tsv']],
     ['export --format ', ['ndjson', 'json', 'csv', 'tsv']],
-    ['import --if-exists ', ['error', 'skip', 'same']],
+    ['import --if-exists ', ['error', 'skip', 'same', 'update']],
     ['import --on-error ', ['continue', 'stop']],
     ['serve --log-level ', ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']],
     ['--output ', ['text', 'json']],

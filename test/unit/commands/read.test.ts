@@ -82,6 +82,14 @@ describe('list', () => {
     expect((await plants(['list', '--limit', '1', '--after=2', '--tag', 'even'])).out).toBe('{"id":4,"name":"F4","tag":"even"}\n')
   })
 
+  test('prints those whose name or tag contains a text, and so does export', async () => {
+    await plant({ id: 1, name: 'Sword fern' }, { id: 2, name: 'Moss', tag: 'FERNY' }, { id: 3, name: 'Ivy', tag: 'shade' })
+    const found = { code: 0, out: '{"id":1,"name":"Sword fern"}\n{"id":2,"name":"Moss","tag":"FERNY"}\n', err: '' }
+    expect([await plants(['list', '--search', 'Fern']), await plants(['export', '--search', 'fErn'])]).toEqual([found, found])
+    const nothing = await plants(['list', '--search', 'fern', '--tag', 'shade', '--no-color'], { terminals: ['stdout'] })
+    expect(nothing).toEqual({ code: 0, out: '', err: 'plants: No plants match\n' })
+  })
+
   test('prints nothing for a store that is not there, and says so', async () => {
     const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet. plants create makes it\n`
     expect(await plants(['list'])).toEqual({ code: 0, out: '', err })
@@ -128,6 +136,49 @@ describe('list', () => {
     expect((await plants(['list', '--no-color'], { terminals: ['stdout'], columns: 38 })).out).toBe(out)
     const lines = (await plants(['list', '--output', 'text'])).out
     expect(lines).toContain(`${'long '.repeat(20)}tag`)
+  })
+})
+
+describe('update', () => {
+  test('changes what is given, and prints the plant as it is now', async () => {
+    await plant({ id: 1, name: 'Fern', tag: 'shade' })
+    const changes: [flags: string[], out: string][] = [
+      [['--name', 'Sword fern'], '{"id":1,"name":"Sword fern","tag":"shade"}\n'],
+      [['--tag='], '{"id":1,"name":"Sword fern","tag":""}\n'],
+      [['--no-tag'], '{"id":1,"name":"Sword fern"}\n'],
+      [['--name=', '--tag', 'sun'], '{"id":1,"name":"","tag":"sun"}\n'],
+    ]
+    for (const [flags, out] of changes) {
+      expect(await plants(['update', '1', ...flags])).toEqual({ code: 0, out, err: '' })
+      expect((await plants(['get', '1'])).out).toBe(out)
+    }
+    const said = await plants(['update', '1', '--name', 'Fern', '--no-color'], { terminals: ['stdout'] })
+    expect(said).toEqual({ code: 0, out: 'Updated Fern (id 1, tag sun)\n', err: '' })
+  })
+
+  test('takes the idempotency key, so that a late retry of the create makes no second plant', async () => {
+    const create = ['create', '--id', '1', '--name', 'Fern', '--idempotency-key', 'order-1']
+    await plants(create)
+    await plants(['update', '1', '--name', 'Moss'])
+    expect((await plants(create)).err).toContain('A plant with id 1 already exists')
+    expect((await plants(['list'])).out).toBe('{"id":1,"name":"Moss"}\n')
+  })
+
+  test('wants something to change', async () => {
+    const err = 'plants: Nothing to change was given\n  Give --name TEXT, --tag TEXT or --no-tag\n'
+    expect(await plants(['update', '1'])).toEqual({ code: 2, out: '', err })
+  })
+
+  test('refuses an id that no plant has, and one in a store that is not there', async () => {
+    expect(await plants(['update', '1', '--no-tag'])).toEqual(noStore('1'))
+    await plant({ id: 1, name: 'Fern' })
+    expect(await plants(['update', '2', '--no-tag'])).toEqual(missing('2'))
+  })
+
+  test('keeps what others change at the same moment', async () => {
+    await plant({ id: 1, name: 'Fern', tag: 'shade' })
+    await Promise.all([plants(['update', '1', '--name', 'Moss']), plants(['update', '1', '--tag', 'sun'])])
+    expect((await plants(['get', '1'])).out).toBe('{"id":1,"name":"Moss","tag":"sun"}\n')
   })
 })
 

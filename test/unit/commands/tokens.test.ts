@@ -30,6 +30,7 @@ describe('tokens create', () => {
     expect(JSON.parse(out)).toEqual({
       id: 1,
       note: 'laptop',
+      rights: ['create', 'read'],
       createdAt: 'TIME',
       expiresAt: 'TIME',
       token: expect.stringMatching(/^plants_/),
@@ -52,13 +53,24 @@ describe('tokens create', () => {
   })
 })
 
+describe('--allow', () => {
+  test.each(['write', '', 'create,,read', 'create;read', 'READ'])('of tokens create, serve and stores init is not "%s"', async (rights) => {
+    const message = `--allow must be some of create, read, update, delete, separated by commas, but was ${JSON.stringify(rights)}`
+    for (const command of ['tokens create', 'serve', 'stores init postgres://plants@db.example.com/plants']) {
+      const { code, out, err } = await runPlants([...command.split(' '), `--allow=${rights}`, '--output', 'json'])
+      const error = { error: 400, message, hint: 'For example: --allow create,read' }
+      expect({ code, out, error: JSON.parse(err) }).toEqual({ code: 2, out: '', error })
+    }
+  })
+})
+
 describe('tokens list and revoke', () => {
   test('show at most 1000 columns of a note, but all of it to a program', async () => {
     const run = user()
     await run(`tokens create --note ${'x'.repeat(100_000)}`)
     await run('tokens create')
     const { out } = await run('tokens list --output text')
-    expect(out.split('\n').map((line) => line.length)).toEqual([1039, 1026, 1026, 0])
+    expect(out.split('\n').map((line) => line.length)).toEqual([1052, 1039, 1039, 0])
     expect((await run('tokens list')).out).toContain('x'.repeat(100_000))
   })
 
@@ -66,19 +78,19 @@ describe('tokens list and revoke', () => {
     const run = user()
     await run('tokens create --note laptop --expires 1ms')
     await run('tokens create')
-    await run('tokens create --note ci')
+    await run('tokens create --note ci --allow delete,read,delete')
     expect(await run('tokens revoke 3 --output text')).toEqual({ code: 0, out: 'Revoked token 3 (ci)\n', err: '' })
     const { out } = await run('tokens list --output text')
     expect(out.split('\n').map((line) => line.split(/ +/).filter(Boolean))).toEqual([
-      ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE'],
-      ['1', 'laptop', 'TIME', 'TIME', 'expired'],
-      ['2', 'TIME', 'valid'],
-      ['3', 'ci', 'TIME', 'revoked'],
+      ['ID', 'NOTE', 'RIGHTS', 'CREATED', 'EXPIRES', 'STATE'],
+      ['1', 'laptop', 'create,read', 'TIME', 'TIME', 'expired'],
+      ['2', 'create,read', 'TIME', 'valid'],
+      ['3', 'ci', 'read,delete', 'TIME', 'revoked'],
       [],
     ])
     expect((await run('tokens list')).out.split('\n').slice(1, 3)).toEqual([
-      '{"id":2,"createdAt":"TIME"}',
-      '{"id":3,"note":"ci","createdAt":"TIME","revokedAt":"TIME"}',
+      '{"id":2,"rights":["create","read"],"createdAt":"TIME"}',
+      '{"id":3,"note":"ci","rights":["read","delete"],"createdAt":"TIME","revokedAt":"TIME"}',
     ])
   })
 
@@ -87,7 +99,7 @@ describe('tokens list and revoke', () => {
     await run('tokens create')
     const once = await run('tokens revoke 1')
     expect(await run('tokens revoke 1')).toEqual(once)
-    expect(once).toEqual({ code: 0, out: '{"id":1,"createdAt":"TIME","revokedAt":"TIME"}\n', err: '' })
+    expect(once).toEqual({ code: 0, out: '{"id":1,"rights":["create","read"],"createdAt":"TIME","revokedAt":"TIME"}\n', err: '' })
   })
 
   test('say that there is none, and make no store for it', async () => {

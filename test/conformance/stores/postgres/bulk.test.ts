@@ -69,6 +69,24 @@ test.each([
   expect(await store.findCheckpoint('a')).toBe('1'.repeat(10_000))
 })
 
+test.each<[Moment, string]>([
+  ['before', 'updated'],
+  ['answered', 'skipped'],
+])('updates what is there once more when the connection is cut at its COMMIT, %s', async (moment, outcome) => {
+  const place = await database()
+  const line = await Line.to(place)
+  const store = await openShared({ url: line.url, env: place.env })
+  await createAll(store, batchOf(plants(2000)))
+  line.cut('COMMIT', moment)
+  const changed = plants(3000, 0, 'Moss')
+  const outcomes = await createAll(store, batchOf([...changed, ...plants(1, 2500)]), { checkpoint: 'a', ifExists: 'update' })
+  expect(line.cuts).toBe(1)
+  expect(new Set(outcomes.slice(0, 2000))).toEqual(new Set([outcome]))
+  expect(new Set(outcomes.slice(2000, 3000))).toEqual(new Set(['created']))
+  expect(outcomes.at(-1)).toBe('updated')
+  expect(await listed(store)).toStrictEqual(changed.map((plant) => (plant.id === 2500n ? { ...plant, name: 'Fern 2500' } : plant)))
+})
+
 test('says that the outcome is unknown when the answer of a commit is lost, and nobody can be asked', async () => {
   const place = await database()
   const line = await Line.to(place)

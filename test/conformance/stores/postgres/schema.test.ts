@@ -37,6 +37,20 @@ test('migrates while another store goes on creating, and the older one refuses t
   expect(await settled([openShared(place), PostgresStore.openExisting(address, databaseOptions(place))])).toEqual([newer, newer])
 })
 
+test('keeps the tokens of a store that is migrated, which can only create', async () => {
+  const place = await freshDatabase()
+  const address = addressOf(place)
+  const pool = new Pool({ address, login: await databaseOptions(place).login(address) }, databaseOptions(place))
+  onTestFinished(() => pool.close())
+  await pool.own({ deadline: performance.now() + 10_000 }, (connection) => migrate(connection, address, migrations.slice(0, 1)))
+  await place.sql("INSERT INTO plant_store.tokens (digest, note, created_at) VALUES ('\\x6f6c64', 'laptop', 1)")
+  const { tokens } = await openShared(place)
+  const old = { note: 'laptop', rights: ['create'] }
+  expect(await tokens.find(Buffer.from('old'))).toMatchObject(old)
+  await place.sql("INSERT INTO plant_store.tokens (digest, note, created_at) VALUES ('\\x6f6c64ff', 'laptop', 1)")
+  expect(await tokens.find(Buffer.from('6f6c64ff', 'hex'))).toMatchObject(old) // which a node of the version before has made
+})
+
 test('lets a role with its grants create and read, and not delete', async () => {
   const place = await database()
   const owner = await openShared(place)

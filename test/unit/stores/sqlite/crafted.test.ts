@@ -26,6 +26,7 @@ const tokens = `CREATE TABLE tokens (
   expires_at INTEGER,
   revoked_at INTEGER
 ) STRICT`
+const newTokens = tokens.replace(') STRICT', ", rights TEXT NOT NULL DEFAULT 'create') STRICT")
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 const fern = "INSERT INTO plants (id, name) VALUES (1, 'Fern')"
 const exact = [plants, keys, tokens, imports, fern]
@@ -93,6 +94,7 @@ const otherCommands: typeof commands = [
   [['tokens', 'create', '--store', './evil.db'], 4],
   [['tokens', 'revoke', '1', '--store', './evil.db'], 4],
   [['serve', '--port', '0', '--store', './evil.db'], 4],
+  [['update', '1', '--name', 'Moss', '--store', './evil.db'], 4],
 ]
 
 async function expectRefused([argv, code]: (typeof commands)[number], why: RegExp): Promise<void> {
@@ -129,13 +131,21 @@ const kinds: [what: string, statements: () => string[]][] = [
   ['an endless view besides', () => [...exact, endless('others')]],
 ]
 
-describe.each([0, 1, 2, 3])('a file that says version %i is refused, and nothing in it is run:', (version) => {
+describe.each([0, 2, 3, 4])('a file that says version %i is refused, and nothing in it is run:', (version) => {
   test.each(kinds)('%s', async (_, statements) => {
     craft('evil.db', version, statements())
     const why =
-      version === 3 ? 'its tables, indexes or triggers were changed' : `it has schema ${version}, and this plants reads schema 3 alone`
+      version >= 3 ? 'its tables, indexes or triggers were changed' : `it has schema ${version}, and this plants reads schema 3 and 4 alone`
     for (const command of commands) await expectRefused(command, new RegExp(`evil\\.db is not a store of plants: ${why}`))
   })
+})
+
+test.each([
+  [3, [plants, keys, newTokens, imports, fern]],
+  [4, exact],
+])('a file that says version %i and has the tables of the other is refused', async (version, statements) => {
+  craft('evil.db', version, statements)
+  for (const command of commands.slice(0, 3)) await expectRefused(command, changed)
 })
 
 test('each command refuses it', async () => {

@@ -15,37 +15,54 @@ const plant = (id: number | string, name = `Plant ${id}`, tag?: string) =>
 describe('--if-exists', () => {
   const stored = [plant(1, 'A', 'x'), plant(2, 'B'), plant(3, 'C', '')].join('')
   const again = [plant(1, 'A', 'x'), plant(2, 'B', ''), plant(3, 'C'), plant(4, 'D'), plant(4, 'D'), plant(4, 'E')].join('')
+  const changed = [plant(1, 'A', 'x'), plant(2, 'B', ''), plant(3, 'C'), plant(4, 'E')].join('')
 
   test.each([
     ['error', { created: 1, refused: 5, reasons: { 409: 5 } }, [1, 2, 3, 5, 6]],
     ['skip', { created: 1, skipped: 5 }, []],
     ['same', { created: 1, skipped: 2, refused: 3, reasons: { 409: 3 } }, [2, 3, 6]],
+    ['update', { created: 1, updated: 3, skipped: 2 }, []],
   ])('%s', async (policy, counts, refused) => {
     await user.import([], { stdin: stored })
     const { code, summary: told, err } = await user.import(['--if-exists', policy], { stdin: again })
     expect({ code, told }).toEqual({ code: refused.length ? 6 : 0, told: summary(counts) })
     expect(Array.from(err.matchAll(/stdin:(\d+): /g), ([, line]) => Number(line))).toEqual(refused)
-    expect(await user.list()).toBe(stored + plant(4, 'D'))
+    expect(await user.list()).toBe(policy === 'update' ? changed : stored + plant(4, 'D'))
   })
 
   test.each([
     ['error', { valid: 1, refused: 5, reasons: { 409: 5 } }],
     ['skip', { valid: 1, skipped: 5 }],
     ['same', { valid: 1, skipped: 2, refused: 3, reasons: { 409: 3 } }],
+    ['update', { valid: 1, updated: 3, skipped: 2 }],
   ])('%s, and --check says the same', async (policy, counts) => {
     await user.import([], { stdin: stored })
     const { summary: told } = await user.import(['--if-exists', policy, '--check'], { stdin: again })
-    expect(told).toEqual({ skipped: 0, refused: 0, reasons: {}, unknown: 0, ...counts })
+    expect(told).toEqual({ updated: 0, skipped: 0, refused: 0, reasons: {}, unknown: 0, ...counts })
     expect(await user.list()).toBe(stored)
   })
 
   test.each([
     ['skip', { created: 1, skipped: 5 }, 0],
     ['same', { created: 0, skipped: 2, refused: 3, reasons: { 409: 3 } }, 6],
+    ['update', { created: 1, updated: 3, skipped: 2 }, 0],
   ])('%s goes with --atomic', async (policy, counts, code) => {
     await user.import([], { stdin: stored })
     expect(await user.import(['--if-exists', policy, '--atomic'], { stdin: again })).toMatchObject({ code, summary: summary(counts) })
-    expect(await user.list()).toBe(code ? stored : stored + plant(4, 'D'))
+    expect(await user.list()).toBe(policy === 'update' ? changed : code ? stored : stored + plant(4, 'D'))
+  })
+
+  test('update says how many plants it has replaced', async () => {
+    await user.import([], { stdin: stored })
+    const { out } = await user.run(['import', '--if-exists', 'update', '--output', 'text'], { stdin: again })
+    expect(out).toMatch(/^Read 6 plants in \d+\.\d s: 1 created, 3 updated, 2 skipped\n$/)
+  })
+
+  test.each(['--atomic', '--check'])('update %s goes by what the input says last, not by the store', async (flag) => {
+    await user.import([], { stdin: stored })
+    const { summary: told } = await user.import(['--if-exists', 'update', flag], { stdin: plant(2, 'X') + plant(2, 'X') + plant(2, 'B') })
+    expect(told).toMatchObject({ updated: 2, skipped: 1 })
+    expect(await user.list()).toBe(stored)
   })
 
   test('counts the first of several with an id, also when ids are in no order', async () => {
@@ -88,7 +105,7 @@ describe('--check', () => {
     user.write('plants', plant(1) + plant(2))
     expect(await user.import(['plants', '--check'])).toEqual({
       code: 0,
-      summary: { valid: 2, skipped: 0, refused: 0, reasons: {}, unknown: 0 },
+      summary: { valid: 2, updated: 0, skipped: 0, refused: 0, reasons: {}, unknown: 0 },
       err: '',
     })
     expect(readdirSync(user.folder)).toEqual(['plants'])

@@ -134,7 +134,7 @@ describe.each([
 })
 
 function checked({ valid, ...counts }: { valid: number; refused: number; reasons: object }) {
-  return { valid, skipped: 0, unknown: 0, ...counts }
+  return { valid, updated: 0, skipped: 0, unknown: 0, ...counts }
 }
 
 describe('a rejects file', () => {

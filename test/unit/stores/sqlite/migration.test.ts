@@ -1,0 +1,110 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { digestOf } from '../../../../src/server/authenticator.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
+import { DatabaseSync } from '../../../helpers/database.js'
+import { type Result, runPlants } from '../../../helpers/run.js'
+import { query } from '../../../helpers/sqlite-file.js'
+import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
+import { temporaryFolder } from '../../../helpers/temporary.js'
+
+/** A store as the version of plants before rights made it: with schema 3. */
+const oldStore = `CREATE TABLE plants (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  tag TEXT,
+  idempotency_key TEXT
+) STRICT;
+CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE TABLE tokens (
+  id INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE,
+  note TEXT,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  revoked_at INTEGER
+) STRICT;
+CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT;
+PRAGMA application_id = ${0x706c6e74}; PRAGMA user_version = 3; PRAGMA journal_mode = WAL;
+INSERT INTO plants VALUES (1, 'Fern', NULL, 'key');
+INSERT INTO tokens (digest, note, created_at) VALUES (x'${Buffer.from(digestOf('old')).toString('hex')}', 'laptop', 1)`
+
+let folder: string
+let path: string
+
+beforeEach(() => {
+  folder = temporaryFolder()
+  path = join(folder, 'old.db')
+  const db = new DatabaseSync(path)
+  db.exec(oldStore)
+  db.close()
+})
+
+function plants(...argv: string[]): Promise<Result> {
+  return runPlants([...argv, '--store', './old.db'], { cwd: folder })
+}
+
+function version(of = path): unknown {
+  return query(of, 'PRAGMA user_version')[0]
+}
+
+const oldToken = { note: 'laptop', rights: ['create'] }
+
+test('a store of schema 3 is read as it is', async () => {
+  expect([await plants('list'), await plants('get', '1'), await plants('export')]).toEqual(
+    Array.from({ length: 3 }, () => ({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })),
+  )
+  expect(version()).toEqual({ user_version: 3 })
+})
+
+test('a store of schema 3 is corrected as it is', async () => {
+  expect((await plants('update', '1', '--tag', 'shade')).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
+  expect((await plants('delete', '1', '--yes')).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
+  expect(version()).toEqual({ user_version: 3 })
+})
+
+test('a create migrates it, to the schema of a new store, and its tokens can only create', async () => {
+  expect((await plants('create', '--id', '2', '--name', 'Moss')).code).toBe(0)
+  await runPlants(['create', '--id', '2', '--name', 'Moss', '--store', './new.db'], { cwd: folder })
+  const schema = 'SELECT type, name, tbl_name, sql FROM sqlite_schema'
+  expect([version(), query(path, schema)]).toEqual([{ user_version: 4 }, query(join(folder, 'new.db'), schema)])
+  expect(JSON.parse((await plants('tokens', 'list')).out)).toMatchObject(oldToken)
+  expect((await plants('create', '--id', '1', '--name', 'Fern', '--idempotency-key', 'key')).out).toBe('{"name":"Fern"}\n')
+})
+
+test('those who open it at the same moment migrate it once', async () => {
+  const stores = await Promise.all(Array.from({ length: 10 }, () => SqliteStore.open(fileAddress(path), openOptions())))
+  const tokens = await Promise.all(stores.map((store) => closedAfterTest(store).tokens.find(digestOf('old'))))
+  expect(tokens).toEqual(stores.map(() => expect.objectContaining(oldToken)))
+})
+
+test('one that is open while another version of plants migrates it can still be corrected', async () => {
+  const store = await SqliteStore.openExisting(fileAddress(path), openOptions())
+  onTestFinished(async () => store?.close())
+  await store?.replace({ id: 1n, name: 'Moss' })
+  await plants('create', '--id', '2', '--name', 'Ivy')
+  expect(await store?.replace({ id: 1n, name: 'Fern' })).toEqual({ id: 1n, name: 'Fern' })
+})
+
+test('a backup of schema 3 is restored, and left as it is', async () => {
+  expect((await plants('backup', 'old.bak')).code).toBe(0)
+  const bytes = readFileSync(join(folder, 'old.bak'))
+  expect(version(join(folder, 'old.bak'))).toEqual({ user_version: 3 })
+  for (const store of ['./old.db', './new.db']) {
+    const restored = await runPlants(['restore', 'old.bak', '--force', '--store', store], { cwd: folder })
+    expect(restored).toMatchObject({ code: 0, err: '' })
+    expect(version(join(folder, store))).toEqual({ user_version: 4 })
+    const listed = await runPlants(['tokens', 'list', '--store', store], { cwd: folder })
+    expect(JSON.parse(listed.out)).toMatchObject(oldToken)
+  }
+  expect(readFileSync(join(folder, 'old.bak')).equals(bytes)).toBe(true)
+})
+
+test('a backup keeps the rights of tokens', async () => {
+  await plants('tokens', 'create', '--allow', 'read,delete')
+  await plants('backup', 'new.bak')
+  await runPlants(['restore', 'new.bak', '--store', './new.db'], { cwd: folder })
+  const { out } = await runPlants(['tokens', 'list', '--store', './new.db'], { cwd: folder })
+  expect(out.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line).rights]))).toEqual([['create'], ['read', 'delete']])
+})
