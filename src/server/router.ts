@@ -147,7 +147,7 @@ export class Router {
     const { request, response, requestId } = call
     if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 does not tell the end of a stream: use HTTP/1.1')
     let isBegun = false
-    for await (const piece of pieces) {
+    for await (const piece of request.method === 'HEAD' ? [] : pieces) {
       if (response.destroyed) break
       if (isBegun) await this.#authenticate(call)
       else respondWith(response, 200, ['Content-Type', contentType], requestId)
