@@ -110,7 +110,7 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
   }),
   '42501': ({ name, user }, text) => ({
     message: `${user} may not do this in ${name}: ${text}`,
-    hint: `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. For anything else use the address of the owner`,
+    hint: `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. To update and to delete, add --allow create,read,update,delete. For anything else use the address of the owner`,
   }),
   '53100': ({ name }) => ({ message: `No space left on the disk of ${name}`, hint: 'Free some space there, then try again' }),
   '53300': ({ name }) => ({

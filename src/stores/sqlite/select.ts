@@ -13,7 +13,7 @@ export function filterOf({ tag, search }: ListQuery) {
   return { sql: conditions.map(([sql]) => sql).join(' '), values: conditions.flatMap(([, values]) => values) }
 }
 
-interface Range {
+interface IdRange {
   first: bigint
   last: bigint
 }
@@ -54,7 +54,7 @@ const pageCharacters = 1_000_000
  *
  * @returns undefined when there is none
  */
-export async function findRange(connection: Connection, query: ListQuery, after: bigint | undefined): Promise<Range | undefined> {
+export async function findRange(connection: Connection, query: ListQuery, after: bigint | undefined): Promise<IdRange | undefined> {
   const { sql, values } = filterOf(query)
   let first = after === undefined ? smallestId : after + 1n
   while (first <= largestId) {
