@@ -24,7 +24,7 @@ async function judge() {
   const jar = fetchTester()
   const { PLANTS_SERVE_TOKEN, ...env } = process.env
   const common = ['--store', store, '--output', 'text']
-  const token = execFileSync(process.execPath, [plants, 'tokens', 'create', ...common], { env, encoding: 'utf8' }).trim()
+  const token = execFileSync(process.execPath, [plants, 'tokens', 'create', '--allow', 'create,read,update,delete', ...common], { env, encoding: 'utf8' }).trim()
   const args = [plants, 'serve', ...common, '--port', '0', '--log-level', 'warn']
   const service = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   try {
@@ -53,11 +53,12 @@ async function describe(address) {
   writeFileSync(join(folder, 'openapi.json'), JSON.stringify(description))
 }
 
-/** Passes requests on to the service, each to an empty store: the tester does not know that an id or a key can be taken. */
+/** Passes requests on to the service: creates to an empty store, since the tester does not know that an id or a key can be taken, and others to the plant of the examples. */
 async function forgetful(address) {
   const db = new DatabaseSync(store)
   const proxy = createServer((request, response) => {
     db.exec('DELETE FROM plants')
+    if (request.method !== 'POST') db.exec("INSERT INTO plants (id, name, tag) VALUES (1, 'Fern', 'shade')")
     const passed = send(address + request.url, { method: request.method, headers: request.headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.rawHeaders)
       answer.pipe(response)
