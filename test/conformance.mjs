@@ -24,7 +24,10 @@ async function judge() {
   const jar = fetchTester()
   const { PLANTS_SERVE_TOKEN, ...env } = process.env
   const common = ['--store', store, '--output', 'text']
-  const token = execFileSync(process.execPath, [plants, 'tokens', 'create', '--allow', 'create,read,update,delete', ...common], { env, encoding: 'utf8' }).trim()
+  const token = execFileSync(process.execPath, [plants, 'tokens', 'create', '--allow', 'create,read,update,delete', ...common], {
+    env,
+    encoding: 'utf8',
+  }).trim()
   const args = [plants, 'serve', ...common, '--port', '0', '--log-level', 'warn']
   const service = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   try {
