@@ -24,7 +24,10 @@ async function judge() {
   const jar = fetchTester()
   const { PLANTS_SERVE_TOKEN, ...env } = process.env
   const common = ['--store', store, '--output', 'text']
-  const token = execFileSync(process.execPath, [plants, 'tokens', 'create', ...common], { env, encoding: 'utf8' }).trim()
+  const token = execFileSync(process.execPath, [plants, 'tokens', 'create', '--allow', 'create,read,update,delete', ...common], {
+    env,
+    encoding: 'utf8',
+  }).trim()
   const args = [plants, 'serve', ...common, '--port', '0', '--log-level', 'warn']
   const service = spawn(process.execPath, args, { env, stdio: ['ignore', 'pipe', 'inherit'] })
   try {
@@ -46,18 +49,30 @@ function fetchTester() {
   return jar
 }
 
-/** Without what says that U+0000 is no text: to break a pattern the tester puts a "_" at its end, which breaks nothing here. */
+/**
+ * Without what says that U+0000 is no text: to break a pattern the tester puts a "_" at its end, which breaks nothing here. And without
+ * the stream, for which it does not ask.
+ */
 async function describe(address) {
   const answer = await fetch(`${address}/openapi.json`)
-  const description = JSON.parse(await answer.text(), (key, value) => (key === 'pattern' && value.includes('u0000') ? undefined : value))
+  const description = JSON.parse(await answer.text(), (key, value) => {
+    const isHidden = key === 'application/x-ndjson' || (key === 'pattern' && value.includes('u0000'))
+    return isHidden ? undefined : value
+  })
   writeFileSync(join(folder, 'openapi.json'), JSON.stringify(description))
 }
 
-/** Passes requests on to the service, each to an empty store: the tester does not know that an id or a key can be taken. */
+/**
+ * Passes requests on to the service: to a store that has the plant that is asked for and no other, since the tester does not know which
+ * ids and which entity tags there are, and that an id or a key can be taken.
+ */
 async function forgetful(address) {
   const db = new DatabaseSync(store)
   const proxy = createServer((request, response) => {
     db.exec('DELETE FROM plants')
+    const id = /^\/plants\/(-?\d{1,18})$/.exec(request.url)?.[1]
+    if (id !== undefined) db.prepare("INSERT INTO plants (id, name, tag) VALUES (?, 'Fern', 'shade')").run(BigInt(id))
+    if ('if-match' in request.headers) request.headers['if-match'] = '*'
     const passed = send(address + request.url, { method: request.method, headers: request.headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.rawHeaders)
       answer.pipe(response)

@@ -60,7 +60,7 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io): CredentialK
     },
     redact: (token) => void io.secrets.add(token),
     check: async (token) => {
-      const { checkToken } = await import('../stores/http/store.js')
+      const { checkToken } = await import('../stores/http/check-token.js')
       return checkToken(store, await accessTo(store, settings, io, { token, source: 'file', place: 'this login' }), storeOptions)
     },
     hint: 'Copy the token again, or ask for a new one where the service is run: plants tokens create',

@@ -3,7 +3,7 @@ import { writeRejected } from '../output/output.js'
 import { Progress } from '../output/progress.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { isReadable, openManyStore } from '../stores/registry.js'
+import { isOwn, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
@@ -160,7 +160,7 @@ async function withResumeHint(
   } else if (!importing.isBegun) return error
   if (!(error instanceof PlantsError) || error.kind === 'defect') return error
   if (error.hint?.includes('--restart')) return error // which says how
-  const policy = options.plan.ifExists === 'update' ? 'update' : isReadable(settings.store) ? 'same' : 'skip'
+  const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
   const again = `What was created stays. To continue, run it again with --if-exists ${policy}`
   const resume = journal ? 'To resume, run the same command again' : again
   const { kind, message, hint, retryable, status, requestId } = error

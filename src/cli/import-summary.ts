@@ -3,7 +3,7 @@ import { clockOf, grouped } from '../output/progress.js'
 import { fieldsInWords, plantFields } from '../plant/fields.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { isReadable } from '../stores/registry.js'
+import { isOwn } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
@@ -76,8 +76,7 @@ async function warnOfOmissions(
   }
   const more = fields.length - maxShown
   if (more > 0) await warn(`Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`)
-  if (staging === 'check' && !isReadable(store))
-    await warn(`Only the input was checked: the service at ${store.name} does not show which plants exist`)
+  if (staging === 'check' && !isOwn(store)) await warn(`Only the input was checked, and not which plants exist at ${store.name}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {

@@ -5,11 +5,13 @@ import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import { parseText } from '../platform/values.js'
 import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../server/authenticator.js'
-import { defaultRights, type TokenStore } from '../stores/store.js'
+import { defaultRights, type Right, type TokenStore } from '../stores/store.js'
 import type { Settings } from './context.js'
 
 interface TokenSourceOptions {
   tokenFile: string | undefined
+  /** what the tokens allow that no store keeps */
+  allow: readonly Right[]
   /** whether somebody sees what is printed, so that a first token can be made */
   mayShow: boolean
   settings: Settings
@@ -27,9 +29,10 @@ const minTokenLength = 16
  * @throws {PlantsError} `unauthorized` when there is no valid token, `malformed` for tokens that are none
  */
 export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOptions): Promise<TokenSource> {
-  const { tokenFile, io, warn } = options
+  const { tokenFile, allow, io, warn } = options
   const given = io.env['PLANTS_SERVE_TOKEN'] ? io.env['PLANTS_SERVE_TOKEN'].trim() : undefined
-  const fixed = given === undefined ? undefined : fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']]))
+  const fixed =
+    given === undefined ? undefined : fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']]), allow)
   if (given !== undefined && given.length < minTokenLength) warn('PLANTS_SERVE_TOKEN is short enough to be guessed')
   if (tokenFile === undefined) return fixed ?? storeTokens(tokens, options)
   const inFile = fileTokens(io.resolvePath(parseText('--token-file', tokenFile)), options)
@@ -58,10 +61,11 @@ async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenS
 }
 
 /** The tokens in a file, which is read again when it has changed; one that is broken changes nothing. */
-function fileTokens(path: string, { io, warn }: TokenSourceOptions): TokenSource {
+function fileTokens(path: string, { allow, io, warn }: TokenSourceOptions): TokenSource {
   let version = versionOf(path)
   return changingTokens(
     readTokens(path),
+    allow,
     () => {
       const now = versionOf(path)
       if (now === version) return undefined

@@ -187,6 +187,23 @@ function scan(text: string, idKey: string): Scan {
   return { end: at, isComplete: true, isInString: false, id }
 }
 
+/** The texts of the elements of a JSON array, so that each can be parsed exactly; undefined for what is no array. */
+export function elementsOf(text: string): string[] | undefined {
+  const grammar = new JsonGrammar()
+  const elements: string[] = []
+  let at = skipSpace(text, 0)
+  if (text[at] !== '[') return undefined
+  let start = at
+  while (grammar.state !== State.done) {
+    const { kind, end } = tokenAt(text, at)
+    if (grammar.open.length === 1 && grammar.state !== State.itemEnd) start = at
+    if (!grammar.accept(kind)) return undefined
+    if (grammar.open.length === 1 && grammar.state === State.itemEnd) elements.push(text.slice(start, end))
+    at = skipSpace(text, end)
+  }
+  return at === text.length ? elements : undefined
+}
+
 function isKey(raw: string, key: string): boolean {
   return raw.slice(1, -1) === key || (raw.includes('\\') && JSON.parse(raw) === key)
 }

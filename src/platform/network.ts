@@ -6,9 +6,9 @@ export function isLoopback(hostname: string): boolean {
 }
 
 /** A URL, or undefined for a text that is none. In Node 20, `URL.canParse` refuses `https://plänts.example`, too, once it is optimised. */
-export function urlOf(text: string): URL | undefined {
+export function urlOf(text: string, base?: string): URL | undefined {
   try {
-    return new URL(text)
+    return new URL(text, base)
   } catch (error) {
     if (systemCode(error) !== 'ERR_INVALID_URL') throw error
     return undefined

@@ -34,7 +34,7 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = new Counter({
     name: 'plants_requests_total',
-    help: 'Requests by outcome: created, described, aborted, or an error value',
+    help: 'Requests by outcome: created, read, replaced, deleted, described, aborted, or an error value',
     labelNames: ['outcome'],
     registers: [this.#registry],
   })
@@ -52,12 +52,12 @@ export class Metrics {
     registers: [this.#registry],
   })
 
-  /** @param depth how many creates wait for the store now */
+  /** @param depth how many requests wait for the store now */
   constructor(depth: () => number) {
     collectDefaultMetrics({ register: this.#registry })
     new Gauge({
       name: 'plants_queue_depth',
-      help: 'Creates that wait for the store',
+      help: 'Requests that wait for the store',
       registers: [this.#registry],
       collect() {
         this.set(depth())

@@ -1,9 +1,16 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Token, TokenStore } from '../stores/store.js'
+import type { Right, Token, TokenStore } from '../stores/store.js'
 import { busy, HttpError } from './errors.js'
 
-/** Looks a token up; returns its name as the log may show it, or undefined for one that is not accepted. */
-export type TokenSource = (token: string) => string | undefined | Promise<string | undefined>
+/** What is known of an accepted token. */
+export interface Caller {
+  /** as the log may show it */
+  name: string
+  rights: readonly Right[]
+}
+
+/** Looks a token up; returns undefined for one that is not accepted. */
+export type TokenSource = (token: string) => Caller | undefined | Promise<Caller | undefined>
 
 /** milliseconds after which a token is looked up again: one that was revoked is not accepted for longer */
 const freshness = 500
@@ -15,7 +22,7 @@ const maxLookups = 32
 export class Authenticator {
   readonly #findToken: TokenSource
   readonly #now: () => number
-  readonly #accepted = new WeakMap<object, { authorization: string | undefined; name: string; until: number }>()
+  readonly #accepted = new WeakMap<object, { authorization: string | undefined; caller: Caller; until: number }>()
 
   /** @param now milliseconds, never going back */
   constructor(findToken: TokenSource, now: () => number) {
@@ -26,21 +33,20 @@ export class Authenticator {
   /**
    * @param authorization the header
    * @param connection its identity
-   * @returns the name of the token
    * @throws {HttpError} 401
    */
-  authenticate(authorization: string | undefined, connection: object): string | Promise<string> {
+  authenticate(authorization: string | undefined, connection: object): Caller | Promise<Caller> {
     const accepted = this.#accepted.get(connection)
-    if (accepted && accepted.authorization === authorization && accepted.until > this.#now()) return accepted.name
+    if (accepted && accepted.authorization === authorization && accepted.until > this.#now()) return accepted.caller
     const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization ?? '')?.[1]
     if (token === undefined) throw unauthorized('No bearer token: send one in the header Authorization, as "Bearer TOKEN"', '')
-    const accept = (name: string | undefined) => {
-      if (name === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
-      this.#accepted.set(connection, { authorization, name, until: this.#now() + freshness / 2 })
-      return name
+    const accept = (caller: Caller | undefined) => {
+      if (caller === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
+      this.#accepted.set(connection, { authorization, caller, until: this.#now() + freshness / 2 })
+      return caller
     }
     const found = this.#findToken(token)
-    return typeof found === 'object' ? found.then(accept) : accept(found)
+    return found instanceof Promise ? found.then(accept) : accept(found)
   }
 }
 
@@ -73,7 +79,8 @@ export function tokensOfStore(store: TokenStore, { now, time }: { now(): number;
   const found = new Map<string, { token: Token; until: number }>()
   /** by token: all who need one meanwhile share its lookup */
   const lookups = new Map<string, Promise<Token | undefined>>()
-  const nameOf = (token: Token | undefined) => (token && isUsable(token, time()) ? String(token.id) : undefined)
+  const callerOf = (token: Token | undefined) =>
+    token && isUsable(token, time()) ? { name: String(token.id), rights: token.rights } : undefined
   const lookUp = async (digest: Uint8Array, key: string) => {
     const until = now() + freshness // from the start of the lookup, since a store elsewhere may take its time
     try {
@@ -89,20 +96,20 @@ export function tokensOfStore(store: TokenStore, { now, time }: { now(): number;
     const digest = digestOf(text)
     const key = digest.toString('latin1')
     const known = found.get(key)
-    if (known && known.until > now()) return nameOf(known.token)
+    if (known && known.until > now()) return callerOf(known.token)
     if (!known && lookups.size >= maxLookups && !lookups.has(key)) throw busy()
     const lookup = lookups.get(key) ?? lookUp(digest, key)
     lookups.set(key, lookup)
-    return lookup.then(nameOf)
+    return lookup.then(callerOf)
   }
 }
 
-/** Accepts fixed tokens, given with their names. They are compared in constant time, all of them each time. */
-export function fixedTokens(names: ReadonlyMap<string, string>): TokenSource {
-  const tokens = [...names].map(([token, name]) => ({ digest: digestOf(token), name }))
+/** Accepts fixed tokens, given with their names, which all have the same rights. They are compared in constant time, all of them each time. */
+export function fixedTokens(names: ReadonlyMap<string, string>, rights: readonly Right[]): TokenSource {
+  const tokens = [...names].map(([token, name]) => ({ digest: digestOf(token), caller: { name, rights } }))
   return (text) => {
     const digest = digestOf(text)
-    return tokens.reduce<string | undefined>((found, token) => (timingSafeEqual(token.digest, digest) ? token.name : found), undefined)
+    return tokens.reduce<Caller | undefined>((found, token) => (timingSafeEqual(token.digest, digest) ? token.caller : found), undefined)
   }
 }
 
@@ -113,15 +120,16 @@ export function fixedTokens(names: ReadonlyMap<string, string>): TokenSource {
  */
 export function changingTokens(
   first: ReadonlyMap<string, string>,
+  rights: readonly Right[],
   read: () => ReadonlyMap<string, string> | undefined,
   now: () => number,
 ): TokenSource {
-  let find = fixedTokens(first)
+  let find = fixedTokens(first, rights)
   let until = now() + freshness
   return (text) => {
     if (until <= now()) {
       const names = read()
-      if (names) find = fixedTokens(names)
+      if (names) find = fixedTokens(names, rights)
       until = now() + freshness
     }
     return find(text)

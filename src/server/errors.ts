@@ -3,7 +3,9 @@ import { PlantsError } from '../platform/errors.js'
 
 /** An answer other than the one that was asked for, with the specification's Error as its body. */
 export class HttpError extends Error {
+  /** of the specification's operation; any other has `error` as its status */
   readonly status: number
+  readonly error: number
   /** JSON */
   readonly body: string
   /** names and values in turn */
@@ -13,6 +15,7 @@ export class HttpError extends Error {
 
   constructor(error: number, message: string, headers: readonly string[] = []) {
     super(message)
+    this.error = error
     this.status = outsideOperation.has(error) ? error : 400
     this.body = toWireJson({ error, message })
     this.headers = headers

@@ -7,7 +7,7 @@ import type { Output } from '../platform/io.js'
  * token), `from` (the address of the client), or the `code` of an error of the parser. Never a token, never a body.
  */
 export interface AccessLogEntry {
-  /** "created", "described", "aborted", or an `error` value */
+  /** "created", "read", "replaced", "deleted", "described", "aborted", or an `error` value */
   outcome: string
   milliseconds?: number | undefined
   [field: string]: unknown

@@ -1,113 +1,231 @@
 import { plantFields } from '../plant/fields.js'
+import { type Right, rights } from '../stores/store.js'
+import { listLimits } from './parameters.js'
 
 /**
  * The description of the interface, OpenAPI 3.1: the specification's operation, and what the contract adds to it.
  *
  * @param basePath "" or "/v1"
+ * @param offered which operations there are; all by default
  * @returns JSON
  */
-export function openApi(basePath: string): string {
-  return JSON.stringify({ ...description, servers: [{ url: basePath || '/' }] }, null, 2)
+export function openApi(basePath: string, offered: readonly Right[] = rights): string {
+  const paths: Record<string, Record<string, object>> = {}
+  for (const { right, path, method, ...operation } of operations)
+    if (offered.includes(right)) paths[path] = { ...paths[path], [method]: operation }
+  return JSON.stringify({ ...description, servers: [{ url: basePath || '/' }], paths, components }, null, 2)
 }
-
-const text = { type: 'string', pattern: '^[^\\u0000]*$' }
-const properties = Object.fromEntries(
-  plantFields.map(({ name, type, description }) => [
-    name,
-    type === 'int64' ? { type: 'integer', format: 'int64', description } : { ...text, description },
-  ]),
-)
-const { id: _, ...propertiesOfPlant } = properties
-const required = plantFields.filter(({ isRequired }) => isRequired).map(({ name }) => name)
 
 const description = {
   openapi: '3.1.0',
   info: {
     title: 'Plant Store',
     version: '1.0.0',
-    summary: 'Creates plants in a store',
+    summary: 'Creates plants in a store, and reads and corrects them',
     description: 'A 200 response means that the plant is on disk. A 503 response guarantees that nothing was stored.',
     license: { name: 'MIT', identifier: 'MIT' },
   },
   security: [{ bearer: [] }],
-  paths: {
-    '/plants': {
-      post: {
-        operationId: 'createPlant',
-        summary: 'Creates a new plant in the store',
-        parameters: [{ $ref: '#/components/parameters/IdempotencyKey' }],
-        requestBody: {
-          required: true,
-          description: 'The plant to create; at most 1 MiB by default',
-          content: {
-            'application/json': {
-              schema: { $ref: '#/components/schemas/NewPlant' },
-              examples: {
-                withTag: { summary: 'With a tag', value: { id: 1, name: 'Fern', tag: 'shade' } },
-                withoutTag: { summary: 'Without a tag', value: { id: 2, name: 'Moss' } },
-              },
-            },
-          },
-        },
-        responses: {
-          200: {
-            description: 'Plant response',
-            content: {
-              'application/json': {
-                schema: { $ref: '#/components/schemas/Plant' },
-                examples: { withTag: { value: { name: 'Fern', tag: 'shade' } }, withoutTag: { value: { name: 'Moss' } } },
-              },
-            },
-          },
-          400: {
-            description:
-              'Unexpected error. `error` gives the reason: 400 malformed, 401 no valid token, 409 the id exists or the key was used for a different plant, 413 too large, 415 not JSON, 422 not a NewPlant',
-            headers: { 'WWW-Authenticate': { description: 'With `error` 401', schema: { type: 'string' } } },
-            content: json('Error', {
-              exists: { value: { error: 409, message: 'A plant with id 1 already exists' } },
-              token: { value: { error: 401, message: 'This token is not accepted' } },
-            }),
-          },
-          408: { description: 'The request did not arrive in time', content: json('Error') },
-          431: { description: 'The headers are too large', content: json('Error') },
-          500: { description: 'An internal error, or a commit whose outcome is unknown', content: json('Error') },
-          503: {
-            description: 'Nothing was stored. Retry later',
-            headers: { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' } } },
-            content: json('Error'),
-          },
-        },
-      },
-    },
-  },
-  components: {
-    securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
-    parameters: {
-      IdempotencyKey: {
-        name: 'Idempotency-Key',
-        in: 'header',
-        required: false,
-        description:
-          'Makes the request safe to repeat: the same key with the same NewPlant gets the first response again, with a different one 409. It is kept with the plant.',
-        schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
-        example: '0b8a4c1e-6e0e-4f0d-9d53-0f8a4f3c2b1a',
-      },
-    },
-    schemas: {
-      Plant: { type: 'object', required: required.filter((name) => name !== 'id'), properties: propertiesOfPlant },
-      NewPlant: { type: 'object', required, properties },
-      Error: {
-        type: 'object',
-        required: ['error', 'message'],
-        properties: {
-          error: { type: 'integer', format: 'int32', description: 'Numeric error value' },
-          message: { type: 'string', description: 'Error text' },
-        },
-      },
+}
+
+const text = { type: 'string', pattern: '^[^\\u0000]*$' }
+const int64 = { type: 'integer', format: 'int64' }
+const properties = Object.fromEntries(
+  plantFields.map(({ name, type, description }) => [name, { ...(type === 'int64' ? int64 : text), description }]),
+)
+const { id: _, ...propertiesOfPlant } = properties
+const required = plantFields.filter(({ isRequired }) => isRequired).map(({ name }) => name)
+
+const plants = { withTag: { value: { name: 'Fern', tag: 'shade' } }, withoutTag: { value: { name: 'Moss' } } }
+const storedPlants = { withTag: { value: { id: 1, name: 'Fern', tag: 'shade' } }, withoutTag: { value: { id: 2, name: 'Moss' } } }
+const etag = { ETag: header('Names this content of the plant, for If-Match and If-None-Match') }
+
+const schemas = {
+  Plant: { type: 'object', required: required.filter((name) => name !== 'id'), properties: propertiesOfPlant },
+  NewPlant: { type: 'object', required, properties },
+  StoredPlant: { type: 'object', required, properties, description: 'A plant as it is in the store' },
+  Error: {
+    type: 'object',
+    required: ['error', 'message'],
+    properties: {
+      error: { type: 'integer', format: 'int32', description: 'Numeric error value' },
+      message: { type: 'string', description: 'Error text' },
     },
   },
 }
 
-function json(schema: string, examples?: Record<string, unknown>): Record<string, unknown> {
-  return { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` }, ...(examples && { examples }) } }
+/** The parameters, by their names: where they are, what they are for, their schemas, and examples. */
+const parameters = {
+  IdempotencyKey: {
+    name: 'Idempotency-Key',
+    in: 'header',
+    required: false,
+    description:
+      'Makes the request safe to repeat: the same key with the same NewPlant gets the first response again, with a different one 409. It is kept with the plant.',
+    schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+    example: '0b8a4c1e-6e0e-4f0d-9d53-0f8a4f3c2b1a',
+  },
+  Id: { name: 'id', in: 'path', required: true, description: 'Decimal digits', schema: int64, example: 1 },
+  Limit: {
+    ...query(
+      'limit',
+      'Plants of a page at most; there are fewer where they are large. Of a stream, all plants, without a limit unless given',
+    ),
+    schema: { type: 'integer', minimum: 1, maximum: listLimits.max, default: listLimits.default },
+    example: 10,
+  },
+  After: { ...query('after', 'Only ids greater than this one'), schema: int64, example: 0 },
+  Tag: { ...query('tag', 'Only plants with exactly this tag'), schema: text, example: 'shade' },
+  Search: {
+    ...query('search', 'Only plants whose name or tag contains this text; the letters A to Z match in either case'),
+    schema: text,
+    example: 'fern',
+  },
+  IfMatch: {
+    name: 'If-Match',
+    in: 'header',
+    required: false,
+    description: 'Only if the plant has one of these entity tags; * for any',
+    schema: { type: 'string' },
+    example: '*',
+  },
+  IfNoneMatch: {
+    name: 'If-None-Match',
+    in: 'header',
+    required: false,
+    description: 'Answers 304 if the plant has one of these entity tags',
+    schema: { type: 'string' },
+    example: '"0b8a4c1e"',
+  },
+}
+
+/** The responses with an Error, by their statuses. */
+const failures = {
+  400: failure('A parameter, a header or the body is malformed'),
+  401: failure('No bearer token, or one that is not accepted', { 'WWW-Authenticate': header('RFC 6750') }),
+  403: failure('The token has no right to do this', { 'WWW-Authenticate': header('RFC 6750: insufficient_scope') }),
+  404: failure('No plant has this id'),
+  408: failure('The request did not arrive in time'),
+  412: failure('The plant is not the one of If-Match any more'),
+  413: failure('The body is too large'),
+  415: failure('The body is not application/json'),
+  422: failure('Not a Plant; the message names every field that is wrong'),
+  431: failure('The headers are too large'),
+  500: failure('An internal error, or a commit whose outcome is unknown'),
+  503: failure('Nothing was stored. Retry later', { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' } } }),
+}
+const always = errors(408, 431, 500, 503)
+const usual = errors(400, 401, 403)
+
+const operations: ({ right: Right; path: string; method: string } & Record<string, unknown>)[] = [
+  {
+    ...{ right: 'create', path: '/plants', method: 'post' },
+    operationId: 'createPlant',
+    summary: 'Creates a new plant in the store',
+    parameters: [reference('parameters', 'IdempotencyKey')],
+    requestBody: {
+      required: true,
+      description: 'The plant to create; at most 1 MiB by default',
+      content: json('NewPlant', storedPlants),
+    },
+    responses: {
+      200: { description: 'Plant response', content: json('Plant', plants) },
+      400: {
+        description:
+          'Unexpected error. `error` gives the reason: 400 malformed, 401 no valid token, 403 the token has no right to create, 409 the id exists or the key was used for a different plant, 413 too large, 415 not JSON, 422 not a NewPlant',
+        headers: { 'WWW-Authenticate': header('With `error` 401 and 403') },
+        content: json('Error', {
+          exists: { value: { error: 409, message: 'A plant with id 1 already exists' } },
+          token: { value: { error: 401, message: 'This token is not accepted' } },
+        }),
+      },
+      ...always,
+    },
+  },
+  {
+    ...{ right: 'read', path: '/plants', method: 'get' },
+    operationId: 'listPlants',
+    summary: 'Lists plants in the order of their ids',
+    parameters: ['Limit', 'After', 'Tag', 'Search'].map((name) => reference('parameters', name)),
+    responses: {
+      200: {
+        description: 'A page of plants; or, with `Accept: application/x-ndjson`, all of them as they are at one moment, one on a line',
+        headers: { Link: header('RFC 8288: the next page, with rel="next", while there are more') },
+        content: {
+          'application/json': { schema: { type: 'array', items: reference('schemas', 'StoredPlant') } },
+          'application/x-ndjson': { schema: { type: 'string' } },
+        },
+      },
+      ...usual,
+      ...always,
+    },
+  },
+  {
+    ...{ right: 'read', path: '/plants/{id}', method: 'get' },
+    operationId: 'getPlant',
+    summary: 'Gives the plant that has this id',
+    parameters: [reference('parameters', 'Id'), reference('parameters', 'IfNoneMatch')],
+    responses: {
+      200: { description: 'The plant', headers: etag, content: json('StoredPlant', storedPlants) },
+      304: { description: 'It has one of the entity tags of If-None-Match', headers: etag },
+      ...usual,
+      ...errors(404),
+      ...always,
+    },
+  },
+  {
+    ...{ right: 'update', path: '/plants/{id}', method: 'put' },
+    operationId: 'replacePlant',
+    summary: 'Replaces the name and the tag of a plant, and removes its idempotency key',
+    parameters: [reference('parameters', 'Id'), reference('parameters', 'IfMatch')],
+    requestBody: {
+      required: true,
+      description: 'The name and the tag; an id, if there is one, must be that of the path',
+      content: json('Plant', plants),
+    },
+    responses: {
+      200: { description: 'The plant as it is now', headers: etag, content: json('StoredPlant', storedPlants) },
+      ...usual,
+      ...errors(404, 412, 413, 415, 422),
+      ...always,
+    },
+  },
+  {
+    ...{ right: 'delete', path: '/plants/{id}', method: 'delete' },
+    operationId: 'deletePlant',
+    summary: 'Deletes a plant and its idempotency key',
+    parameters: [reference('parameters', 'Id'), reference('parameters', 'IfMatch')],
+    responses: {
+      200: { description: 'The plant that was deleted', content: json('StoredPlant', storedPlants) },
+      ...usual,
+      ...errors(404, 412),
+      ...always,
+    },
+  },
+]
+
+const components = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } }, parameters, responses: failures, schemas }
+
+function reference(kind: keyof typeof components, name: string | number): object {
+  return { $ref: `#/components/${kind}/${name}` }
+}
+
+function errors(...statuses: (keyof typeof failures)[]): Record<string, object> {
+  return Object.fromEntries(statuses.map((status) => [status, reference('responses', status)]))
+}
+
+function failure(description: string, headers: Record<string, object> = {}): object {
+  return { description, headers, content: json('Error') }
+}
+
+function query(name: string, description: string): object {
+  return { name, in: 'query', required: false, description }
+}
+
+function header(description: string): object {
+  return { description, schema: { type: 'string' } }
+}
+
+function json(schema: keyof typeof schemas, examples?: Record<string, { value: unknown }>): object {
+  return { 'application/json': { schema: reference('schemas', schema), ...(examples && { examples }) } }
 }

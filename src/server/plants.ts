@@ -1,23 +1,89 @@
+import type { IncomingMessage } from 'node:http'
 import { toWireJson } from '../plant/json.js'
-import type { PlantStore } from '../stores/store.js'
-import { busy } from './errors.js'
+import { type NewPlant, textLength } from '../plant/plant.js'
+import type { ListQuery, ReadableStore, Right } from '../stores/store.js'
+import { busy, HttpError } from './errors.js'
 import { openApi } from './openapi.js'
-import { type InFlight, parseIdempotencyKey, parseNewPlant } from './request.js'
-import type { Route } from './router.js'
+import { etagOf, listLimits, listsTag, parseId, parseListQuery } from './parameters.js'
+import { type InFlight, parseIdempotencyKey, parseNewPlant, parsePlant } from './request.js'
+import type { Call, LoggedAnswer, Route } from './router.js'
 
 export interface PlantRoutesOptions {
-  store: PlantStore
+  store: ReadableStore
+  /** which operations there are */
+  rights: readonly Right[]
   /** "" or "/v1" */
   basePath: string
-  /** how many creates may wait for the store */
+  /** how many requests may wait for the store */
   queueLimit: number
   inFlight: InFlight
 }
 
-/** The specification's operation on a store, and the description of the interface. */
-export function plantRoutes({ store, basePath, queueLimit, inFlight }: PlantRoutesOptions): Route[] {
-  const description = Buffer.from(openApi(basePath)) // one for all answers
-  return [
+/** bytes of lists that clients have not taken yet, on all connections */
+const maxListed = 67_108_864
+
+/** of a page, about */
+const pageCharacters = 1_000_000
+
+/** snapshots at a time: each has a connection to the store for as long as its reader takes */
+const maxSnapshots = 2
+
+/** The operations on a store, and the description of the interface. */
+export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: PlantRoutesOptions): Route[] {
+  const description = Buffer.from(openApi(basePath, rights)) // one for all answers
+
+  /** Asks the store, unless too many do. */
+  const queued = async <T>(bytes: number, action: () => Promise<T>): Promise<T> => {
+    if (inFlight.waiting >= queueLimit) throw busy()
+    inFlight.waiting += 1
+    inFlight.bytes += bytes
+    try {
+      return await action()
+    } finally {
+      inFlight.waiting -= 1
+      inFlight.bytes -= bytes
+    }
+  }
+
+  /** The plant that If-Match is about; undefined when the request has no such condition. */
+  const expected = async ({ headers }: IncomingMessage, id: bigint): Promise<NewPlant | undefined> => {
+    const condition = headers['if-match']
+    if (condition === undefined) return undefined
+    const plant = await store.get(id)
+    if (!plant) throw missing(id)
+    if (!listsTag(condition, etagOf(plant), { isWeakEqual: false })) throw changed(id)
+    return condition.trim() === '*' ? undefined : plant
+  }
+
+  const snapshot = async function* (query: ListQuery): AsyncGenerator<string> {
+    if (inFlight.snapshots >= maxSnapshots) throw busy()
+    inFlight.snapshots += 1
+    try {
+      for await (const { text } of store.snapshot({ ...query, record: 'json' })) yield `${text}\n`
+    } finally {
+      inFlight.snapshots -= 1
+    }
+  }
+
+  const page = async ({ request, response }: Call): Promise<LoggedAnswer> => {
+    const { limit = listLimits.default, ...query } = parseListQuery(request.url ?? '')
+    const { plants, hasNext } = await queued(0, () => pageOf(store.list({ ...query, limit: limit + 1 }), limit))
+    const after = plants.at(-1)?.id
+    const body = `[${plants.map(toWireJson).join()}]`
+    const bytes = Buffer.byteLength(body)
+    if (inFlight.listed + bytes > maxListed) throw busy()
+    inFlight.listed += bytes
+    response.once('close', () => {
+      inFlight.listed -= bytes
+    })
+    const next = Object.entries({ limit, after, tag: query.tag, search: query.search }).flatMap(([name, value]) =>
+      value === undefined ? [] : `${name}=${encodeURIComponent(String(value))}`,
+    )
+    const headers = hasNext ? ['Link', `<plants?${next.join('&')}>; rel="next"`] : []
+    return { outcome: 'read', status: 200, body, headers: [...headers, 'Vary', 'Accept'] }
+  }
+
+  const routes: Route[] = [
     {
       method: 'POST',
       path: '/plants',
@@ -26,16 +92,61 @@ export function plantRoutes({ store, basePath, queueLimit, inFlight }: PlantRout
         const bytes = await router.readBody(call)
         const idempotencyKey = parseIdempotencyKey(call.request.headers)
         const plant = parseNewPlant(bytes)
-        if (inFlight.creates >= queueLimit) throw busy()
-        inFlight.creates += 1
-        inFlight.bytes += bytes.length
-        try {
-          const created = await store.create(plant, { idempotencyKey })
-          return { outcome: 'created', status: 200, body: toWireJson(created) }
-        } finally {
-          inFlight.creates -= 1
-          inFlight.bytes -= bytes.length
-        }
+        const created = await queued(bytes.length, () => store.create(plant, { idempotencyKey }))
+        return { outcome: 'created', status: 200, body: toWireJson(created) }
+      },
+    },
+    {
+      method: 'GET',
+      path: '/plants',
+      right: 'read',
+      handler(call) {
+        const { headers, url = '' } = call.request
+        if (!/\bapplication\/x-ndjson\b/i.test(headers.accept ?? '')) return page(call)
+        const query = parseListQuery(url, Number.MAX_SAFE_INTEGER)
+        return { outcome: 'read', contentType: 'application/x-ndjson', pieces: snapshot(query) }
+      },
+    },
+    {
+      method: 'GET',
+      path: '/plants/{id}',
+      right: 'read',
+      async handler(call) {
+        const id = idOf(call)
+        const plant = await queued(0, () => store.get(id))
+        if (!plant) throw missing(id)
+        const known = call.request.headers['if-none-match']
+        const isKnown = known !== undefined && listsTag(known, etagOf(plant), { isWeakEqual: true })
+        return stored(plant, 'read', isKnown ? 304 : 200)
+      },
+    },
+    {
+      method: 'PUT',
+      path: '/plants/{id}',
+      right: 'update',
+      async handler(call, router) {
+        const bytes = await router.readBody(call)
+        const plant = parsePlant(bytes, idOf(call))
+        return queued(bytes.length, async () => {
+          const only = await expected(call.request, plant.id)
+          const replaced = await store.replace(plant, only)
+          if (!replaced) throw only ? changed(plant.id) : missing(plant.id)
+          return stored(replaced, 'replaced')
+        })
+      },
+    },
+    {
+      method: 'DELETE',
+      path: '/plants/{id}',
+      right: 'delete',
+      async handler(call) {
+        const id = idOf(call)
+        return queued(0, async () => {
+          const only = await expected(call.request, id)
+          const deleted = await store.delete(id, only)
+          if (!deleted) throw only ? changed(id) : missing(id)
+          return { outcome: 'deleted', status: 200, body: toWireJson(deleted) }
+        })
       },
     },
     {
@@ -45,4 +156,34 @@ export function plantRoutes({ store, basePath, queueLimit, inFlight }: PlantRout
       handler: () => ({ outcome: 'described', status: 200, body: description }),
     },
   ]
+  return routes.filter(({ right }) => right === undefined || rights.includes(right))
+}
+
+/** The first plants of a list: so many, or fewer where they are large. */
+async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{ plants: NewPlant[]; hasNext: boolean }> {
+  const found: NewPlant[] = []
+  let characters = 0
+  for await (const plants of list) {
+    if (characters >= pageCharacters) return { plants: found, hasNext: true }
+    found.push(...plants)
+    characters += plants.reduce((sum, plant) => sum + textLength(plant), 0)
+  }
+  return { plants: found.slice(0, limit), hasNext: found.length > limit }
+}
+
+function idOf({ params }: Call): bigint {
+  return parseId(params?.['id'] ?? '')
+}
+
+/** A StoredPlant, which has an id. */
+function stored(plant: NewPlant, outcome: string, status = 200): LoggedAnswer {
+  return { outcome, status, body: toWireJson(plant), headers: ['ETag', etagOf(plant)] }
+}
+
+function missing(id: bigint): HttpError {
+  return new HttpError(404, `No plant has the id ${id}`)
+}
+
+function changed(id: bigint): HttpError {
+  return new HttpError(412, `The plant ${id} is not the one of If-Match any more`)
 }

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isJsonType, parseJson, severalValues } from '../plant/json.js'
-import { isIdempotencyKey, type NewPlant } from '../plant/plant.js'
+import { isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
 import { checkNewPlant } from '../plant/schema.js'
 import { busy, HttpError, invalidHttp } from './errors.js'
 
@@ -54,10 +54,14 @@ export interface BodyOptions {
 
 /** What the service holds at this moment. */
 export interface InFlight {
-  /** creates that wait for the store */
-  creates: number
+  /** requests that wait for the store */
+  waiting: number
   /** bytes of bodies, from their arrival to the answer */
   bytes: number
+  /** bytes of lists of plants that clients have not taken yet */
+  listed: number
+  /** snapshots that are sent */
+  snapshots: number
 }
 
 /** How many bodies of the largest size may be in flight. */
@@ -130,16 +134,28 @@ export function receiveBody(request: IncomingMessage, { bodyLimit, inFlight }: B
 
 /** @throws {HttpError} 400 or 422 for what is not the specification's NewPlant */
 export function parseNewPlant(bytes: Buffer): NewPlant {
-  if (bytes.length === 0) throw new HttpError(400, 'The body is empty')
-  if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not UTF-8')
-  const checked = checkNewPlant(parseBody(bytes.toString()))
-  if ('problems' in checked) throw new HttpError(422, `Not a NewPlant: ${checked.problems.join('; ')}`)
-  return checked.plant
+  return checked(parseBody(bytes), 'NewPlant')
 }
 
-function parseBody(text: string): unknown {
+/** @throws {HttpError} 400 or 422 for what is not a Plant, or has another id */
+export function parsePlant(bytes: Buffer, id: bigint): NewPlant {
+  const body = parseBody(bytes)
+  const plant = checked(isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body, 'Plant')
+  if (plant.id !== id) throw new HttpError(422, `Not this plant: id must be ${id}, as in the path, but was ${plant.id}`)
+  return plant
+}
+
+function checked(value: unknown, what: string): NewPlant {
+  const result = checkNewPlant(value)
+  if ('problems' in result) throw new HttpError(422, `Not a ${what}: ${result.problems.join('; ')}`)
+  return result.plant
+}
+
+function parseBody(bytes: Buffer): unknown {
+  if (bytes.length === 0) throw new HttpError(400, 'The body is empty')
+  if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not UTF-8')
   try {
-    return parseJson(text)
+    return parseJson(bytes.toString())
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     throw new HttpError(400, error.cause === severalValues ? `The body holds ${error.message}` : `The body is not JSON: ${error.message}`)

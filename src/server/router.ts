@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Authenticator } from './authenticator.js'
+import type { Right } from '../stores/store.js'
+import type { Authenticator, Caller } from './authenticator.js'
 import { HttpError, toHttpError } from './errors.js'
 import type { AccessLog } from './log.js'
 import { type ArrivingBody, type BodyOptions, receiveBody, takeBody, validateBodyHeaders } from './request.js'
-import { type Handler, type HttpAnswer, respond } from './server.js'
+import { type Handler, type HttpAnswer, respond, respondWith } from './server.js'
 
 /** An operation of the service. */
 export interface Route {
@@ -12,13 +13,20 @@ export interface Route {
   /** `{name}` stands for one segment, which a call has in its `params` */
   path: string
   /** what a token must allow; undefined where no token is needed */
-  right: 'create' | undefined
+  right: Right | undefined
   /** Answers a call. An `HttpError` that it throws is an answer, too. */
   handler(call: Call, router: Router): LoggedAnswer | Promise<LoggedAnswer>
 }
 
-/** An answer, with its outcome as the log has it. */
-export type LoggedAnswer = HttpAnswer & { outcome: string }
+/** An answer, with its outcome as the log has it: whole, or as a stream. */
+export type LoggedAnswer = (HttpAnswer | StreamedAnswer) & { outcome: string }
+
+/** An answer that is sent piece by piece. It is made at the pace at which the client takes it. */
+interface StreamedAnswer {
+  contentType: string
+  /** is ended, also where the client goes away before */
+  pieces: AsyncIterable<string>
+}
 
 /** A request in flight. */
 export interface Call {
@@ -27,11 +35,12 @@ export interface Call {
   requestId: string
   /** is there when the client waits for "100 Continue" */
   sendContinue: (() => void) | undefined
+  route?: Route
   /** the path of its route, and the segments that the route names */
   path?: string
   params?: Record<string, string> | undefined
-  /** the name of the token, and when it was looked up, in milliseconds */
-  token?: string
+  /** whose token it has, and when that was looked up, in milliseconds */
+  caller?: Caller
   startedAt?: number
   /** what has arrived while the token was looked up, or is arriving */
   body?: ArrivingBody
@@ -72,14 +81,18 @@ export class Router {
     const call: Call = { request, response, requestId, sendContinue }
     try {
       const route = this.#routeOf(call)
+      call.route = route
       if (route.right !== undefined) {
         call.startedAt = this.#options.now()
-        const token = this.#authenticate(request)
+        const caller = this.#authenticate(call)
         // node:http would keep each chunk that arrives during a lookup.
-        if (typeof token !== 'string' && !request.complete) call.body = receiveBody(request, this.#options)
-        call.token = typeof token === 'string' ? token : await token
+        if (caller instanceof Promise && !request.complete) call.body = receiveBody(request, this.#options)
+        call.caller = caller instanceof Promise ? await caller : caller
+        if (!call.caller.rights.includes(route.right)) throw forbidden(route.right)
       }
-      this.#send(call, await route.handler(call, this))
+      const answer = await route.handler(call, this)
+      if ('pieces' in answer) await this.#stream(call, answer)
+      else this.#send(call, answer)
     } catch (error) {
       this.#fail(call, error)
     }
@@ -97,12 +110,12 @@ export class Router {
     if (request.complete && !body) return takeBody(request, this.#options)
     call.body ??= receiveBody(request, this.#options)
     return call.body.bytes.then(async (bytes) => {
-      if (this.#options.now() - (call.startedAt ?? 0) > promptly) await this.#authenticate(request)
+      if (this.#options.now() - (call.startedAt ?? 0) > promptly) await this.#authenticate(call)
       return bytes
     })
   }
 
-  #authenticate({ headers, socket }: IncomingMessage): string | Promise<string> {
+  #authenticate({ request: { headers, socket } }: Call): Caller | Promise<Caller> {
     return this.#options.authenticator.authenticate(headers.authorization, socket)
   }
 
@@ -123,25 +136,69 @@ export class Router {
     throw new HttpError(404, `There is nothing at this path. Create a plant with POST ${this.#options.basePath}/plants`)
   }
 
-  #send(call: Call, answer: LoggedAnswer): void {
-    const { request, response, requestId, token, startedAt, path } = call
-    const { status, outcome } = answer
-    const { log, now } = this.#options
-    respond(response, answer, requestId)
+  #send(call: Call, answer: HttpAnswer & { outcome: string }): void {
+    respond(call.response, answer, call.requestId)
     call.body?.discard()
+    this.#record(call, answer.status, answer.outcome)
+  }
+
+  /** Sends pieces until there are no more, the client is gone, or its token is not accepted any more. */
+  async #stream(call: Call, { contentType, pieces, outcome }: StreamedAnswer & { outcome: string }): Promise<void> {
+    const { request, response, requestId } = call
+    if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 does not tell the end of a stream: use HTTP/1.1')
+    let isBegun = false
+    for await (const piece of request.method === 'HEAD' ? [] : pieces) {
+      if (response.destroyed) break
+      if (isBegun) await this.#authenticate(call)
+      else respondWith(response, 200, ['Content-Type', contentType], requestId)
+      isBegun = true
+      const taken = response.write(piece) ? undefined : untilTaken(response)
+      await new Promise(setImmediate) // else a fast reader would leave no time to anybody else
+      await taken
+    }
+    if (!isBegun && !response.destroyed) respondWith(response, 200, ['Content-Type', contentType], requestId)
+    const isWhole = !response.destroyed
+    response.end()
+    if (response.headersSent) this.#record(call, 200, isWhole ? outcome : 'aborted')
+  }
+
+  /** Answers, or ends the connection where an answer is begun, so that nobody takes a part for the whole. */
+  #fail(call: Call, failure: unknown): void {
+    const { requestId, response, route } = call
+    const { status, error, body, headers, outcome } = toHttpError(failure, requestId)
+    const isBegun = response.headersSent
+    if (error >= 500 || (isBegun && !(failure instanceof HttpError))) this.#options.log.error(failure, requestId)
+    if (isBegun) {
+      response.destroy()
+      this.#record(call, response.statusCode, outcome)
+    } else this.#send(call, { status: route && route.right !== 'create' ? error : status, body, headers, outcome })
+  }
+
+  #record({ request, requestId, caller, startedAt, path }: Call, status: number, outcome: string): void {
+    const { log, now } = this.#options
     const milliseconds = startedAt === undefined ? undefined : Math.round((now() - startedAt) * 1000) / 1000
+    const token = caller?.name
     const { method, socket } = request
     if (outcome === 'created') log.record({ requestId, status, outcome, milliseconds, token })
     else log.record({ requestId, status, outcome, milliseconds, token, method, path, from: socket.remoteAddress })
   }
+}
 
-  #fail(call: Call, error: unknown): void {
-    const { requestId, response } = call
-    const answer = toHttpError(error, requestId)
-    if (response.headersSent || answer.status >= 500) this.#options.log.error(error, requestId)
-    if (response.headersSent) response.destroy()
-    else this.#send(call, answer)
-  }
+/** Resolves when the client has taken what was written, or is gone. */
+function untilTaken(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      response.off('drain', end).off('close', end)
+      resolve()
+    }
+    response.on('drain', end).on('close', end)
+  })
+}
+
+/** RFC 6750, 3.1 */
+function forbidden(right: Right): HttpError {
+  const challenge = `Bearer realm="plants", error="insufficient_scope", scope="${right}"`
+  return new HttpError(403, `This token has no right to ${right} plants`, ['WWW-Authenticate', challenge])
 }
 
 /** RFC 9112, 3.2.2 */

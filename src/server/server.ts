@@ -212,14 +212,19 @@ export interface HttpAnswer {
 
 export function respond(response: ServerResponse, { status, body, headers = [] }: HttpAnswer, requestId?: string): void {
   const length = Buffer.byteLength(body)
-  const own = ['Content-Type', 'application/json', 'Content-Length', String(length), 'X-Content-Type-Options', 'nosniff']
-  if (requestId !== undefined) own.push('Request-Id', requestId)
   // One write of one string; `end` with a body makes it two, which costs a tenth of a request.
   response.cork()
-  response.writeHead(status, [...own, ...headers])
+  respondWith(response, status, ['Content-Type', 'application/json', 'Content-Length', String(length), ...headers], requestId)
   response.write(body, length === body.length ? 'latin1' : 'utf8')
   response.uncork()
   response.end()
+}
+
+/** Begins an answer, whose body is then written. */
+export function respondWith(response: ServerResponse, status: number, headers: readonly string[], requestId?: string): void {
+  const own = ['X-Content-Type-Options', 'nosniff']
+  if (requestId !== undefined) own.push('Request-Id', requestId)
+  response.writeHead(status, [...headers, ...own])
   // node:http would keep a body that nobody reads until the answer is taken.
   if (!response.req.readableEnded) response.req.resume()
 }

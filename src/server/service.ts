@@ -17,8 +17,6 @@ export interface ServiceOptions {
   openStore(watch: Pick<OpenOptions, 'onCommit' | 'onAway'>): Promise<ServedStore>
   /** @param warn logs a warning */
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
-  /** what the tokens allow that no store keeps */
-  allow: readonly Right[]
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
@@ -33,7 +31,7 @@ export interface ServiceOptions {
   now(): number
 }
 
-/** A store behind the specification's HTTP operation. */
+/** A store behind HTTP. */
 export interface Service {
   /** the base_url, as `--store` takes it */
   address: string
@@ -44,11 +42,11 @@ export interface Service {
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or it cannot listen there */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const log = openLog(options.log.output, options.log.level)
-  const inFlight = { creates: 0, bytes: 0 }
-  const metrics = options.admin && new Metrics(() => inFlight.creates)
+  const inFlight = { waiting: 0, bytes: 0, listed: 0, snapshots: 0 }
+  const metrics = options.admin && new Metrics(() => inFlight.waiting)
   const store = await options.openStore({
     onCommit: (count) => metrics?.recordCommit(count),
-    onAway: (failure) => (failure ? log.warn(`${failure.message}. Creates wait for it`) : log.info('The store is back')),
+    onAway: (failure) => (failure ? log.warn(`${failure.message}. Requests wait for it`) : log.info('The store is back')),
   })
   const servers: HttpServer[] = []
   const stop = async () => {
@@ -56,7 +54,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await store.close()
   }
   try {
-    const { basePath, tls, limits, now } = options
+    const { basePath, onlyCreate, tls, limits, now } = options
+    const able = await store.rights()
+    const rights: readonly Right[] = onlyCreate ? able.filter((right) => right === 'create') : able
     const fail = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'failed')
     const accessLog: AccessLog = {
       error: fail,
@@ -66,7 +66,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       },
     }
     const authenticator = new Authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
-    const routes = plantRoutes({ store, basePath, inFlight, queueLimit: limits.queueLimit })
+    const routes = plantRoutes({ store, rights, basePath, inFlight, queueLimit: limits.queueLimit })
     const router = new Router(routes, { ...options, log: accessLog, authenticator, inFlight, bodyLimit: limits.bodyLimit })
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
     servers.push(http)

@@ -45,10 +45,10 @@ interface StoreKind<A extends Address> {
   credentialKey(address: A): string
   parse(text: string, source: string, place: AddressContext): A | Promise<A>
   /** Opens a store to create plants in it; it is made when it is not there, but for a service. */
-  open(address: A, options: OpenOptions): Promise<PlantStore & BulkStore>
+  open(address: A, options: OpenOptions): Promise<ReadableStore & BulkStore>
 }
 
-/** A kind of store that this program opens itself, and does not ask a service for: it can be read, served and staged. */
+/** A kind of store that this program opens itself, and does not ask a service for: it can be served, staged and previewed. */
 interface OwnStoreKind<A extends Address> extends StoreKind<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   /** undefined when there is none yet, and none is made */
@@ -56,7 +56,7 @@ interface OwnStoreKind<A extends Address> extends StoreKind<A> {
   previewCreate(address: A, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview>
 }
 
-type OwnStore = ReadableStore & ServedStore & CheckpointStore & StagedStore
+type OwnStore = ServedStore & CheckpointStore & StagedStore
 
 const remote: StoreKind<RemoteAddress> = {
   noun: 'a service',
@@ -125,8 +125,8 @@ export function loginAddress(address: Address): string {
   return kindOf(address).credentialKey(address)
 }
 
-/** Whether a store can be read, and not only be created in. */
-export function isReadable(address: Address): address is OwnAddress {
+/** Whether this program opens the store itself, and does not ask a service for it. */
+export function isOwn(address: Address): address is OwnAddress {
   return 'openExisting' in kinds[address.kind]
 }
 
@@ -166,7 +166,7 @@ export async function openStore(address: Address, options: OpenOptions): Promise
   return kindOf(address).open(address, options)
 }
 
-/** What a create would do in a store that can be read; nothing is written. Throws what it would throw, as far as that can be told. */
+/** What a create would do; nothing is written. Throws what it would throw, as far as that can be told. */
 export async function previewCreate(
   address: OwnAddress,
   plant: NewPlant,
@@ -176,9 +176,9 @@ export async function previewCreate(
   return ownKindOf(address).previewCreate(address, plant, create, options)
 }
 
-/** Opens a store to read it or to remove from it; undefined when there is none yet, and none is made. */
+/** Opens a store to read it or to correct it; undefined when there is none yet, and none is made. What a service offers, its store finds out. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
-  return ownKindOf(address).openExisting(address, options)
+  return isOwn(address) ? ownKindOf(address).openExisting(address, options) : kindOf(address).open(address, options)
 }
 
 /** Opens a store to put a service in front of it, or to manage who may use that. */
@@ -188,7 +188,7 @@ export async function openStoreWithTokens(address: Address, options: OpenOptions
 
 /** Opens a store to create many plants in it. With `staging`, it creates none of them before `commit`, or ever. */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
-  const own = isReadable(address) ? ownKindOf(address) : undefined
+  const own = isOwn(address) ? ownKindOf(address) : undefined
   if (staging) {
     const { stage } = await import('./staging.js')
     return stage(await (staging === 'atomic' ? own?.open(address, options) : own?.openExisting(address, options)), staging)
@@ -222,11 +222,17 @@ export async function restoreStore(address: Address, path: string, options: Rest
   return restore(fileOf(address, instead), path, options)
 }
 
-/** @throws {PlantsError} `malformed` for a store that can do nothing but create */
+/** @throws {PlantsError} `malformed` for a service */
 function ownKindOf(address: Address): OwnStoreKind<Address> {
-  if (isReadable(address)) return kinds[address.kind] as OwnStoreKind<Address> // as in `kindOf`
-  throw new PlantsError('malformed', `${address.name} is a remote store, where plants can be created, and nothing else done`, {
-    hint: 'Do this where its file is, or choose another store with --store',
+  checkOwn(address)
+  return kinds[address.kind] as OwnStoreKind<Address> // as in `kindOf`
+}
+
+/** @throws {PlantsError} `malformed` for a service */
+export function checkOwn(address: Address): asserts address is OwnAddress {
+  if (isOwn(address)) return
+  throw new PlantsError('malformed', `${address.name} is a service, and this needs its store itself`, {
+    hint: 'Do this where its store is, or choose another store with --store',
   })
 }
 

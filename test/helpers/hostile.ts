@@ -23,6 +23,8 @@ export interface Script {
   posts?: Answer[]
   /** what `{base_url}/openapi.json` gets; without it that is 404 */
   openapi?: Answer
+  /** what other requests get, in turn, by their first lines without the query: "GET /plants/1" */
+  others?: Record<string, Answer[]>
   /** what is done with a connection before anything came */
   onConnect?(socket: Socket): void
   tls?: TlsOptions
@@ -111,8 +113,11 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
   }
 
   #answer({ line }: Received, socket: Socket): void {
-    const { posts = [], openapi = http(404) } = this.#script
-    const answer = line.startsWith('POST') ? (posts[this.posts.length - 1] ?? posts.at(-1)) : openapi
+    const { posts = [], openapi = http(404), others = {} } = this.#script
+    const listed = others[line.replace(/\?.*/s, '')]
+    const answer = line.startsWith('POST')
+      ? (posts[this.posts.length - 1] ?? posts.at(-1))
+      : ((listed && listed.length > 1 ? listed.shift() : listed?.[0]) ?? openapi)
     if (typeof answer === 'function') answer(socket)
     else if (answer !== undefined) socket.write(answer)
   }

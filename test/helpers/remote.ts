@@ -3,6 +3,7 @@ import { fixedTokens } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/listen.js'
 import { startService } from '../../src/server/service.js'
 import { openStoreWithTokens } from '../../src/stores/registry.js'
+import { rights } from '../../src/stores/store.js'
 import type { Hostile } from './hostile.js'
 import { runPlants } from './run.js'
 import { fileAddress, openOptions } from './store.js'
@@ -50,9 +51,8 @@ export async function ownService(listen: ListenAddress, path: string, basePath =
   const silent = { isTerminal: false, columns: 80, write: async () => {}, log: async () => {}, stream: () => process.stderr }
   const service = await startService({
     openStore: (watch) => openStoreWithTokens(fileAddress(path), openOptions(watch)),
-    openTokenSource: async () => fixedTokens(new Map([[token, 'test']])),
+    openTokenSource: async () => fixedTokens(new Map([[token, 'test']]), rights),
     listen,
-    allow: ['create'],
     onlyCreate: false,
     basePath,
     tls: undefined,

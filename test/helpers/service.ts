@@ -6,8 +6,9 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
-import { type PlantStore, rights, type TokenStore } from '../../src/stores/store.js'
+import { type PlantStore, type ReadableStore, rights, type TokenStore } from '../../src/stores/store.js'
 import { bin } from './process.js'
 import { checkSecrets } from './secrets.js'
 import { temporaryFolder } from './temporary.js'
@@ -77,8 +78,14 @@ export function serveForAll(args: string[] = []): () => RunningService {
   }
 }
 
+/** Who has the token of a store that is put behind HTTP here. */
+export const testCaller: Caller = { name: 'test', rights }
+
 /** Puts any store behind HTTP in this process, until the test is over. */
-export async function serveStore(store: PlantStore, options: Partial<ServiceOptions> = {}): Promise<Service & { log(): string }> {
+export async function serveStore(
+  store: PlantStore & Partial<ReadableStore>,
+  options: Partial<ServiceOptions> = {},
+): Promise<Service & { log(): string }> {
   let log = ''
   const take = async (text: string) => {
     log += text
@@ -89,13 +96,16 @@ export async function serveStore(store: PlantStore, options: Partial<ServiceOpti
       create: (plant, asked) => store.create(plant, asked),
       close: () => store.close(),
       check: async () => undefined,
-      rights: async () => ['create'],
-      ...{ get: unused, list: unused, snapshot: unused, replace: unused, delete: unused },
+      rights: async () => rights,
+      get: (id) => store.get?.(id) ?? unused(),
+      list: (query) => store.list?.(query) ?? unused(),
+      snapshot: (query) => store.snapshot?.(query) ?? unused(),
+      replace: (plant, only) => store.replace?.(plant, only) ?? unused(),
+      delete: (id, only) => store.delete?.(id, only) ?? unused(),
       tokens,
     }),
-    openTokenSource: async () => (token) => (token === testToken ? 'test' : undefined),
+    openTokenSource: async () => (token) => (token === testToken ? testCaller : undefined),
     listen: { host: '127.0.0.1', port: 0 },
-    allow: rights,
     onlyCreate: false,
     basePath: '',
     tls: undefined,

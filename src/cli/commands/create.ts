@@ -8,7 +8,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idExists } from '../../stores/conflict.js'
-import { isReadable, kindNoun, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
+import { isOwn, kindNoun, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
@@ -64,7 +64,7 @@ export const create = defineCommand({
       return showPreview({ idempotencyKey, isCurl, readPlant: (preview) => readPlant(flags, preview, io) }, settings, io)
     }
     const plant = await readPlant(flags, settings, io)
-    if (flags.retry !== undefined && isReadable(settings.store)) {
+    if (flags.retry !== undefined && isOwn(settings.store)) {
       await settings.warn(`--retry is about services, and changes nothing for ${kindNoun(settings.store.kind)}`)
     }
     const store = await openStore(settings.store, { ...settings.storeOptions, retry: flags.retry })
@@ -77,7 +77,7 @@ export const create = defineCommand({
         await settings.warn(`The store answered with another plant than it was given: ${toJson({ ...answer })} instead of ${given}`)
       }
       const planted = describePlant({ ...answer, id: plant.id }, await styleFor(settings.colors(io.stdout)))
-      const see = isReadable(settings.store) ? `. See it with: plants get ${plant.id}${settings.storeFlag}` : ''
+      const see = isOwn(settings.store) ? `. See it with: plants get ${plant.id}${settings.storeFlag}` : ''
       await writeResult(io, settings, { ...answer }, `Planted ${planted}`, `The plant is stored${see}`)
     } finally {
       await store.close()
@@ -125,7 +125,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   const checked = await check({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // before somebody answers for nothing
-  const store = isReadable(settings.store) ? await openExistingStore(settings.store, settings.storeOptions) : undefined
+  const store = isOwn(settings.store) ? await openExistingStore(settings.store, settings.storeOptions) : undefined
   const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     if (await isTaken(given['id'])) throw addLookupHint(idExists(checked.plant.id), checked.plant.id, settings)

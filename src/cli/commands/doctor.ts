@@ -177,7 +177,7 @@ async function examineService(check: string, address: RemoteAddress, of: Setting
   }
   const access = await attempt(() => accessTo(address, of, io))
   if (access instanceof PlantsError) return of.isOfRun ? failed(check, access) : warning(check, access.message, access.hint)
-  const { checkToken } = await import('../../stores/http/store.js')
+  const { checkToken } = await import('../../stores/http/check-token.js')
   const verdict = await checkToken(address, access, of.storeOptions)
   if (verdict.state === 'accepted') return ok(check, `${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store? See more with: plants create --verbose' } = verdict.error

@@ -3,8 +3,8 @@ import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseConcurrency, parseCount, parseText } from '../../platform/values.js'
-import { comparesPlants, existsPolicies } from '../../stores/conflict.js'
-import { isReadable, kindNoun } from '../../stores/registry.js'
+import { existsPolicies } from '../../stores/conflict.js'
+import { isOwn, kindNoun } from '../../stores/registry.js'
 import { defaultConcurrency } from '../../stores/store.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
@@ -72,10 +72,13 @@ export const importPlants = defineCommand({
   async run({ args, flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { store } = settings
-    if (!isReadable(store)) checkForService(flags, store.name)
+    if (flags.atomic && !isOwn(store))
+      throw new PlantsError('malformed', `--atomic is not for ${store.name}: a service cannot undo what was created`, {
+        hint: 'Leave it out: an interrupted import can be resumed',
+      })
     const options = optionsOf(args, flags, io)
     const idle = [options.concurrency && '--concurrency', options.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
-    if (idle && isReadable(store)) await settings.warn(`${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`)
+    if (idle && isOwn(store)) await settings.warn(`${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`)
     const { runImport } = await import('../import-run.js')
     await runImport(options, settings, io)
   },
@@ -101,14 +104,6 @@ function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
     rate,
     retry: flags.retry,
   }
-}
-
-/** Rejects what needs to read or undo plants, which a service does not offer. */
-function checkForService({ ifExists, atomic }: ImportFlags, name: string): void {
-  const why = `is not for ${name}: its service can create plants, but not show or undo them`
-  if (comparesPlants(ifExists))
-    throw new PlantsError('malformed', `--if-exists ${ifExists} ${why}`, { hint: 'Use --if-exists skip, or do this where its file is' })
-  if (atomic) throw new PlantsError('malformed', `--atomic ${why}`, { hint: 'Leave it out: an interrupted import can be resumed' })
 }
 
 /** `name=CommonName,tag=Family` */

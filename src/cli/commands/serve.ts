@@ -98,10 +98,9 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
       warnOfRights('--tls-key', flags.tlsKey, io, warn)
       warnOfRights('--token-file', tokenFile, io, warn)
       const mayShow = flags.input !== false && io.stderr.isTerminal
-      return tokenSourceFor(tokens, { tokenFile, mayShow, settings, io, warn })
+      return tokenSourceFor(tokens, { tokenFile, allow: flags.allow, mayShow, settings, io, warn })
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
-    allow: flags.allow,
     onlyCreate: flags.onlyCreate === true,
     basePath: flags.basePath ?? '',
     tls: await tlsFor(flags, io),

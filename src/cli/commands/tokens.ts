@@ -3,7 +3,7 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife } from '../../platform/values.js'
-import { openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
+import { checkOwn, openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
 import { defaultRights, type Token, type TokenStore } from '../../stores/store.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
@@ -95,6 +95,7 @@ export const tokens: CommandDefinition = {
 
 /** Opens the store for its tokens; when there is none yet, none is made. */
 async function withTokens(settings: Settings, action: (tokens: TokenStore | undefined) => Promise<void>): Promise<void> {
+  checkOwn(settings.store)
   const existing = await openExistingStore(settings.store, settings.storeOptions)
   if (!existing) return action(undefined)
   await existing.close()

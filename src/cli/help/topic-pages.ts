@@ -52,7 +52,7 @@ const exitCodeMeanings: Record<ExitCode, string> = {
   0: 'success; also if the reader of a pipe closed it, and after serve drained',
   1: 'the store rejected the request: the id or the idempotency key exists, no plant has this id, or a service rejected it for a reason of its own; a setting has no value; doctor found a problem',
   2: 'wrong usage or invalid input; nothing was sent to a store',
-  3: 'no token, or a token that was not accepted',
+  3: 'no token, or a token that was not accepted or has no right to do this',
   4: 'nothing was stored: the store could not be opened, reached, read or written, or was busy for too long',
   5: 'outcome unknown: the disk failed during a commit, or a service gave no usable response; the plant may be stored',
   6: 'an import rejected some records; the others are created',

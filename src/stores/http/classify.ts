@@ -1,17 +1,17 @@
 import { isUtf8 } from 'node:buffer'
 import { textFields } from '../../plant/fields.js'
-import { isJsonType } from '../../plant/json.js'
-import { type Plant, plantOf } from '../../plant/plant.js'
+import { elementsOf, isJsonType, isNotJson, tryJson } from '../../plant/json.js'
+import { acceptNewPlant, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { type Kind, PlantsError } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
 import type { HttpResponse, NoResponse } from './client.js'
 import { isFinal, isRefused, unanswered, unreached } from './failure.js'
 import type { Access } from './types.js'
 
-/** What came of a create that created nothing, as far as is known. */
+/** What came of a request that was not done, as far as is known. */
 export interface Failure {
   /**
-   * "retry": nothing was stored, and the same request may work later. "unknown": the plant may be stored, and only the same request
+   * "retry": nothing was stored, and the same request may work later. "unknown": it may have been done, and only the same request
    * can find out. The others are final: another plant has the id, the service rejects this plant, or the token, or is not what it should be.
    */
   kind: 'retry' | 'unknown' | 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'
@@ -20,6 +20,18 @@ export interface Failure {
   reason?: 'overload' | 'refused'
   /** milliseconds that the service wants to be left alone */
   retryAfter?: number
+}
+
+/** The response that a request should get. */
+export interface Expected<T> {
+  /** what it holds, in words: "Plant" */
+  what: string
+  /** Reads a response with 200; undefined when it holds something else. */
+  read(response: HttpResponse): T | undefined
+  /** what other statuses mean where their Error repeats them: 404 for a plant that is not there */
+  settled?: ReadonlyMap<number, T>
+  /** what all others mean that end the matter, instead of a failure */
+  otherwise?: T
 }
 
 /** What a response other than 200 means; the first rule that fits counts. */
@@ -64,20 +76,26 @@ const rules: Rule[] = [
  * @param name what people call the service
  * @param tokenHint how to give another token
  */
-export function classifyResponse(response: HttpResponse, name: string, tokenHint: string): Failure | { kind: 'created'; plant: Plant } {
+export function classifyResponse<T>(
+  response: HttpResponse,
+  expected: Expected<T>,
+  { name, tokenHint }: { name: string; tokenHint: string },
+): Failure | { kind: 'done'; value: T } {
   const { status } = response
   const requestId = requestIdOf(response)
-  const value = readJson(response)
+  const serviceError = status === 200 ? undefined : errorIn(readJson(response))
+  const meaning = serviceError?.error === status ? expected.settled?.get(status) : undefined
+  const value = status === 200 ? expected.read(response) : meaning
+  if (value !== undefined) return { kind: 'done', value }
   if (status === 200) {
-    if (isPlant(value)) return { kind: 'created', plant: plantOf(value) }
-    const what = value === undefined ? describe(response) : '200 with JSON that is no Plant'
-    return { kind: 'incompatible', error: new PlantsError('unusable', `${name} answered ${what}`, { status, requestId }) }
+    const message = `${name} answered ${describe(response, expected.what)}`
+    return { kind: 'incompatible', error: new PlantsError('unusable', message, { status, requestId }) }
   }
-  const serviceError = errorIn(value)
   const error = serviceError?.error ?? status
   const rule = rules.find(({ fits }) => fits(status, error))
   if (!rule) throw new Error('The last rule fits everything')
   const isSettled = rule.kind !== 'retry' && rule.kind !== 'unknown'
+  if (isSettled && expected.otherwise !== undefined) return { kind: 'done', value: expected.otherwise }
   const usualHint = rule.error === 'refused' ? `This is what ${name} says of it` : undefined
   const failure = new PlantsError(rule.error, messageOf(rule, response, serviceError, name), {
     status,
@@ -113,15 +131,15 @@ function messageOf({ names }: Rule, response: HttpResponse, serviceError: Servic
 }
 
 /** What came instead of what the specification says. */
-function describe(response: HttpResponse): string {
-  const { status, body, isWhole } = response
+function describe(response: HttpResponse, what = 'Error'): string {
+  const { status, body, maxBody, isWhole } = response
   const type = headerOf(response, 'content-type')?.slice(0, 80)
-  if (!isWhole) return `${status} with more than 1 MiB`
+  if (!isWhole) return `${status} with more than ${maxBody / 1_048_576} MiB`
   if (body.length === 0) return `${status} with nothing`
   if (headerOf(response, 'content-encoding') !== undefined) return `${status} with a packed body`
   return readJson(response) === undefined
     ? `${status} with ${isJson(response) ? 'broken JSON' : (type ?? 'no JSON')}`
-    : `${status} with JSON that is no Error`
+    : `${status} with JSON that is no ${what}`
 }
 
 interface ServiceError {
@@ -141,16 +159,67 @@ function isPlant(value: unknown): value is Plant {
   return textFields.every(({ name, isRequired }) => typeof value[name] === 'string' || (!isRequired && value[name] === undefined))
 }
 
+/** The specification's Plant. */
+export const expectedPlant: Expected<Plant> = {
+  what: 'Plant',
+  read(response) {
+    const value = readJson(response)
+    return isPlant(value) ? plantOf(value) : undefined
+  },
+}
+
+/** A StoredPlant in a text of JSON; undefined for anything else. */
+export function parseStored(text: string): NewPlant | undefined {
+  const parsed = tryJson(text)
+  return isNotJson(parsed) ? undefined : acceptNewPlant(parsed.value)?.plant
+}
+
+/**
+ * The StoredPlant with an id.
+ *
+ * @param settled what the statuses mean that tell why there is none
+ * @param onEtag gets its strong entity tag
+ */
+export function expectStored<T extends string>(
+  id: bigint,
+  settled: readonly (readonly [status: number, meaning: T])[],
+  onEtag?: (plant: NewPlant, etag: string) => void,
+): Expected<NewPlant | T> {
+  return {
+    what: 'StoredPlant',
+    settled: new Map(settled),
+    read(response) {
+      const plant = parseStored(jsonTextOf(response) ?? '')
+      if (plant?.id !== id) return undefined
+      const etag = headerOf(response, 'etag')
+      if (etag?.startsWith('"')) onEtag?.(plant, etag)
+      return plant
+    },
+  }
+}
+
+/** The StoredPlants of a page, exact; undefined for anything else. */
+export function readPage(response: HttpResponse): NewPlant[] | undefined {
+  const plants = elementsOf(jsonTextOf(response) ?? '')?.map(parseStored)
+  return plants?.every((plant) => plant !== undefined) ? plants : undefined
+}
+
 /** The JSON of a response; undefined when it is none, is compressed, or is too long. */
 function readJson(response: HttpResponse): unknown {
-  const { body, isWhole } = response
-  if (!isWhole || !isJson(response) || headerOf(response, 'content-encoding') !== undefined || !isUtf8(body)) return undefined
+  const text = jsonTextOf(response)
   try {
-    return JSON.parse(body.toString())
+    return text === undefined ? undefined : JSON.parse(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     return undefined
   }
+}
+
+/** The body of a response that says that it is JSON. */
+function jsonTextOf(response: HttpResponse): string | undefined {
+  const { body, isWhole } = response
+  if (!isWhole || !isJson(response) || headerOf(response, 'content-encoding') !== undefined || !isUtf8(body)) return undefined
+  return body.toString()
 }
 
 function isJson(response: HttpResponse): boolean {
@@ -171,7 +240,7 @@ function retryAfterOf(response: HttpResponse): number {
   return Number.isNaN(date) || Number.isNaN(now) ? 0 : Math.max(0, date - now)
 }
 
-function headerOf({ headers }: HttpResponse, name: string): string | undefined {
+export function headerOf({ headers }: HttpResponse, name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value[0] : value
 }

@@ -4,11 +4,15 @@ import { openTransport, type Transport } from './transport.js'
 import type { Access, Observer } from './types.js'
 
 export interface HttpRequest {
-  method: 'GET' | 'POST'
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** below the base_url */
   path: string
   headers: Record<string, string>
-  body?: string
+  body?: string | undefined
+  /** bytes of the response's body that are read; 1 MiB when not given */
+  maxBody?: number
+  /** the media type of a 200 response whose body is left to be read */
+  streamedType?: string
 }
 
 /** A response as it came. */
@@ -16,8 +20,11 @@ export interface HttpResponse {
   status: number
   headers: Readonly<Record<string, string | string[] | undefined>>
   body: Buffer
-  /** false when the body was longer than is read */
+  /** bytes of a body that are read, and whether that was all of it */
+  maxBody: number
   isWhole: boolean
+  /** the body of a response that is streamed */
+  stream?: IncomingMessage
 }
 
 /** A request that ended without a response. Its cause is what the system or the connection says. */
@@ -56,7 +63,7 @@ export class HttpClient {
   }
 
   /**
-   * Sends a request and reads the response, up to 1 MiB.
+   * Sends a request and reads the response.
    *
    * @param signal ends it, with its reason as the cause
    * @throws {NoResponse}
@@ -79,7 +86,8 @@ export class HttpClient {
    *
    * @returns what ends the request, with a reason that is the cause then
    */
-  start({ method, path, headers, body }: HttpRequest, settle: (result: HttpResponse | NoResponse) => void): (reason: unknown) => void {
+  start(asked: HttpRequest, settle: (result: HttpResponse | NoResponse) => void): (reason: unknown) => void {
+    const { method, path, headers, body, maxBody = 1_048_576, streamedType } = asked
     const { request, agent, place, base, proxyHeaders, readyEvent, ready } = this.#transport
     const observer = this.#observer
     const start = observer ? performance.now() : 0
@@ -99,11 +107,15 @@ export class HttpClient {
       const { statusCode: status = 0, headers } = incoming
       if (proxyHeaders && status === 407) return fail(new Error(`the proxy answered ${status}`), false)
       observer?.answered({ status, headers: incoming.headersDistinct }, performance.now() - start)
-      readBody(incoming, fail, (body, length) => {
+      if (status === 200 && streamedType !== undefined && headers['content-type']?.split(';')[0]?.trim() === streamedType && !isSettled) {
+        isSettled = true
+        return settle({ status, headers, body: Buffer.alloc(0), maxBody, isWhole: true, stream: incoming })
+      }
+      readBody(incoming, maxBody, fail, (body, length) => {
         if (isSettled) return
         isSettled = true
         observer?.ended(length, performance.now() - start)
-        settle({ status, headers, body, isWhole: length <= maxBody })
+        settle({ status, headers, body, maxBody, isWhole: length <= maxBody })
         if (length > maxBody) outgoing.destroy()
       })
     })
@@ -134,11 +146,13 @@ export class HttpClient {
   }
 }
 
-/** bytes of a body that are read */
-const maxBody = 1_048_576
-
 /** Reads a body until it ends or is too long. */
-function readBody(response: IncomingMessage, fail: (cause: unknown) => void, done: (body: Buffer, length: number) => void): void {
+function readBody(
+  response: IncomingMessage,
+  maxBody: number,
+  fail: (cause: unknown) => void,
+  done: (body: Buffer, length: number) => void,
+): void {
   const chunks: Buffer[] = []
   let length = 0
   const finish = () => done(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks), length)

@@ -1,24 +1,49 @@
 import { randomUUID } from 'node:crypto'
 import { toWireJson } from '../../plant/json.js'
-import type { NewPlant } from '../../plant/plant.js'
+import type { NewPlant, Plant } from '../../plant/plant.js'
 import type { RemoteAddress } from '../address.js'
 import type { HttpRequest } from './client.js'
 import type { Access, WireRequest } from './types.js'
 
+/** bytes of a page, and of a line of a stream: a plant is 1 MiB at most by default, and escapes may be six times as long as what they stand for */
+export const maxRead = 16_777_216
+
+interface RequestOptions {
+  accept?: string
+  /** sent as JSON */
+  body?: Plant | Record<string, never> | undefined
+  idempotencyKey?: string | undefined
+  /** an entity tag */
+  ifMatch?: string | undefined
+}
+
 /**
- * The request of a create: the specification's one operation.
+ * A request with a token.
  *
- * @param plant or an empty object, which no service takes for one
+ * @param path below the base_url
  */
-export function requestToCreate({ token, userAgent }: Access, plant: NewPlant | Record<string, never>, idempotencyKey?: string) {
-  const headers: Record<string, string> = {
-    accept: 'application/json',
-    authorization: `Bearer ${token}`,
-    'content-type': 'application/json',
-  }
+export function requestTo(
+  { token, userAgent }: Access,
+  method: HttpRequest['method'],
+  path: string,
+  { accept = 'application/json', body, idempotencyKey, ifMatch }: RequestOptions = {},
+) {
+  const headers: Record<string, string> = { accept, authorization: `Bearer ${token}` }
+  if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
+  if (ifMatch !== undefined) headers['if-match'] = ifMatch
   headers['user-agent'] = userAgent
-  return { method: 'POST', path: '/plants', headers, body: toWireJson(plant) } satisfies HttpRequest
+  return { method, path, headers, body: body && toWireJson(body) } satisfies HttpRequest
+}
+
+/** The request of a create: the specification's one operation. */
+export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey?: string) {
+  return requestTo(access, 'POST', '/plants', { body: plant, idempotencyKey })
+}
+
+/** The request that reads, replaces or deletes a plant. */
+export function requestToCorrect(access: Access, method: 'GET' | 'PUT' | 'DELETE', id: bigint, options?: RequestOptions): HttpRequest {
+  return { ...requestTo(access, method, `/plants/${id}`, options), maxBody: maxRead }
 }
 
 /** The key of a create that was given none, so that it can be sent again. */
@@ -26,6 +51,6 @@ export const newKey: () => string = randomUUID
 
 /** What a create would send. */
 export function describeCreate({ url }: RemoteAddress, access: Access, plant: NewPlant, idempotencyKey = newKey()): WireRequest {
-  const { method, path, headers, body } = requestToCreate(access, plant, idempotencyKey)
+  const { method, path, headers, body = '' } = requestToCreate(access, plant, idempotencyKey)
   return { method, url: url.origin + url.pathname.replace(/\/$/, '') + path, headers, body }
 }

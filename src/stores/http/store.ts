@@ -1,22 +1,36 @@
 import { setMaxListeners } from 'node:events'
-import type { NewPlant, Plant } from '../../plant/plant.js'
-import { isTimeout, wait, within } from '../../platform/clock.js'
+import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
-import { type Batch, type BulkStore, type CreateManyOptions, type CreateOptions, defaultConcurrency, type OpenOptions } from '../store.js'
-import { classifyFailure, classifyResponse, type Failure } from './classify.js'
-import { HttpClient, NoResponse } from './client.js'
-import { type Remote, supportsIdempotencyKeys } from './keys.js'
-import { newKey, requestToCreate } from './request.js'
+import { comparesPlants } from '../conflict.js'
+import {
+  type Batch,
+  type Block,
+  type BulkStore,
+  type CreateManyOptions,
+  type CreateOptions,
+  defaultConcurrency,
+  type ListQuery,
+  type OpenOptions,
+  type ReadableStore,
+  type SnapshotQuery,
+} from '../store.js'
+import { type Expected, expectedPlant, expectStored } from './classify.js'
+import { HttpClient, type HttpRequest } from './client.js'
+import { type Description, operationOf, readDescription } from './description.js'
+import { ask, exchange, type Remote } from './exchange.js'
+import { newKey, requestToCorrect, requestToCreate } from './request.js'
 import { RetryPolicy, reportWait } from './retry.js'
-import type { Access, TokenVerdict } from './types.js'
 import type { Uploader } from './upload.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
-export class RemoteStore implements BulkStore {
+export class RemoteStore implements ReadableStore, BulkStore {
   readonly #remote: Remote
   /** asked of the service once, and only when it matters */
-  #supportsKeys: boolean | undefined
+  #description: Description | undefined
+  /** the strong entity tags of plants that were read */
+  readonly #etags = new WeakMap<NewPlant, string>()
+  readonly #keepEtag = (plant: NewPlant, etag: string) => void this.#etags.set(plant, etag)
   #uploader: Uploader | undefined
 
   private constructor(remote: Remote) {
@@ -35,35 +49,50 @@ export class RemoteStore implements BulkStore {
    * Besides what every store throws: `unauthorized`, `refused`, `unusable` for a response that the specification does not
    * know, and `unanswered`. What can be sent again safely is, with growing pauses, until the time is over.
    */
-  async create(plant: NewPlant, options: CreateOptions = {}): Promise<Plant> {
-    const { access, options: opened } = this.#remote
-    const { clock } = opened
-    return reportWait(access, clock, this.#create(plant, options, options.signal ? [clock.signal, options.signal] : [clock.signal]))
+  async create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
+    const key = idempotencyKey ?? newKey()
+    const { value } = await this.#write(requestToCreate(this.#remote.access, plant, key), expectedPlant, {
+      signal,
+      isIdempotent: false,
+      conflictHint: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key goes with one plant only',
+      unknownHint: (hasWarned) => this.#howToRepeat(plant.id, key, hasWarned),
+    })
+    return value
   }
 
-  async #create(plant: NewPlant, { idempotencyKey }: CreateOptions, signals: AbortSignal[]): Promise<Plant> {
-    const task: Task = {
-      plant,
-      key: idempotencyKey ?? newKey(),
-      hasOwnKey: idempotencyKey !== undefined,
-      policy: new RetryPolicy(this.#remote.options),
-      signals,
-      unknown: undefined,
-      last: undefined,
-      hasWarned: false,
-    }
-    for (let tries = 0; ; tries += 1) {
-      const result = await this.#try(task)
-      if (result.kind === 'created') return result.plant
-      if (result.kind === 'unknown') task.unknown = result.error
-      task.last = result
-      const pause = task.policy.pauseAfter(result, tries)
-      if (pause === undefined || (task.unknown && !(await this.#mayRepeat(task)))) {
-        throw this.#explain(result.error, task)
-      }
-      await this.#warn(task.policy.explain(result), task)
-      await wait(pause, signals).catch((reason: unknown) => this.#stop(reason, task))
-    }
+  async get(id: bigint): Promise<NewPlant | undefined> {
+    await this.#require('read')
+    return this.#read(id)
+  }
+
+  async *list(query: ListQuery = {}): AsyncGenerator<NewPlant[]> {
+    await this.#require('list')
+    const { listPages } = await import('./read.js')
+    yield* listPages(this.#remote, query)
+  }
+
+  async *snapshot(query: SnapshotQuery): AsyncGenerator<Block> {
+    await this.#require('list')
+    const { readSnapshot } = await import('./read.js')
+    yield* readSnapshot(this.#remote, query)
+  }
+
+  async replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
+    await this.#require('update')
+    const { value, lost } = await this.#change('PUT', plant.id, only, plant)
+    if (typeof value === 'object') return value
+    // What a try put there whose answer was lost has another entity tag.
+    const now = value === 'changed' && lost ? await this.#read(plant.id) : undefined
+    return now && equalPlants(now, plant) ? now : undefined
+  }
+
+  async delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
+    await this.#require('delete')
+    const { value, lost } = await this.#change('DELETE', id, only)
+    if (typeof value === 'object') return value
+    // What is gone after a try whose answer was lost was deleted by it.
+    if (value === 'missing' && lost && !only) throw lost
+    return value === 'missing' && lost ? only : undefined
   }
 
   /**
@@ -72,150 +101,164 @@ export class RemoteStore implements BulkStore {
    * what is pending then was not stored, or is sent again safely with the same keys.
    */
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
-    const { stop } = options
-    const isKeyed = await this.supportsIdempotencyKeys(stop).catch((error: unknown) => {
+    const { stop, ifExists } = options
+    const description = await this.#describe(stop).catch((error: unknown) => {
       if (!stop.aborted) throw error
     })
-    if (isKeyed === undefined) return
+    if (description === undefined) return
+    if (comparesPlants(ifExists)) await this.#require('read')
+    if (ifExists === 'update') await this.#require('update')
     const { Upload, Uploader } = await import('./upload.js')
     this.#uploader ??= new Uploader(this.#remote)
-    await new Upload(this.#uploader, batch, options, isKeyed).run()
+    await new Upload(this.#uploader, batch, options, description.supportsKeys).run()
   }
 
   /**
-   * Whether the service says that it supports Idempotency-Key; it is asked once.
+   * Whether the service says that it supports Idempotency-Key.
    *
-   * @throws {PlantsError} `unavailable` when that could not be found out, and the reason of the signal
+   * @throws {PlantsError} `unavailable` when that could not be found out
    */
-  async supportsIdempotencyKeys(signal = this.#remote.options.clock.signal): Promise<boolean> {
-    const { access, options } = this.#remote
-    const policy = new RetryPolicy(options)
-    const onRetry = async (failure: Failure, tries: number) => {
-      if (tries === 2) await access.notify(policy.explain(failure))
-    }
-    const ask = () => supportsIdempotencyKeys(this.#remote, { signals: [signal], policy, onRetry })
-    this.#supportsKeys ??= await reportWait(access, options.clock, ask())
-    return this.#supportsKeys
+  async supportsIdempotencyKeys(): Promise<boolean> {
+    return (await this.#describe()).supportsKeys
   }
 
   async close(): Promise<void> {
     this.#remote.client.close()
   }
 
-  /** One request, and what came of it. */
-  async #try(task: Task): Promise<ReturnType<typeof classifyResponse>> {
-    const { address, access, client } = this.#remote
-    for (const signal of task.signals) signal.throwIfAborted()
-    try {
-      const request = requestToCreate(access, task.plant, task.key)
-      const response = await within(task.policy.left, task.signals, (signal) => client.send(request, signal))
-      return classifyResponse(response, address.name, access.tokenHint)
-    } catch (error) {
-      if (!(error instanceof NoResponse)) throw error
-      const result = classifyFailure(error, address, access)
-      if (task.signals.some(({ aborted }) => aborted)) {
-        this.#stop(error.cause, result.kind === 'unknown' ? { ...task, unknown: result.error } : task)
-      }
-      // The last try may have had too little time to say more than the one before.
-      return result.kind === 'retry' && isTimeout(error.cause) && task.last ? task.last : result
-    }
+  /** What the service says of itself; it is asked once. Throws the reason of the signal, and what `readDescription` throws. */
+  async #describe(signal = this.#remote.options.clock.signal): Promise<Description> {
+    if (this.#description) return this.#description
+    const { access, options } = this.#remote
+    const policy = new RetryPolicy(options)
+    const read = readDescription(this.#remote, {
+      policy,
+      signals: [signal],
+      onRetry: async (failure, tries) => {
+        if (tries === 2) await access.notify(policy.explain(failure))
+      },
+    })
+    this.#description = await reportWait(access, options.clock, read)
+    return this.#description
   }
 
-  /** What was sent, and may have been received, is sent again only under a key that the service keeps. */
-  async #mayRepeat(task: Task): Promise<boolean> {
-    const { signals, policy } = task
-    const onRetry = (failure: Failure) => this.#warn(policy.explain(failure, task.unknown), task)
-    try {
-      this.#supportsKeys ??= await supportsIdempotencyKeys(this.#remote, { signals, policy, onRetry })
-      return this.#supportsKeys
-    } catch (error) {
-      if (signals.some(({ aborted }) => aborted)) this.#stop(error, task)
-      if (!(error instanceof PlantsError)) throw error
-      return false
-    }
-  }
-
-  /** Says once why it takes longer. */
-  async #warn(explanation: string, task: Task): Promise<void> {
-    if (task.hasWarned || task.signals.some(({ aborted }) => aborted)) return
-    task.hasWarned = true
-    await this.#remote.access.notify(explanation)
-  }
-
-  /** What to report when there is no further try. Of a plant that may have been stored, only a response to its own key can say more. */
-  #explain(error: PlantsError, task: Task): PlantsError {
-    const settles = error.kind === 'conflict' && this.#supportsKeys === true
-    const last = task.unknown && !settles ? task.unknown : error
-    const { kind, message, hint, retryable, status, requestId, cause } = last
-    return new PlantsError(kind, message, {
-      hint: last.exitCode === 5 ? this.#howToRepeat(task) : last.kind === 'conflict' && task.hasOwnKey ? keyHint : hint,
-      retryable,
-      error: last.error,
-      status,
-      cause,
-      requestId,
+  /** @throws {PlantsError} `malformed` unless the service offers an operation */
+  async #require(operation: keyof typeof operationOf): Promise<void> {
+    const { operations } = await this.#describe()
+    if (operations.has(operationOf[operation])) return
+    const offers = Object.values(operationOf).some((name) => operations.has(name))
+    const what = offers ? 'does not offer this' : 'can only create plants'
+    throw new PlantsError('malformed', `This service ${what}: its openapi.json lists no ${operationOf[operation]}`, {
+      hint: 'Do this where its store is, or choose another store with --store',
     })
   }
 
-  /** @throws always: the reason of the signal, and what it means for the plant */
-  #stop(reason: unknown, task: Task): never {
-    if (!(reason instanceof PlantsError)) throw reason
-    const { name } = this.#remote.address
-    const message = task.unknown ? `${reason.message} before ${name} answered` : `${reason.message}, nothing was stored`
-    throw new PlantsError(reason.kind, message, { hint: task.unknown && this.#howToRepeat(task), cause: reason })
+  async #read(id: bigint): Promise<NewPlant | undefined> {
+    const request = requestToCorrect(this.#remote.access, 'GET', id)
+    const plant = await ask(this.#remote, request, expectStored(id, [[404, 'missing']], this.#keepEtag))
+    return typeof plant === 'object' ? plant : undefined
   }
 
-  #howToRepeat({ plant, key, hasWarned }: Task): string {
-    const unknown = `Whether the plant ${plant.id} is stored is not known`
-    if (this.#supportsKeys === false) return `${unknown}, and this service has no idempotency keys: look there before you repeat it`
-    const repeat = `To make no second one, repeat it with: --idempotency-key ${shellWord(key)}`
+  /** Replaces or deletes a plant; with `only`, if it is still equal to this one. */
+  async #change(method: 'PUT' | 'DELETE', id: bigint, only: NewPlant | undefined, body?: Plant) {
+    const current = only && !this.#etags.has(only) ? await this.#read(id) : only
+    if (only && (!current || !equalPlants(current, only))) return { value: 'changed' as const, lost: undefined }
+    const request = requestToCorrect(this.#remote.access, method, id, { body, ifMatch: current && this.#etags.get(current) })
+    const settled = [[404, 'missing'] as const, [412, 'changed'] as const]
+    return this.#write(request, expectStored(id, settled, this.#keepEtag), {
+      isIdempotent: true,
+      unknownHint: () => `Whether the plant ${id} was changed is not known. ${this.#howToLook(id)}`,
+    })
+  }
+
+  /**
+   * Sends a request that changes something, until it is settled. What may have been done is reported as unknown.
+   *
+   * @returns the value, and the error of a try before it that may have done it as well
+   */
+  async #write<T>(
+    request: HttpRequest,
+    expected: Expected<T>,
+    options: WriteOptions,
+  ): Promise<{ value: T; lost: PlantsError | undefined }> {
+    const { access, address, options: opened } = this.#remote
+    const signals = options.signal ? [opened.clock.signal, options.signal] : [opened.clock.signal]
+    const policy = new RetryPolicy(opened)
+    let unknown: PlantsError | undefined
+    let hasWarned = false
+    const warn = async (explanation: string) => {
+      if (hasWarned || signals.some(({ aborted }) => aborted)) return
+      hasWarned = true
+      await access.notify(explanation)
+    }
+    /** What was sent, and may have been received, is sent again only under a key that the service keeps. */
+    const mayRepeat = async () => {
+      try {
+        this.#description ??= await readDescription(this.#remote, {
+          signals,
+          policy,
+          onRetry: (failure) => warn(policy.explain(failure, unknown)),
+        })
+        return this.#description.supportsKeys
+      } catch (error) {
+        if (signals.some(({ aborted }) => aborted) || !(error instanceof PlantsError)) throw error
+        return false
+      }
+    }
+    const explain = (error: PlantsError) => {
+      // Of a plant that may have been stored, only a response to its own key can say more.
+      const settles = error.kind === 'conflict' && this.#description?.supportsKeys === true
+      const last = unknown && !settles ? unknown : error
+      const { kind, message, hint, retryable, status, requestId, cause } = last
+      const usualHint = kind === 'conflict' ? (options.conflictHint ?? hint) : hint
+      const lastHint = last.exitCode === 5 ? options.unknownHint(hasWarned) : usualHint
+      return new PlantsError(kind, message, { hint: lastHint, retryable, error: last.error, status, cause, requestId })
+    }
+    const sent = exchange(this.#remote, {
+      ...{ request, expected, policy, signals, sends: 'the plant' },
+      onUnknown: (error) => {
+        unknown = error
+      },
+      mayRetry: async (failure) => {
+        if (unknown && !options.isIdempotent && !(await mayRepeat())) return false
+        await warn(policy.explain(failure))
+        return true
+      },
+      explain: ({ error }) => explain(error),
+    })
+    try {
+      const value = await reportWait(access, opened.clock, sent)
+      return { value, lost: unknown && explain(unknown) }
+    } catch (error) {
+      const reason: unknown = signals.find(({ aborted }) => aborted)?.reason
+      if (error !== reason || !(reason instanceof PlantsError)) throw error
+      const message = unknown ? `${reason.message} before ${address.name} answered` : `${reason.message}, nothing was stored`
+      throw new PlantsError(reason.kind, message, { hint: unknown && options.unknownHint(hasWarned), cause: reason })
+    }
+  }
+
+  #howToRepeat(id: bigint, key: string, hasWarned: boolean): string {
+    const { supportsKeys, operations } = this.#description ?? {}
+    const look = operations?.has(operationOf.read) ? this.#howToLook(id) : undefined
+    const unknown = `Whether the plant ${id} is stored is not known`
+    if (supportsKeys === false)
+      return `${unknown}, and this service has no idempotency keys${look === undefined ? ': look there before you repeat it' : `. ${look}`}`
+    const repeat = `${look === undefined ? '' : `${look}. `}To make no second one, repeat it with: --idempotency-key ${shellWord(key)}`
     const guess = this.#remote.address.url.protocol === 'http:' && hasWarned ? '. If it speaks TLS, https:// is meant' : ''
-    return `${unknown}. ${repeat}${this.#supportsKeys ? '' : `, if the service honours such keys${guess}`}`
+    return `${unknown}. ${repeat}${supportsKeys ? '' : `, if the service honours such keys${guess}`}`
+  }
+
+  #howToLook(id: bigint): string {
+    return `Look at it with: plants get ${id} --store ${shellWord(this.#remote.address.name)}`
   }
 }
 
-const keyHint = 'Choose another id or another key: a key goes with one plant only'
-
-/** A create in progress. */
-interface Task {
-  plant: NewPlant
-  key: string
-  /** the key was given, and means something to whoever gave it */
-  hasOwnKey: boolean
-  policy: RetryPolicy
-  signals: AbortSignal[]
-  /** the try that may have stored the plant, if there was one */
-  unknown: PlantsError | undefined
-  /** what came of the try before */
-  last: Failure | undefined
-  /** whoever waits knows why */
-  hasWarned: boolean
-}
-
-/**
- * Asks a service whether it accepts a token, and makes no plant: it is sent an empty object, which the specification has it reject
- * as soon as the token is accepted. Asked once; nothing is tried again.
- *
- * @throws the reason of the clock's signal
- */
-export async function checkToken(address: RemoteAddress, access: Access, { timeout, clock }: OpenOptions): Promise<TokenVerdict> {
-  const client = await HttpClient.open(address, access, 1)
-  try {
-    const response = await within(timeout, [clock.signal], (signal) => client.send(requestToCreate(access, {}), signal))
-    const result = classifyResponse(response, address.name, access.tokenHint)
-    if (result.kind === 'created')
-      return unknown(new PlantsError('unusable', `${address.name} answered 200 to an empty object`, { status: 200 }))
-    if (result.kind === 'unauthorized') return { state: 'refused', error: result.error }
-    return result.error.error === 422 ? { state: 'accepted' } : unknown(result.error)
-  } catch (error) {
-    if (!(error instanceof NoResponse)) throw error
-    clock.signal.throwIfAborted()
-    return unknown(classifyFailure(error, address, access, 'the token').error)
-  } finally {
-    client.close()
-  }
-}
-
-function unknown(error: PlantsError): TokenVerdict {
-  return { state: 'unknown', error }
+interface WriteOptions {
+  signal?: AbortSignal | undefined
+  /** whether it can be repeated without a key */
+  isIdempotent: boolean
+  /** for a conflict, if the one of the service is not enough */
+  conflictHint?: string | undefined
+  /** What to do when it may have been done. */
+  unknownHint(hasWarned: boolean): string
 }

@@ -1,14 +1,14 @@
 import { toJson } from '../../plant/json.js'
-import { equalFields, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { equalFields, equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { backoff, maxTimer, timeIsOver } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-import { Outcome } from '../conflict.js'
+import { comparesPlants, idExists, Outcome, resolveConflict } from '../conflict.js'
 import { type Batch, type CreateManyOptions, defaultConcurrency } from '../store.js'
-import { classifyFailure, classifyResponse, type Failure } from './classify.js'
+import { classifyFailure, classifyResponse, expectedPlant, expectStored, type Failure } from './classify.js'
 import { type HttpResponse, NoResponse } from './client.js'
-import type { Remote } from './keys.js'
+import type { Remote } from './exchange.js'
 import { ConcurrencyLimit, RateLimiter } from './limits.js'
-import { requestToCreate } from './request.js'
+import { requestToCorrect, requestToCreate } from './request.js'
 import { RetryPolicy } from './retry.js'
 import type { Access } from './types.js'
 
@@ -40,6 +40,8 @@ export class Uploader {
 interface Pending {
   row: number
   plant: NewPlant
+  /** what is sent next: its create; or, when its id exists, the question which plant has it, and what is to replace that one */
+  step: 'create' | 'read' | 'replace'
   /** `beforeSend` has resolved for it */
   isAnnounced: boolean
   tries: number
@@ -63,6 +65,8 @@ export class Upload {
   readonly #inFlight = new Set<Pending>()
   /** those to send again */
   readonly #queue: Pending[] = []
+  /** the ids of all of these, where the order matters in which plants with the same id are sent */
+  readonly #ids = new Set<bigint>()
   /** the first row that was not sent yet */
   #next = -1
   #lastSettled: number
@@ -136,7 +140,8 @@ export class Upload {
   }
 
   #pause(now: number): number | undefined {
-    const hasNew = this.#next < this.#batch.rows.length && this.#queue.length < maxQueue
+    const { rows } = this.#batch
+    const hasNew = this.#next < rows.length && this.#queue.length < maxQueue && !this.#ids.has(rows.idAt(this.#next))
     const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
     if (due === Infinity) return undefined
     const { concurrency, rate } = this.#uploader
@@ -153,7 +158,19 @@ export class Upload {
     const row = this.#next
     this.#skipSettled()
     const plant = this.#batch.rows.at(row)
-    return { row, plant, isAnnounced: false, tries: 0, firstSent: now, lastSent: now, due: now, token: '', end: () => undefined }
+    if (this.#options.ifExists === 'update') this.#ids.add(plant.id)
+    return {
+      row,
+      plant,
+      step: 'create',
+      isAnnounced: false,
+      tries: 0,
+      firstSent: now,
+      lastSent: now,
+      due: now,
+      token: '',
+      end: () => undefined,
+    }
   }
 
   #skipSettled(): void {
@@ -164,10 +181,15 @@ export class Upload {
 
   #send(pending: Pending): void {
     const uploader = this.#uploader
-    const request = requestToCreate(uploader.access, pending.plant, this.#options.keyOf(pending.row))
+    const { access } = uploader
+    const { plant, row, step } = pending
+    const request =
+      step === 'create'
+        ? requestToCreate(access, plant, this.#options.keyOf(row))
+        : requestToCorrect(access, step === 'read' ? 'GET' : 'PUT', plant.id, step === 'read' ? {} : { body: plant })
     pending.lastSent = this.#now()
     pending.tries += 1
-    pending.token = uploader.access.token
+    pending.token = access.token
     uploader.rate.spend(pending.lastSent)
     this.#inFlight.add(pending)
     pending.end = uploader.remote.client.start(request, (result) => {
@@ -182,27 +204,30 @@ export class Upload {
   }
 
   #receive(pending: Pending, response: HttpResponse | NoResponse): void {
-    const { access } = this.#uploader
-    const { address } = this.#uploader.remote
+    const { access, remote } = this.#uploader
+    const { address } = remote
+    const { plant, step } = pending
     const result =
       response instanceof NoResponse
         ? classifyFailure(response, address, access)
-        : classifyResponse(response, address.name, access.tokenHint)
+        : classifyResponse<Plant | NewPlant | 'missing'>(response, step === 'create' ? expectedPlant : expectStored(plant.id, notFound), {
+            name: address.name,
+            tokenHint: access.tokenHint,
+          })
     switch (result.kind) {
-      case 'created':
-        this.#settle(pending, Outcome.created)
-        this.#compare(pending.plant, result.plant)
+      case 'done':
+        this.#finish(pending, result.value)
         break
       case 'retry':
       case 'unknown':
         this.#retry(pending, result)
         break
-      case 'conflict': {
+      case 'conflict':
         // The service knows the key of a row, if it knows any, so it speaks of another plant.
-        const isSkipped = this.#options.ifExists !== 'error'
-        this.#settle(pending, isSkipped ? Outcome.skipped : Outcome.taken, isSkipped ? undefined : result.error)
+        if (comparesPlants(this.#options.ifExists)) this.#sendAgain(pending, 'read')
+        else if (this.#options.ifExists === 'skip') this.#settle(pending, Outcome.skipped)
+        else this.#settle(pending, Outcome.taken, result.error)
         break
-      }
       case 'rejected':
         this.#settle(pending, Outcome.refused, result.error)
         break
@@ -210,22 +235,47 @@ export class Upload {
         this.#refreshToken(pending, result.error)
         break
       case 'incompatible':
-        if (result.error.exitCode === 5 && !this.#isKeyed) this.#note(pending, Outcome.unknown, result.error)
+        if (result.error.exitCode === 5 && !this.#isKeyed && step === 'create') this.#note(pending, Outcome.unknown, result.error)
         this.#fail(result.error)
     }
   }
 
+  #finish(pending: Pending, value: Plant | NewPlant | 'missing'): void {
+    const { plant, step } = pending
+    if (value === 'missing')
+      this.#sendAgain(pending, 'create') // it was deleted meanwhile
+    else if (step === 'read' && 'id' in value) {
+      const outcome = resolveConflict(this.#options.ifExists, () => equalPlants(value, plant))
+      if (outcome === Outcome.updated) this.#sendAgain(pending, 'replace')
+      else this.#settle(pending, outcome, outcome === Outcome.taken ? idExists(plant.id) : undefined)
+    } else {
+      this.#settle(pending, step === 'create' ? Outcome.created : Outcome.updated)
+      this.#compare(plant, value)
+    }
+  }
+
+  #sendAgain(pending: Pending, step: Pending['step']): void {
+    this.#noteSuccess()
+    this.#queue.push(Object.assign(pending, { step, tries: 0, due: this.#now() }))
+  }
+
   #settle(pending: Pending, outcome: number, why?: PlantsError): void {
+    this.#noteSuccess()
+    this.#note(pending, outcome, why)
+  }
+
+  /** The service has answered what it should. */
+  #noteSuccess(): void {
     this.#lastSettled = this.#now()
     this.#failures = 0
     this.#isHopeless = false
     this.#isTokenNew = false
     this.#policy.reset()
     this.#uploader.concurrency.succeeded()
-    this.#note(pending, outcome, why)
   }
 
-  #note({ row }: Pending, outcome: number, why?: PlantsError): void {
+  #note({ row, plant }: Pending, outcome: number, why?: PlantsError): void {
+    this.#ids.delete(plant.id)
     this.#batch.outcomes[row] = outcome
     if (why) this.#batch.rejections.set(row, { error: why.error, message: why.message }) // which has no stack
     if (this.#options.stopsAtReject && outcome >= Outcome.taken) this.#hasRejected = true
@@ -250,7 +300,8 @@ export class Upload {
     const isLone = isUnknown && this.#failures < 2 // a connection ends now and then
     if (!isLone) this.#uploader.rate.pauseUntil(Math.min(now + retryAfter + this.#backoff(this.#failures, 1000), limit))
     pending.due = isUnknown ? now + this.#backoff(pending.tries, 5000) : now
-    if (isUnknown && (!this.#isKeyed || this.#isOfPlant(pending, now))) this.#note(pending, Outcome.unknown, error)
+    if (isUnknown && ((!this.#isKeyed && pending.step === 'create') || this.#isOfPlant(pending, now)))
+      this.#note(pending, Outcome.unknown, error)
     else this.#queue.push(pending)
   }
 
@@ -348,3 +399,5 @@ const maxQueue = 256
 const triesOfOne = 5
 
 const roundsUntilWarning = 3
+
+const notFound = [[404, 'missing']] as const

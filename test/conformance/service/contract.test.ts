@@ -39,9 +39,9 @@ function missing(title: string, request: RawRequest): Row {
 }
 
 function notAllowed(method: string, request: RawRequest = {}, title = `${method} /plants`): Row {
-  const message = `/plants takes POST, but not ${method}`
+  const message = `/plants takes POST, GET, HEAD, but not ${method}`
   const body = method === 'HEAD' ? '' : { error: 405, message }
-  return [title, { method, ...request }, { status: 405, body, headers: { allow: 'POST' } }]
+  return [title, { method, ...request }, { status: 405, body, headers: { allow: 'POST, GET, HEAD' } }]
 }
 
 const good: Row[] = [
@@ -260,30 +260,24 @@ const conflicts: Row[] = [
 ]
 
 const outside: Row[] = [
-  ...[
-    '/',
-    '/plants/',
-    '//plants',
-    '/plants/1',
-    '/PLANTS',
-    '/plants;x',
-    '/plants%2f',
-    '/plants%00',
-    '/./plants',
-    '/v1/plants',
-    '/constructor',
-    '*',
-  ].map((target) => missing(`POST ${target}`, { target })),
+  ...['/', '/plants/', '//plants', '/PLANTS', '/plants;x', '/plants%2f', '/plants%00', '/./plants', '/v1/plants', '/constructor', '*'].map(
+    (target) => missing(`POST ${target}`, { target }),
+  ),
   missing('POST http://plants.example', { target: 'http://plants.example' }),
   missing('POST ftp://plants.example/plants', { target: 'ftp://plants.example/plants' }),
   missing('OPTIONS *', { method: 'OPTIONS', target: '*' }),
-  ...'GET HEAD PUT PATCH DELETE OPTIONS TRACE PROPFIND MKCOL LOCK M-SEARCH SOURCE PURGE'.split(' ').map((method) => notAllowed(method)),
-  notAllowed('GET', { target: '/plants?x=1' }, 'GET /plants?x=1'),
-  notAllowed('GET', { target: 'http://plants.example/plants' }, 'GET http://plants.example/plants'),
+  ...'PUT PATCH DELETE OPTIONS TRACE PROPFIND MKCOL LOCK M-SEARCH SOURCE PURGE'.split(' ').map((method) => notAllowed(method)),
+  notAllowed('PUT', { target: '/plants?x=1' }, 'PUT /plants?x=1'),
+  notAllowed('PUT', { target: 'http://plants.example/plants' }, 'PUT http://plants.example/plants'),
+  notAllowed('PUT', { target: '/%70lants' }, 'PUT /%70lants'),
   [
-    'GET /%70lants',
-    { method: 'GET', target: '/%70lants' },
-    { status: 405, body: { error: 405, message: expect.stringMatching(/takes POST, but not GET$/) }, headers: { allow: 'POST' } },
+    'POST /plants/1',
+    { target: '/plants/1', body: fern },
+    {
+      status: 405,
+      body: { error: 405, message: '/plants/{id} takes GET, HEAD, PUT, DELETE, but not POST' },
+      headers: { allow: 'GET, HEAD, PUT, DELETE' },
+    },
   ],
   ...['POST', 'PUT', 'PROPFIND'].map(
     (method): Row => [

@@ -23,7 +23,7 @@ interface Description {
   openapi: string
   info: { version: string; license: unknown }
   security: unknown
-  paths: Record<'/plants', { post: Operation }>
+  paths: Record<'/plants', { post: Operation }> & Record<string, Record<string, Operation>>
   components: { securitySchemes: unknown; schemas: Record<string, Shape> }
 }
 
@@ -61,7 +61,10 @@ describe('the description of the interface', () => {
     expect({ version: info.version, license: info.license, operations, security, schemes: components.securitySchemes, keys }).toEqual({
       version: '1.0.0',
       license: { name: 'MIT', identifier: 'MIT' },
-      operations: [['/plants', ['post']]],
+      operations: [
+        ['/plants', ['post', 'get']],
+        ['/plants/{id}', ['get', 'put', 'delete']],
+      ],
       security: [{ bearer: [] }],
       schemes: { bearer: { type: 'http', scheme: 'bearer' } },
       keys: [{ name: 'Idempotency-Key', place: 'header', required: false }],
@@ -76,6 +79,7 @@ describe('the description of the interface', () => {
     expect(Object.fromEntries(shapes)).toEqual({
       Plant: { required: ['name'], fields: { name: ['string'], tag: ['string'] } },
       NewPlant: { required: ['id', 'name'], fields: { id: ['integer', 'int64'], name: ['string'], tag: ['string'] } },
+      StoredPlant: { required: ['id', 'name'], fields: { id: ['integer', 'int64'], name: ['string'], tag: ['string'] } },
       Error: { required: ['error', 'message'], fields: { error: ['integer', 'int32'], message: ['string'] } },
     })
   })

@@ -1,10 +1,19 @@
+import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { PlantRows } from '../../../src/plant/rows.js'
 import { Outcome } from '../../../src/stores/conflict.js'
-import type { Batch, Block, CheckpointStore, CreateManyOptions, ReadableStore, SnapshotQuery } from '../../../src/stores/store.js'
+import type {
+  Batch,
+  Block,
+  BulkStore,
+  CheckpointStore,
+  CreateManyOptions,
+  ReadableStore,
+  SnapshotQuery,
+} from '../../../src/stores/store.js'
 
-type Store = CheckpointStore & ReadableStore
+type Store = BulkStore & ReadableStore
 
 const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
 const moss: NewPlant = { id: 2n, name: 'Moss' }
@@ -12,12 +21,13 @@ const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
 
 const { created, pending, skipped, taken, updated } = Outcome
 
-/** What a store must do that takes many plants at once, and gives all of them back. `open` gives an empty one. */
+/** What a store must do that takes many plants at once. `open` gives an empty one. */
 export function describeManyStore(name: string, open: () => Promise<Store>): void {
-  describe(`${name} takes many plants: it`, () => {
-    describeOutcomes(open)
-    describeCheckpoints(open)
-  })
+  describe(`${name} takes many plants: it`, () => describeOutcomes(open))
+}
+
+/** What a store must do that gives all of its plants. `open` gives an empty one. */
+export function describeSnapshotStore(name: string, open: () => Promise<Store>): void {
   describe(`${name} gives all of its plants: it`, () => describeSnapshots(open))
 }
 
@@ -87,8 +97,13 @@ function describeOutcomes(open: () => Promise<Store>): void {
   })
 }
 
-function describeCheckpoints(open: () => Promise<Store>): void {
-  test('keeps, finds and removes the positions of imports', async () => {
+/** What a store must do that keeps the positions of imports. `open` gives an empty one. */
+export function describeCheckpointStore(name: string, open: () => Promise<CheckpointStore & ReadableStore>): void {
+  describe(`${name} keeps the positions of imports: it`, () => describeCheckpoints(open))
+}
+
+function describeCheckpoints(open: () => Promise<CheckpointStore & ReadableStore>): void {
+  test('keeps, finds and removes them', async () => {
     const store = await open()
     await store.keepCheckpoint({ id: 'one', state: '{"at":1}' })
     await store.keepCheckpoint({ id: 'one', state: `{"at":"'\\"}` })
@@ -188,7 +203,7 @@ function batchOf(plants: NewPlant[], outcomes: number[] = []): Batch {
 
 function manyOptions(options: Partial<CreateManyOptions>): CreateManyOptions {
   const usual = { ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal } as const
-  return { ...usual, keyOf: () => '', beforeSend: async () => undefined, onProgress: () => undefined, ...options }
+  return { ...usual, keyOf: () => randomUUID(), beforeSend: async () => undefined, onProgress: () => undefined, ...options }
 }
 
 async function createMany(

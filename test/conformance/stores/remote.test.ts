@@ -1,21 +1,26 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import { openStore, parseAddress } from '../../../src/stores/registry.js'
+import { RemoteStore } from '../../../src/stores/http/store.js'
+import { parseAddress, takesToken } from '../../../src/stores/registry.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import type { PlantStore } from '../../../src/stores/store.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { createAt, ownService, socketPath, token } from '../../helpers/remote.js'
 import { runPlants } from '../../helpers/run.js'
 import { closedAfterTest, fileAddress, openOptions, place } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { describePlantStore } from './contract.js'
+import { describePlantStore, describeReadableStore } from './contract.js'
+import { describeManyStore, describeSnapshotStore } from './contract-many.js'
 
 describePlantStore('the remote store over TCP', () => openSubject('tcp', ''))
 describePlantStore('the remote store over TCP, below a path', () => openSubject('tcp', '/v1'))
 describePlantStore('the remote store over a Unix socket', () => openSubject('unix', ''))
+describeReadableStore('the remote store', () => openSubject('tcp', '/v1'))
+describeSnapshotStore('the remote store', async () => (await openSubject('tcp', '')).store)
+// One request at a time, so that plants are sent in the order of the input.
+describeManyStore('the remote store', async () => (await openSubject('tcp', '', 1)).store)
 
-async function openSubject(kind: 'tcp' | 'unix', basePath: string) {
+async function openSubject(kind: 'tcp' | 'unix', basePath: string, concurrency?: number) {
   const path = join(temporaryFolder(), 'plants.db')
   const address = await ownService(kind === 'tcp' ? { host: '127.0.0.1', port: 0 } : { path: socketPath() }, path, basePath)
   const look = async (id: bigint) => {
@@ -26,10 +31,10 @@ async function openSubject(kind: 'tcp' | 'unix', basePath: string) {
       await file.close()
     }
   }
-  return { store: closedAfterTest(await openRemote(address)), look }
+  return { store: closedAfterTest(await openRemote(address, concurrency)), look }
 }
 
-async function openRemote(address: string): Promise<PlantStore> {
+async function openRemote(text: string, concurrency: number | undefined): Promise<RemoteStore> {
   const access = async () => ({
     token,
     userAgent: 'test',
@@ -39,7 +44,9 @@ async function openRemote(address: string): Promise<PlantStore> {
     tokenHint: '',
     notify: async () => {},
   })
-  return openStore(await parseAddress(address, 'test', place()), openOptions({ access }))
+  const address = await parseAddress(text, 'test', place())
+  if (!takesToken(address)) throw new Error(`${text} is no service`)
+  return RemoteStore.open(address, openOptions({ access, concurrency }))
 }
 
 const plant = { name: 'Fern' }
@@ -100,9 +107,9 @@ test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and no
   expect(said).toMatchObject([{ status, message: `URL answered ${status}, and points to ${other.url}/plants` }])
 })
 
-test('get, list and delete are not in the specification, and ask nothing of a remote store', async () => {
+test('what needs the store itself asks nothing of a service', async () => {
   const remote = await Hostile.listen({ posts: [json(200, plant)] })
-  for (const argv of [['get', '1'], ['list'], ['delete', '1', '--yes'], ['tokens', 'list'], ['serve']]) {
+  for (const argv of [['tokens', 'list'], ['serve'], ['backup', 'plants.bak'], ['restore', 'plants.bak']]) {
     const { code, out, err } = await runPlants([...argv, '--store', remote.url, '--output', 'json'], { env: { PLANTS_TOKEN: token } })
     expect({ argv, code, out, error: JSON.parse(err) }).toEqual({
       argv,
@@ -110,8 +117,8 @@ test('get, list and delete are not in the specification, and ask nothing of a re
       out: '',
       error: {
         error: 400,
-        message: `${remote.url} is a remote store, where plants can be created, and nothing else done`,
-        hint: 'Do this where its file is, or choose another store with --store',
+        message: `${remote.url} is a service, and this needs its store itself`,
+        hint: 'Do this where its store is, or choose another store with --store',
       },
     })
   }

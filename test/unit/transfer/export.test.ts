@@ -299,12 +299,6 @@ test.each([
   expect(await plants(['export', ...flags])).toEqual({ code: 2, out: '', err: `plants: ${err}` })
 })
 
-test('export refuses a remote store', async () => {
-  const err =
-    'plants: https://plants.example.com is a remote store, where plants can be created, and nothing else done\n  Do this where its file is, or choose another store with --store\n'
-  expect(await runPlants(['export', '--store', 'https://plants.example.com'])).toEqual({ code: 2, out: '', err })
-})
-
 /** Rows of cells, of which an empty one without quotes is none. */
 function parseCells(text: string, delimiter: string): unknown[] {
   const cast = (value: string, { quoting }: { quoting: boolean }) => (value === '' && !quoting ? undefined : value)

@@ -1,0 +1,87 @@
+import { hash } from 'node:crypto'
+import { parseInt64, toWireJson } from '../plant/json.js'
+import { checkField, idRule, type NewPlant } from '../plant/plant.js'
+import { shorten } from '../platform/escape.js'
+import type { ListQuery } from '../stores/store.js'
+import { HttpError } from './errors.js'
+
+/** plants of a list at most, and without `limit` */
+export const listLimits = { max: 1000, default: 100 }
+
+/**
+ * An id as it stands in a path or in a query: its decimal digits, so that a plant has one address.
+ *
+ * @throws {HttpError} 400
+ */
+export function parseId(text: string, name = 'id'): bigint {
+  const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
+  if (id === undefined || String(id) !== text) throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
+  return id
+}
+
+/**
+ * Reads the query of a list.
+ *
+ * @param url the target of a request
+ * @param maxLimit of `limit`
+ * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
+ */
+export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
+  const given = new Map<string, string>()
+  for (const part of url.replace(/^[^?]*\??|#.*$/gs, '').split('&')) {
+    if (part === '') continue
+    const [name = '', value = ''] = (/^([^=]*)=?(.*)$/s.exec(part) ?? []).slice(1).map(decode)
+    if (given.has(name)) throw new HttpError(400, `The parameter ${name} must be given once`)
+    if (!Object.hasOwn(readers, name))
+      throw new HttpError(400, `There is no parameter ${JSON.stringify(shorten(name))}, only ${Object.keys(readers).join(', ')}`)
+    given.set(name, value)
+  }
+  const query: ListQuery = {}
+  for (const [name, value] of given) readers[name]?.(query, value, maxLimit)
+  return query
+}
+
+const readers: Record<string, (query: ListQuery, text: string, maxLimit: number) => void> = {
+  limit(query, text, maxLimit) {
+    query.limit = /^\d{1,15}$/.test(text) ? parseInt(text, 10) : 0
+    if (query.limit < 1 || query.limit > maxLimit) throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, text)
+  },
+  after(query, text) {
+    query.after = parseId(text, 'after')
+  },
+  tag(query, text) {
+    query.tag = plantText('tag', text)
+  },
+  search(query, text) {
+    query.search = plantText('search', text)
+  },
+}
+
+function plantText(name: string, text: string): string {
+  const problem = checkField('tag', text)
+  if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
+  return text
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw new HttpError(400, 'The query of the request is not valid')
+  }
+}
+
+function invalid(rule: string, text: string): HttpError {
+  return new HttpError(400, `${rule}, but was ${JSON.stringify(shorten(text))}`)
+}
+
+/** A strong entity tag (RFC 9110, 8.8.3): another one for each content. */
+export function etagOf(plant: NewPlant): string {
+  return `"${hash('sha256', toWireJson(plant), 'base64url').slice(0, 22)}"`
+}
+
+/** Whether a header lists an entity tag, or is `*`. A weak tag counts for If-None-Match (RFC 9110, 13.1.2), never for If-Match (13.1.1). */
+export function listsTag(header: string, etag: string, { isWeakEqual }: { isWeakEqual: boolean }): boolean {
+  if (header.trim() === '*') return true
+  return Array.from(header.matchAll(/(W\/)?("[^"]*")/g)).some(([, weak, tag]) => tag === etag && (isWeakEqual || weak === undefined))
+}

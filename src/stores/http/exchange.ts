@@ -1,0 +1,94 @@
+import { isTimeout, wait, within } from '../../platform/clock.js'
+import { PlantsError } from '../../platform/errors.js'
+import type { RemoteAddress } from '../address.js'
+import type { OpenOptions } from '../store.js'
+import { classifyFailure, classifyResponse, type Expected, type Failure } from './classify.js'
+import { type HttpClient, type HttpRequest, NoResponse } from './client.js'
+import { RetryPolicy, reportWait } from './retry.js'
+import type { Access } from './types.js'
+
+/** What it takes to send a service requests. */
+export interface Remote {
+  address: RemoteAddress
+  access: Access
+  options: OpenOptions
+  client: HttpClient
+}
+
+/** A request that is sent until it is settled, and what it should get. */
+export interface Exchange<T> {
+  request: HttpRequest
+  expected: Expected<T>
+  /** what the request holds, in words */
+  sends: string
+  policy: RetryPolicy
+  /** each ends it, with its reason */
+  signals: AbortSignal[]
+  /** Is called when the service may have done what it was asked, and did not say so. */
+  onUnknown?(error: PlantsError): void
+  /** Is called before another try; false ends them. */
+  mayRetry(failure: Failure, tries: number): boolean | Promise<boolean>
+  /** What to report when there is no further try. */
+  explain(failure: Failure): PlantsError
+}
+
+/**
+ * Sends a request, with growing pauses, until it is settled or the time is over.
+ *
+ * @throws {PlantsError} what `explain` returns; the reason of a signal
+ */
+export async function exchange<T>(remote: Remote, task: Exchange<T>): Promise<T> {
+  let last: Failure | undefined
+  for (let tries = 0; ; tries += 1) {
+    for (const signal of task.signals) signal.throwIfAborted()
+    const result = await attempt(remote, task, last)
+    if (result.kind === 'done') return result.value
+    if (result.kind === 'unknown') task.onUnknown?.(result.error)
+    last = result
+    const pause = task.policy.pauseAfter(result, tries)
+    if (pause === undefined || !(await task.mayRetry(result, tries))) throw task.explain(result)
+    await wait(pause, task.signals)
+  }
+}
+
+async function attempt<T>({ address, access, client }: Remote, task: Exchange<T>, last: Failure | undefined) {
+  const { request, expected, sends, policy, signals } = task
+  try {
+    const response = await within(policy.left, signals, (signal) => client.send(request, signal))
+    return classifyResponse(response, expected, { name: address.name, tokenHint: access.tokenHint })
+  } catch (error) {
+    if (!(error instanceof NoResponse)) throw error
+    const result = classifyFailure(error, address, access, sends)
+    if (signals.some(({ aborted }) => aborted)) {
+      if (result.kind === 'unknown') task.onUnknown?.(result.error)
+      throw error.cause
+    }
+    // The last try may have had too little time to say more than the one before.
+    return result.kind === 'retry' && isTimeout(error.cause) && last ? last : result
+  }
+}
+
+/** Sends a request that changes nothing, until there is an answer or the time is over. */
+export function ask<T>(remote: Remote, request: HttpRequest, expected: Expected<T>): Promise<T> {
+  const { access, options } = remote
+  const policy = new RetryPolicy(options)
+  let hasWarned = false
+  const asked = exchange(remote, {
+    ...{ request, expected, policy, sends: 'the question' },
+    signals: [options.clock.signal],
+    mayRetry: async (failure) => {
+      if (!hasWarned) await access.notify(policy.explain(failure))
+      hasWarned = true
+      return true
+    },
+    explain: asUnavailable,
+  })
+  return reportWait(access, options.clock, asked)
+}
+
+/** The error for a question that got no answer: nothing was changed by it, so its outcome is not unknown. */
+export function asUnavailable({ kind, error }: Failure): PlantsError {
+  if (kind !== 'unknown') return error
+  const { message, status, requestId, cause } = error
+  return new PlantsError('unavailable', message, { hint: 'Nothing was stored. Try again later', retryable: true, status, requestId, cause })
+}

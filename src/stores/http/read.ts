@@ -1,0 +1,153 @@
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { plantFields } from '../../plant/fields.js'
+import { toJson } from '../../plant/json.js'
+import type { NewPlant } from '../../plant/plant.js'
+import { within } from '../../platform/clock.js'
+import { PlantsError } from '../../platform/errors.js'
+import { urlOf } from '../../platform/network.js'
+import type { Block, ListQuery, RecordKind, SnapshotQuery } from '../store.js'
+import { type Expected, headerOf, parseStored, readPage } from './classify.js'
+import type { HttpRequest, HttpResponse } from './client.js'
+import { ask, type Remote } from './exchange.js'
+import { maxRead, requestTo } from './request.js'
+
+const ndjson = 'application/x-ndjson'
+
+/** plants that are asked for in a page */
+const pageRows = 1000
+
+/** The plants of a list, page by page, in the order of their ids. */
+export async function* listPages(remote: Remote, query: ListQuery): AsyncGenerator<NewPlant[]> {
+  const check = orderOf(remote, query)
+  let left = query.limit ?? Infinity
+  let path: string | undefined = `/plants${queryOf(query, Math.min(left, pageRows))}`
+  while (path !== undefined && left > 0) {
+    const request: HttpRequest = { ...requestTo(remote.access, 'GET', path), maxBody: maxRead }
+    const { plants, next } = await ask(remote, request, expectedPage)
+    for (const plant of plants) check(plant)
+    if (plants.length === 0 && next !== undefined) throw unusable(remote, 'an empty page of a list that goes on')
+    const page = plants.slice(0, left)
+    if (page.length > 0) yield page
+    left -= page.length
+    path = next === undefined ? undefined : pathOf(next, remote)
+  }
+}
+
+interface Page {
+  plants: NewPlant[]
+  /** where the next one is */
+  next: string | undefined
+}
+
+const expectedPage: Expected<Page> = {
+  what: 'list of plants',
+  read(response) {
+    const plants = readPage(response)
+    return plants && { plants, next: nextOf(response) }
+  },
+}
+
+/** The plants of a service at one moment, as blocks of text. */
+export async function* readSnapshot(remote: Remote, query: SnapshotQuery): AsyncGenerator<Block> {
+  const request = requestTo(remote.access, 'GET', `/plants${queryOf(query, query.limit)}`, { accept: ndjson })
+  const stream = await ask(remote, { ...request, streamedType: ndjson }, expectedStream)
+  const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
+  if (coding !== undefined || (chunked === undefined && length === undefined)) {
+    stream.destroy()
+    throw unusable(remote, 'a stream that is packed, or whose end cannot be told')
+  }
+  const check = orderOf(remote, query)
+  const write = records[query.record]
+  let left = query.limit ?? Infinity
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const chunk of chunksOf(remote, stream)) {
+    const bytes = Buffer.concat([rest, chunk])
+    const end = bytes.lastIndexOf('\n') + 1
+    rest = bytes.subarray(end)
+    if (rest.length > maxRead) throw unusable(remote, 'a line that is too long')
+    if (end === 0) continue
+    if (!isUtf8(bytes.subarray(0, end))) throw unusable(remote, 'a stream that is not UTF-8')
+    const lines = bytes.toString('utf8', 0, end - 1).split('\n')
+    left -= lines.length
+    if (left < 0) throw unusable(remote, 'more plants than it was asked for')
+    const texts = lines.map((line) => {
+      const plant = parseStored(line)
+      if (!plant) throw unusable(remote, 'a line that is no plant')
+      check(plant)
+      return write(plant)
+    })
+    yield { text: texts.join('\n'), plants: texts.length }
+  }
+  if (rest.length > 0) throw unusable(remote, 'a stream that ends in the middle of a line')
+}
+
+const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', read: ({ stream }) => stream }
+
+/** The bytes of a stream. Throws when it is not complete, and when nothing comes for the time-out. */
+async function* chunksOf({ address, options }: Remote, stream: IncomingMessage): AsyncGenerator<Buffer> {
+  const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
+  const next = (signal: AbortSignal) => {
+    signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
+    return chunks.next()
+  }
+  try {
+    for (;;) {
+      const { value, done } = await within(options.timeout, [options.clock.signal], next)
+      if (done) return
+      yield value
+    }
+  } catch (error) {
+    options.clock.signal.throwIfAborted()
+    const hint = 'What came of it is not complete. Try again'
+    throw new PlantsError('unavailable', `${address.name} broke its answer off`, { hint, retryable: true, cause: error })
+  } finally {
+    stream.destroy()
+  }
+}
+
+/** Checks that each plant is one that was asked for, and comes after the one before. */
+function orderOf(remote: Remote, { after, tag }: ListQuery): (plant: NewPlant) => void {
+  let last = after
+  return (plant) => {
+    if (last !== undefined && plant.id <= last) throw unusable(remote, `the plant ${plant.id} after the plant ${last}`)
+    if (tag !== undefined && plant.tag !== tag) throw unusable(remote, `the plant ${plant.id}, which has another tag`)
+    last = plant.id
+  }
+}
+
+function unusable({ address }: Remote, what: string): PlantsError {
+  return new PlantsError('unusable', `${address.name} answered ${what}`, { hint: 'Is it a Plant Store? Ask its operator' })
+}
+
+function queryOf({ after, tag, search }: ListQuery, limit: number | undefined): string {
+  const given = Object.entries({ limit, after, tag, search }).filter(([, value]) => value !== undefined)
+  const parts = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
+  return parts.length === 0 ? '' : `?${parts.join('&')}`
+}
+
+/** The target of a Link header with `rel="next"` (RFC 8288). */
+function nextOf(response: HttpResponse): string | undefined {
+  const links = (headerOf(response, 'link') ?? '').matchAll(/<([^>]*)>((?:[^,"]|"[^"]*")*)/g)
+  for (const [, target = '', parameters = ''] of links)
+    if (/;\s*rel\s*=\s*(?:next\b|"(?:[^"]*\s)?next(?:\s[^"]*)?")/i.test(parameters)) return target
+  return undefined
+}
+
+/** Where the next page is, below the base_url: the token is for that alone. */
+function pathOf(target: string, remote: Remote): string {
+  const { url } = remote.address
+  const list = `${url.pathname.replace(/\/$/, '')}/plants`
+  const next = urlOf(target, url.origin + list)
+  if (next?.origin === url.origin && next.pathname === list) return `/plants${next.search}`
+  throw unusable(remote, `a list that goes on elsewhere: ${target.slice(0, 300)}`)
+}
+
+/** How a plant is written. */
+const records: Record<RecordKind, (plant: NewPlant) => string> = { json: toJson, csv: cellsOf(','), tsv: cellsOf('\t') }
+
+function cellsOf(separator: string): (plant: NewPlant) => string {
+  const isSpecial = (text: string) => text === '' || /["\r\n]/.test(text) || text.includes(separator)
+  const cell = (text: string) => (isSpecial(text) ? `"${text.replaceAll('"', '""')}"` : text)
+  return (plant) => plantFields.map(({ name }) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(separator)
+}

@@ -1,0 +1,169 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { expect, onTestFinished, test } from 'vitest'
+import type { NewPlant } from '../../../src/plant/plant.js'
+import type { Block, ReadableStore } from '../../../src/stores/store.js'
+import { exchange } from '../../helpers/raw-http.js'
+import { runPlants } from '../../helpers/run.js'
+import { placeOf, serve, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const created = async ({ name }: NewPlant) => ({ name })
+const block: Block = { text: `{"id":1,"name":"${'F'.repeat(65_536)}"}`, plants: 1 }
+
+/** A store whose snapshot gives blocks as `next` has them, and what has become of it. */
+function storeWith(next: (count: number) => Promise<Block | undefined>) {
+  const seen = { blocks: 0, isEnded: false }
+  const store: Pick<ReadableStore, 'create' | 'snapshot' | 'close'> = {
+    create: created,
+    close: async () => undefined,
+    async *snapshot() {
+      try {
+        for (let found = await next(0); found; found = await next(seen.blocks)) {
+          seen.blocks += 1
+          yield found
+        }
+      } finally {
+        seen.isEnded = true
+      }
+    },
+  }
+  return { store, seen }
+}
+
+const endless = async () => block
+
+/** Asks for all plants as a stream, of which nothing is read yet. */
+async function streamFrom(address: string, query = '', token = testToken): Promise<IncomingMessage> {
+  const headers = { authorization: `Bearer ${token}`, accept: 'application/x-ndjson' }
+  const sent = request(`${address}/plants${query}`, { headers, agent: false }).end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  onTestFinished(() => void response.destroy())
+  return response
+}
+
+/** All of a stream; undefined when it is not complete. */
+async function textOf(response: IncomingMessage): Promise<string | undefined> {
+  const chunks: Buffer[] = []
+  try {
+    for await (const chunk of response) chunks.push(chunk)
+  } catch {
+    return undefined
+  }
+  return response.complete ? Buffer.concat(chunks).toString() : undefined
+}
+
+test('a stream has all plants of one moment, in the order of their ids, while others create and delete', async () => {
+  const folder = temporaryFolder()
+  const lines = Array.from({ length: 30_000 }, (_, index) => `{"id":${3 * (index - 15_000)},"name":"Fern ${index}"}`)
+  const env = { PLANTS_DATA_DIR: `${folder}/data` }
+  expect((await runPlants(['import'], { env, stdin: [...lines].toReversed().join('\n') })).code).toBe(0)
+  const service = await serve(['--allow', 'create,read,delete'], { folder })
+  const stream = await streamFrom(service.address, '?after=-45001')
+  expect(stream.headers['content-type']).toBe('application/x-ndjson')
+  expect((await exchange(service, { body: '{"id":-44999,"name":"Moss"}' })).status).toBe(200)
+  expect((await exchange(service, { method: 'DELETE', target: '/plants/44997' })).status).toBe(200)
+  expect(await textOf(stream)).toBe(lines.map((line) => `${line}\n`).join(''))
+  expect((await textOf(await streamFrom(service.address, '?after=44000&limit=2')))?.split('\n').length).toBe(3)
+})
+
+test('a client that stops reading holds up nobody, and costs no more memory than what it did not read', async () => {
+  const { store, seen } = storeWith(endless)
+  const { address } = await serveStore(store)
+  const stream = await streamFrom(address)
+  const place = { place: placeOf(address), token: testToken }
+  let before = -1
+  await expect
+    .poll(async () => {
+      for (let id = 0; id < 20; id += 1) expect((await exchange(place, { body: `{"id":${id},"name":"Fern"}` })).status).toBe(200)
+      const isStill = seen.blocks === before
+      before = seen.blocks
+      return isStill
+    })
+    .toBe(true)
+  expect(seen.blocks).toBeLessThan(500)
+  stream.destroy()
+  await expect.poll(() => seen.isEnded).toBe(true)
+})
+
+test('a stream that fails in its middle is not complete, and the log says so', async () => {
+  const { store } = storeWith(async (count) => (count < 3 ? block : Promise.reject(new Error('SECRET disk'))))
+  const service = await serveStore(store)
+  expect(await textOf(await streamFrom(service.address))).toBeUndefined()
+  await expect.poll(() => service.log()).toMatch(/"outcome":"500"/)
+})
+
+test('a stream that fails at its start is an Error', async () => {
+  const { store } = storeWith(() => Promise.reject(new Error('SECRET disk')))
+  const stream = await streamFrom((await serveStore(store)).address)
+  expect({ status: stream.statusCode, error: JSON.parse((await textOf(stream)) ?? '{}').error }).toEqual({ status: 500, error: 500 })
+})
+
+test('a stream without plants is empty, and HEAD gives none', async () => {
+  const { store, seen } = storeWith(async () => undefined)
+  const { address } = await serveStore(store)
+  expect(await textOf(await streamFrom(address))).toBe('')
+  seen.isEnded = false
+  const head = await fetch(`${address}/plants`, {
+    method: 'HEAD',
+    headers: { authorization: `Bearer ${testToken}`, accept: 'text/plain, application/x-ndjson;q=0.5' },
+  })
+  expect([head.status, head.headers.get('content-type'), seen.isEnded]).toEqual([200, 'application/x-ndjson', false])
+})
+
+test('a third stream at a time gets 503, until one has ended', async () => {
+  const { store } = storeWith(endless)
+  const { address } = await serveStore(store)
+  const [first] = [await streamFrom(address), await streamFrom(address)]
+  const third = await streamFrom(address)
+  expect([third.statusCode, third.headers['retry-after']]).toEqual([503, '1'])
+  first.destroy()
+  await expect.poll(async () => (await streamFrom(address)).statusCode).toBe(200)
+})
+
+test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {
+  const { store } = storeWith(endless)
+  const place = placeOf((await serveStore(store)).address)
+  const { connectTo } = await import('../../helpers/raw-http.js')
+  const connection = await connectTo(place)
+  const lines = ['GET /plants HTTP/1.0', `Authorization: Bearer ${testToken}`, 'Accept: application/x-ndjson']
+  const answer = await connection.send(`${lines.join('\r\n')}\r\n\r\n`).answer()
+  expect(answer).toMatchObject({ status: 400, body: expect.stringContaining('use HTTP/1.1') })
+})
+
+test('a token that is revoked ends a stream, and so does one that has expired', async () => {
+  let isRevoked = false
+  let passed = 0
+  const { store, seen } = storeWith(endless)
+  const openTokenSource = async () => () => (isRevoked ? undefined : testCaller)
+  const { address } = await serveStore(store, { openTokenSource, now: () => performance.now() + passed })
+  const stream = await streamFrom(address)
+  isRevoked = true
+  passed = 1000
+  expect(await textOf(stream)).toBeUndefined()
+  expect(seen.isEnded).toBe(true)
+})
+
+test('a drain lets a stream come to its end', async () => {
+  let finish = () => {}
+  const isFinishing = new Promise<undefined>((resolve) => {
+    finish = () => resolve(undefined)
+  })
+  const { store } = storeWith(async (count) => (count < 2 ? block : isFinishing))
+  const service = await serveStore(store)
+  const stream = await streamFrom(service.address)
+  const drained = service.drain(20_000)
+  await expect.poll(() => service.log()).toMatch(/draining/)
+  finish()
+  expect(await textOf(stream)).toBe(`${block.text}\n${block.text}\n`)
+  await drained
+})
+
+test('a drain ends a stream that takes longer', async () => {
+  const { store, seen } = storeWith(endless)
+  const service = await serveStore(store)
+  const stream = await streamFrom(service.address)
+  await service.drain(100)
+  expect(await textOf(stream)).toBeUndefined()
+  await expect.poll(() => seen.isEnded).toBe(true)
+})

@@ -1,0 +1,227 @@
+import type { Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
+import { linesOf, token } from '../../../helpers/remote.js'
+import { runPlants } from '../../../helpers/run.js'
+
+const item = { get: {}, put: {}, delete: {} }
+/** A description of a service that has all operations, and calls the parameter as it likes. */
+const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{plantId}': item } })
+const fern = '{"id":1,"name":"Fern"}'
+const moss = '{"id":2,"name":"Moss"}'
+const missing = json(404, { error: 404, message: 'No plant has the id 1' })
+const changed = json(412, { error: 412, message: 'Changed' })
+const tagged = (plant: string) => json(200, plant, { ETag: '"v1"' })
+const lose: Answer = (socket: Socket) => void socket.resetAndDestroy()
+const page = (plants: string[], next?: string) =>
+  json(200, `[${plants.join()}]`, next === undefined ? {} : { Link: `<${next}>; rel="next"` })
+const ndjson = (body: string | Buffer, headers = {}) => http(200, body, { 'Content-Type': 'application/x-ndjson', ...headers })
+const chunked = (...chunks: string[]) =>
+  ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), { 'Transfer-Encoding': 'chunked' })
+
+/** Runs a command at a service that answers so, and gives what came of it. */
+async function runAt(argv: string[], others: Record<string, Answer[]>, description: Answer = openapi) {
+  const remote = await Hostile.listen({ openapi: description, others })
+  const args = [...argv, '--store', remote.url, '--output', 'json', '--timeout', '2s']
+  const { code, out, err } = await runPlants(args, { env: { PLANTS_TOKEN: token } })
+  const lines = linesOf(err, remote) as Record<string, unknown>[]
+  return { code, out, said: lines.flatMap((line) => line['message'] ?? line), lines, remote }
+}
+
+describe('a service that can be read', () => {
+  test('gives a plant under its exact id', async () => {
+    const { code, out, remote } = await runAt(['get', '9007199254740993'], {
+      'GET /plants/9007199254740993': [json(200, '{"tag":"a","id":9007199254740993,"name":"Fern","more":1}')],
+    })
+    expect({ code, out }).toEqual({ code: 0, out: '{"id":9007199254740993,"name":"Fern","tag":"a"}\n' })
+    expect(remote.lines).toEqual(['GET /openapi.json', 'GET /plants/9007199254740993'])
+    expect(remote.requests.map(({ headers }) => headers['authorization'])).toEqual([undefined, `Bearer ${token}`])
+  })
+
+  test('lists plants page by page, as its links lead, and no more than were asked for', async () => {
+    const third = '{"id":3,"name":"Ivy"}'
+    const pages = [page([fern], 'plants?after=1&x=%20'), page([moss], '/plants?after=2'), page([third, '{"id":4,"name":"Oak"}'])]
+    const { code, out, remote } = await runAt(['list', '--limit', '3', '--tag', 'a b'], { 'GET /plants': pages.map(withTag) })
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: `${[fern, moss, third].map((plant) => plant.replace('}', ',"tag":"a b"}')).join('\n')}\n`,
+    })
+    expect(remote.lines.slice(1)).toEqual(['GET /plants?limit=3&tag=a%20b', 'GET /plants?after=1&x=%20', 'GET /plants?after=2'])
+  })
+
+  test('is exported as a stream, however it is cut', async () => {
+    const { code, out, remote } = await runAt(['export', '--format', 'csv'], {
+      'GET /plants': [chunked('{"id":1,"na', 'me":"F,\u00e9"}\n{"id":2,"name":"","tag":"x"}', '\n', '')],
+    })
+    expect({ code, out }).toEqual({ code: 0, out: 'id,name,tag\n1,"F,\u00e9",\n2,"",x\n' })
+    expect(remote.requests.at(-1)?.headers['accept']).toBe('application/x-ndjson')
+  })
+
+  test.each(['get 1', 'list', 'export', 'update 1 --name A', 'delete 1 --yes'])(
+    'is asked nothing that it does not list: %s',
+    async (line) => {
+      const argv = line.split(' ')
+      const operation = { get: 'GET /plants/{id}', list: 'GET /plants', export: 'GET /plants' }[argv[0] ?? ''] ?? 'GET /plants/{id}'
+      for (const description of [json(200, { paths: { '/plants': { post: {} } } }), http(404)]) {
+        const { code, lines, remote } = await runAt(argv, {}, description)
+        const message = `This service can only create plants: its openapi.json lists no ${operation}`
+        const hint = 'Do this where its store is, or choose another store with --store'
+        expect({ code, lines, asked: remote.lines }).toEqual({
+          code: 2,
+          lines: [{ error: 400, message, hint }],
+          asked: ['GET /openapi.json'],
+        })
+      }
+    },
+  )
+
+  test('may lack a single operation', async () => {
+    const description = json(200, { paths: { '/plants': { post: {} }, '/plants/{id}': { get: {} } } })
+    const { code, said } = await runAt(['delete', '1', '--yes'], { 'GET /plants/1': [json(200, fern)] }, description)
+    expect({ code, said }).toEqual({ code: 2, said: ['This service does not offer this: its openapi.json lists no DELETE /plants/{id}'] })
+  })
+})
+
+describe('what a service answers that reads', () => {
+  test.each<[string, Answer, number, string]>([
+    ['no plant', missing, 1, 'No plant has the id 1 in URL'],
+    ['404 without an Error', http(404), 1, 'URL answered 404 with nothing'],
+    ['another plant', json(200, moss), 5, 'URL answered 200 with JSON that is no StoredPlant'],
+    ['a plant without an id', json(200, '{"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
+    ['an id that is no integer', json(200, '{"id":1.5,"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
+    ['HTML', http(200, '<p>', { 'Content-Type': 'text/html' }), 5, 'URL answered 200 with text/html'],
+    ['a redirect', http(302, '', { Location: 'http://example.com/' }), 4, 'URL answered 302, and points to http://example.com/'],
+    ['304', http(304), 5, 'URL answered 304'],
+    ['no right', json(403, { error: 403, message: 'This token has no right to read plants' }), 3, 'This token has no right to read plants'],
+    ['a failure', json(500, { error: 500, message: 'Oh' }), 4, 'URL failed: Oh'],
+    ['nothing', lose, 4, 'URL got the question, but did not answer: the connection was reset'],
+  ])('%s', async (_, answer, code, message) => {
+    const result = await runAt(['get', '1'], { 'GET /plants/1': [answer] })
+    expect({ code: result.code, out: result.out, said: result.said.at(-1) }).toEqual({ code, out: '', said: message })
+  })
+
+  test('a question is asked again while the service is busy', async () => {
+    const busy = json(503, { error: 503, message: 'Busy' }, { 'Retry-After': 0 })
+    expect(await runAt(['get', '1'], { 'GET /plants/1': [busy, lose, json(200, fern)] })).toMatchObject({ code: 0, out: `${fern}\n` })
+  })
+
+  test.each<[string, Answer[], string]>([
+    ['ids out of order', [page([moss, fern])], 'the plant 1 after the plant 2'],
+    ['the same page again', [page([fern, moss], 'plants?after=2'), page([fern, moss], 'plants?after=2')], 'the plant 1 after the plant 2'],
+    ['an empty page in the middle', [page([], 'plants?after=2')], 'an empty page of a list that goes on'],
+    [
+      'a link to another origin',
+      [page([fern], 'http://example.com/plants?after=1')],
+      'a list that goes on elsewhere: http://example.com/plants?after=1',
+    ],
+    ['a link to another path', [page([fern], '/other/plants?after=1')], 'a list that goes on elsewhere: /other/plants?after=1'],
+    ['a link that is none', [page([fern], 'http://[')], 'a list that goes on elsewhere: http://['],
+    ['an object', [json(200, fern)], '200 with JSON that is no list of plants'],
+    ['an id that would be rounded', [page(['{"id":1.0000000000000000001,"name":"Fern"}'])], '200 with JSON that is no list of plants'],
+    ['more than is read', [json(200, `[${' '.repeat(16_777_216)}]`)], '200 with more than 16 MiB'],
+  ])('a list with %s is no list', async (_, pages, message) => {
+    const { code, said } = await runAt(['list'], { 'GET /plants': pages })
+    expect({ code, said: said.at(-1) }).toEqual({ code: 5, said: `URL answered ${message}` })
+  })
+
+  const endless: Answer = (socket: Socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n')
+    const chunk = `100000\r\n${'x'.repeat(1_048_576)}\r\n`
+    const more = () => {
+      while (socket.write(chunk));
+    }
+    socket.on('drain', more)
+    more()
+  }
+
+  test.each<[string, Answer, number, string]>([
+    ['a line without an end', endless, 5, 'URL answered a line that is too long'],
+    ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 5, 'URL answered the plant 1 after the plant 2'],
+    ['a line that is no plant', chunked(`${fern}\n\n`, ''), 5, 'URL answered a line that is no plant'],
+    ['what is not UTF-8', ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')), 5, 'URL answered a stream that is not UTF-8'],
+    ['a packed body', ndjson(fern, { 'Content-Encoding': 'gzip' }), 5, 'URL answered a stream that is packed, or whose end cannot be told'],
+    ['half a line at its end', chunked(`${fern}\n{"id"`, ''), 5, 'URL answered a stream that ends in the middle of a line'],
+    [
+      'no end',
+      'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n',
+      5,
+      'URL answered a stream that is packed, or whose end cannot be told',
+    ],
+    ['another media type', page([fern]), 5, 'URL answered 200 with JSON that is no stream of plants'],
+  ])('a stream with %s is none', async (_, answer, code, message) => {
+    const result = await runAt(['export'], { 'GET /plants': [answer] })
+    expect({ code: result.code, said: result.said.at(-1) }).toEqual({ code, said: message })
+  })
+
+  test('a stream that breaks off is an error, and what came of it is no export', async () => {
+    const answer: Answer = (socket) => {
+      socket.write(chunked(`${fern}\n`))
+      socket.end()
+    }
+    const { code, lines } = await runAt(['export'], { 'GET /plants': [answer] })
+    expect({ code, lines }).toEqual({
+      code: 4,
+      lines: [{ error: 503, message: 'URL broke its answer off', hint: 'What came of it is not complete. Try again', retryable: true }],
+    })
+  })
+})
+
+describe('a plant at a service is corrected', () => {
+  const get = (...answers: Answer[]) => ({ 'GET /plants/1': answers })
+  const renamed = '{"id":1,"name":"Moss"}'
+
+  test('only if it is still the one that was read', async () => {
+    const { code, out, remote } = await runAt(['update', '1', '--name', 'Moss'], {
+      ...get(tagged(fern)),
+      'PUT /plants/1': [json(200, renamed)],
+    })
+    expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
+    const { line, headers, body } = remote.requests.at(-1) ?? {}
+    expect({ line, ifMatch: headers?.['if-match'], body }).toEqual({ line: 'PUT /plants/1', ifMatch: '"v1"', body: renamed })
+  })
+
+  test('again with what it is now when somebody else was faster', async () => {
+    const tagged2 = json(200, '{"id":1,"name":"Fern","tag":"b"}', { ETag: '"v2"' })
+    const both = '{"id":1,"name":"Moss","tag":"b"}'
+    const { code, out, remote } = await runAt(['update', '1', '--name', 'Moss'], {
+      ...get(tagged(fern), tagged2),
+      'PUT /plants/1': [changed, json(200, both)],
+    })
+    expect({ code, out }).toEqual({ code: 0, out: `${both}\n` })
+    expect(remote.requests.at(-1)?.headers['if-match']).toBe('"v2"')
+  })
+
+  test('once, when the answer was lost and the plant is as it should be', async () => {
+    const { code, out } = await runAt(['update', '1', '--name', 'Moss'], {
+      ...get(tagged(fern), json(200, renamed, { ETag: '"v2"' })),
+      'PUT /plants/1': [lose, changed],
+    })
+    expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
+  })
+
+  test('or may be, when no answer comes at all', async () => {
+    const { code, lines } = await runAt(['update', '1', '--name', 'Moss'], { ...get(tagged(fern)), 'PUT /plants/1': [lose] })
+    expect({ code, last: lines.at(-1) }).toEqual({
+      code: 5,
+      last: {
+        error: 504,
+        message: 'URL got the plant, but did not answer: the connection was reset',
+        hint: 'Whether the plant 1 was changed is not known. Look at it with: plants get 1 --store URL',
+      },
+    })
+  })
+
+  test('and a plant that is gone after a lost answer may have been deleted by somebody else', async () => {
+    const { code, lines } = await runAt(['delete', '1', '--yes'], { ...get(json(200, fern)), 'DELETE /plants/1': [lose, missing] })
+    expect({ code, hint: lines.at(-1)?.['hint'] }).toEqual({
+      code: 5,
+      hint: 'Whether the plant 1 was changed is not known. Look at it with: plants get 1 --store URL',
+    })
+  })
+})
+
+function withTag(answer: Buffer): Buffer {
+  const [head = '', body = ''] = answer.toString().split('\r\n\r\n')
+  const changedBody = body.replaceAll('}', ',"tag":"a b"}')
+  return Buffer.from(`${head.replace(/Content-Length: \d+/, `Content-Length: ${changedBody.length}`)}\r\n\r\n${changedBody}`)
+}

@@ -1,0 +1,91 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { start } from '../../helpers/process.js'
+import { serve, serveForAll, testToken } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+
+const service = serveForAll(['--allow', 'create,read,update,delete'])
+
+/** Runs a command at a service, in a folder of its own. */
+async function at(store: string, args: string[], { folder = temporaryFolder(), stdin = '', token = testToken } = {}) {
+  const child = start([...args, '--store', store], folder, {
+    input: stdin,
+    cwd: folder,
+    stripFinalNewline: true,
+    env: { PLANTS_TOKEN: token },
+  })
+  const { exitCode, stdout, stderr } = await child
+  return { code: exitCode, out: String(stdout), err: String(stderr).replaceAll(store, 'URL') }
+}
+
+const run = (line: string, options = {}) => at(service().address, line.split(' '), options)
+
+describe('a store behind a service', () => {
+  test('is read, corrected and exported by the commands that do so with a file', async () => {
+    for (const plant of ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":2,"name":"Moss"}', '{"id":9007199254740993,"name":"Sage"}'])
+      expect(await run('create', { stdin: plant })).toMatchObject({ code: 0, err: '' })
+    expect(await run('get 1')).toEqual({ code: 0, out: '{"id":1,"name":"Fern","tag":"shade"}', err: '' })
+    expect(await run('list --after 1 --limit 5')).toMatchObject({ out: '{"id":2,"name":"Moss"}\n{"id":9007199254740993,"name":"Sage"}' })
+    expect(await run('list --search FERN --tag shade')).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern","tag":"shade"}' })
+    expect(await run('update 1 --name Ivy --no-tag')).toEqual({ code: 0, out: '{"id":1,"name":"Ivy"}', err: '' })
+    expect(await run('export --format csv --tag shade')).toEqual({ code: 0, out: 'id,name,tag', err: '' })
+    const folder = temporaryFolder()
+    expect(await run('export --out plants.csv', { folder })).toMatchObject({ code: 0, err: '' })
+    expect(readFileSync(join(folder, 'plants.csv'), 'utf8')).toBe('id,name,tag\n1,Ivy,\n2,Moss,\n9007199254740993,Sage,\n')
+    expect(await run('delete 2 --yes')).toEqual({ code: 0, out: '{"id":2,"name":"Moss"}', err: '' })
+    expect(await run('get 2')).toMatchObject({ code: 1, out: '', err: expect.stringMatching(/^plants: No plant has the id 2 in URL\n/) })
+    expect(await run('delete 2 --yes')).toMatchObject({ code: 1, out: '' })
+    expect(await run('update 2 --name Moss')).toMatchObject({ code: 1, out: '' })
+  })
+
+  test.each([
+    ['same', { created: 1, updated: 0, skipped: 1, refused: 1 }, '102,There,'],
+    ['update', { created: 1, updated: 1, skipped: 1, refused: 0 }, '102,Other,x'],
+  ])('imports with --if-exists %s', async (policy, counts, second) => {
+    const folder = temporaryFolder()
+    for (const id of [101, 102, 103]) await run(`delete ${id} --yes`)
+    for (const id of [101, 102]) await run(`create --id ${id} --name There`)
+    writeFileSync(join(folder, 'plants.csv'), 'id,name,tag\n101,There,\n102,Other,x\n103,New,\n')
+    const { code, out } = await run(`import plants.csv --if-exists ${policy}`, { folder })
+    expect({ code, counts: JSON.parse(out) }).toMatchObject({ code: counts.refused === 0 ? 0 : 6, counts })
+    expect((await run('export --format csv --after 100 --limit 3')).out).toBe(`id,name,tag\n101,There,\n${second}\n103,New,`)
+  })
+
+  test('is not staged, backed up or served through its service', async () => {
+    expect(await run('import --atomic', { stdin: '{}' })).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('--atomic is not for URL'),
+    })
+    for (const line of ['backup a.db', 'restore a.db', 'tokens list', 'tokens create', 'serve'])
+      expect(await run(line, { token: '' })).toMatchObject({ code: 2, out: '', err: expect.stringContaining('URL is a service') })
+  })
+})
+
+test('a token that may not do it ends with 3, and says what it may not', async () => {
+  const reader = await serve(['--allow', 'create,read'])
+  expect(await at(reader.address, ['create', '--id', '1', '--name', 'Fern'])).toMatchObject({ code: 0 })
+  for (const [args, right] of [
+    [['update', '1', '--name', 'Moss'], 'update'],
+    [['delete', '1', '--yes'], 'delete'],
+  ] as const)
+    expect(await at(reader.address, [...args])).toEqual({
+      code: 3,
+      out: '',
+      err: `plants: This token has no right to ${right} plants (status 403)\n  It came from PLANTS_TOKEN: give another one there`,
+    })
+})
+
+test('a service of the specification alone is told from one that can be read', async () => {
+  const only = await serve(['--only-create'])
+  expect(await at(only.address, ['list'])).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/^plants: This service can only create plants: its openapi.json lists no GET \/plants\n/),
+  })
+  const stdin = '{"id":1,"name":"Fern"}'
+  for (const policy of ['same', 'update'])
+    expect(await at(only.address, ['import', '--if-exists', policy], { stdin })).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/lists no GET \/plants\/\{id\}/),
+    })
+})
