@@ -1,6 +1,6 @@
 import { closeSync, fchmodSync, fchownSync, fstatSync, fsync, fsyncSync, openSync, renameSync, rmSync, type Stats } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { systemCode } from './errors.js'
+import { systemCode, systemReasons } from './errors.js'
 import { syncFolder } from './files.js'
 
 /** Puts a file in the place of another one in the same file system, durably. The file itself must be on the disk. */
@@ -60,20 +60,5 @@ export class AtomicFile {
   }
 }
 
-/** Why the system does not let a file be written, by the code of the system call. */
-export const unwritableReasons: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the disk is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'no space left for this user',
-  ENOENT: 'there is no such folder',
-  ENOTDIR: 'a part of its path is not a folder',
-  EISDIR: 'it is a folder',
-  ELOOP: 'its links lead in a circle',
-  ENAMETOOLONG: 'its name is too long',
-  EIO: 'the disk failed',
-  EMFILE: 'too many files are open',
-  ENFILE: 'too many files are open',
-  EBUSY: 'it is mounted by itself',
-}
+/** `systemReasons` of a file that is written: what is not there is its folder. */
+export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such folder' }

@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
-import { PlantsError, systemCode } from './errors.js'
+import { PlantsError, systemCode, systemReasons } from './errors.js'
 import type { Io } from './io.js'
 import { readFrom } from './streams.js'
 
@@ -59,20 +59,7 @@ export function readTextFile(path: string, hint: string): string {
 /** The error for an input that the system does not let be read. */
 export function unreadable(source: string, cause: unknown, hint: string): PlantsError {
   const code = systemCode(cause) ?? ''
-  return new PlantsError('malformed', `Could not read ${source}: ${reasons[code] ?? `the system says ${code}`}`, { hint, cause })
-}
-
-const reasons: Record<string, string> = {
-  ENOENT: 'there is no such file',
-  ENOTDIR: 'there is no such file',
-  EISDIR: 'it is a folder',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  ELOOP: 'its links lead in a circle',
-  ENAMETOOLONG: 'the path is too long',
-  ENXIO: 'it is a device without a reader',
-  EIO: 'the disk or the terminal failed',
-  EINVAL: 'it cannot be read',
+  return new PlantsError('malformed', `Could not read ${source}: ${systemReasons[code] ?? `the system says ${code}`}`, { hint, cause })
 }
 
 function* chunksOf(path: string): Iterable<Uint8Array> {
