@@ -8,7 +8,7 @@ import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from '../transfer/import/journal.js'
-import { type Position, readPosition, rejectedIn, settledAt, settledIn } from '../transfer/import/position.js'
+import { Checkpoints, type Position, readPosition, rejectedIn, settledAt, settledIn } from '../transfer/import/position.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import type { Settings } from './context.js'
 import { maxShown, plants, writeSummary } from './import-summary.js'
@@ -51,32 +51,23 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 }
 
 async function importWith(run: Run): Promise<void> {
-  const { options, settings } = run
+  const { options, settings, io, journal, restarted } = run
   const { rate, retry, staging } = options
   // What is sent together with a plant that is rejected could not be taken back.
   const concurrency = options.plan.stopsAtReject ? 1 : options.concurrency
   const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
+  const checkpoints = new Checkpoints(many.checkpoints, journal, io)
   try {
-    if (run.restarted) await many.checkpoints?.removeCheckpoint(run.restarted.id)
-    await importInto(many, await findPosition(many, run), run)
+    if (restarted) await many.checkpoints?.removeCheckpoint(restarted.id)
+    await importInto(many, checkpoints, run)
   } finally {
     await many.store.close()
   }
 }
 
-/** Where an earlier run stopped, if there was one, of which it warns. */
-async function findPosition({ checkpoints }: ManyStore, { options, settings, journal }: Run): Promise<Position | undefined> {
-  const text = journal && (checkpoints ? await checkpoints.findCheckpoint(journal.id) : journal.position)
-  if (!journal || text === undefined) return undefined
-  const position = readPosition(text, options.plan.inputs.length)
-  if (!position) throw new PlantsError('malformed', `The journal ${journal.path} is damaged`, { hint: 'Begin again with --restart' })
-  const done = settledAt(position)
-  await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
-  return position
-}
-
-async function importInto(many: ManyStore, position: Position | undefined, run: Run): Promise<void> {
+async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): Promise<void> {
   const { options, settings, io, journal } = run
+  const position = await findPosition(checkpoints, run)
   const rejects = openRejects(position, run)
   const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
   const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
@@ -85,8 +76,7 @@ async function importInto(many: ManyStore, position: Position | undefined, run: 
     options.plan,
     {
       store: many.store,
-      checkpoints: many.checkpoints,
-      journal,
+      checkpoints,
       rejects,
       io,
       key: journal?.id ?? randomUUID(),
@@ -101,7 +91,7 @@ async function importInto(many: ManyStore, position: Position | undefined, run: 
     if (importing.isDone && rejectedIn(importing.counters) === 0) await many.commit?.()
   } catch (error) {
     if (options.staging) throw error // nothing stays, so there is nothing to resume
-    throw await withResumeHint(error, importing, many, run)
+    throw await withResumeHint(error, importing, checkpoints, run)
   } finally {
     await progress.clear()
     rejects?.close()
@@ -110,11 +100,19 @@ async function importInto(many: ManyStore, position: Position | undefined, run: 
     await writeSummary(importing, options, { start, hasJournal: journal !== undefined }, settings, io)
   } finally {
     // Last, so that who is killed before it can see the result again.
-    if (importing.isDone && journal) {
-      journal.remove()
-      await many.checkpoints?.removeCheckpoint(journal.id)
-    }
+    if (importing.isDone) await checkpoints.remove()
   }
+}
+
+/** Where an earlier run stopped, if there was one, of which it warns. */
+async function findPosition(checkpoints: Checkpoints, { options, settings, journal }: Run): Promise<Position | undefined> {
+  const text = await checkpoints.find()
+  if (text === undefined) return undefined
+  const position = readPosition(text, options.plan.inputs.length)
+  if (!position) throw new PlantsError('malformed', `The journal ${journal?.path} is damaged`, { hint: 'Begin again with --restart' })
+  const done = settledAt(position)
+  await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
+  return position
 }
 
 /** A rejects file that is not empty must be the one of the import that is resumed or restarted. */
@@ -145,14 +143,13 @@ function interrupted(importing: Import, { options, io: { signal } }: Run): Plant
 }
 
 /** What was created before a failure stays. The journal of an import that changed nothing is removed. */
-async function withResumeHint(error: unknown, importing: Import, { checkpoints }: ManyStore, { journal, settings }: Run): Promise<unknown> {
-  if (journal) {
-    const position = checkpoints ? await checkpoints.findCheckpoint(journal.id).catch(() => 'not known now') : journal.position
-    if (position === undefined) {
-      journal.remove()
-      return error
-    }
-  } else if (!importing.isBegun) return error
+async function withResumeHint(error: unknown, importing: Import, checkpoints: Checkpoints, { journal, settings }: Run): Promise<unknown> {
+  const isKept = await checkpoints.find().then(
+    (position) => position !== undefined,
+    () => true, // a store that cannot be asked may have it
+  )
+  if (journal && !isKept) journal.remove()
+  if (!(journal ? isKept : importing.isBegun)) return error
   if (!(error instanceof PlantsError) || error.kind === 'defect') return error
   if (error.hint?.includes('--restart')) return error // which says how
   const again = `What was created stays. To continue, run it again with --if-exists ${isReadable(settings.store) ? 'same' : 'skip'}`

@@ -3,13 +3,12 @@ import { orderById } from '../../plant/sort.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/conflict.js'
-import type { BulkStore, CheckpointStore, CreateManyOptions } from '../../stores/store.js'
+import type { BulkStore, CreateManyOptions } from '../../stores/store.js'
 import { Chunk } from '../formats/chunk.js'
 import type { FormatName } from '../formats/format.js'
 import { detectFormat, formats } from '../formats/formats.js'
 import { type FieldRules, RecordMapper } from '../formats/record-mapper.js'
-import type { Journal } from './journal.js'
-import { Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
+import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
 import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
 import { openSource } from './source.js'
@@ -54,9 +53,7 @@ export interface Input {
 /** What an import works with. */
 export interface ImportContext {
   store: BulkStore
-  /** keeps the positions of the journal, where the store does */
-  checkpoints: CheckpointStore | undefined
-  journal: Journal | undefined
+  checkpoints: Checkpoints
   /** what the keys for a service begin with */
   key: string
   rejects: Rejects | undefined
@@ -82,10 +79,9 @@ export class Import {
   /** whether it stopped before a record, and resumes with that */
   isBeforeRecord = false
   format: FormatName = 'ndjson'
-  /** decompressed bytes of the inputs before this one, and of this one before the chunk */
-  #bytes = { before: 0, here: 0 }
-  /** bytes of all inputs, where that is known */
-  #total: number | undefined
+  /** bytes of the input, where it is the only one and not compressed; and those before the chunk */
+  #size: number | undefined
+  #offset = 0
   #input = 0
   /** whether anything was sent to a service */
   #hasSent = false
@@ -102,7 +98,7 @@ export class Import {
     this.#plan = plan
     this.#context = context
     this.#start = start
-    this.#checkpoints = new Checkpoints(context.checkpoints, context.journal, context.io)
+    this.#checkpoints = context.checkpoints
     this.#mapper = new RecordMapper(plan.rules)
     // Whether a chunk is the last one is known only when it is done.
     this.#mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
@@ -119,11 +115,10 @@ export class Import {
       this.#input = index
       const source = await openSource(path, name, this.#context.io)
       try {
-        if (this.#plan.inputs.length === 1) this.#total = source.size
+        if (this.#plan.inputs.length === 1) this.#size = source.size
         const reader = new Reader(source, hash)
         if (!(await this.#readInput(reader))) return
         hash = reader.hash
-        this.#bytes = { before: this.#bytes.before + reader.offset, here: 0 }
       } finally {
         source.close()
       }
@@ -134,8 +129,8 @@ export class Import {
   /** How far it is, with what is settled of the chunk in progress; as a part from 0 to 1, where that is known. */
   get snapshot() {
     const { rows, bytes } = this.#chunk ?? { rows: { length: 0 }, bytes: { length: 0 } }
-    const here = this.#bytes.here + (rows.length > 0 ? (this.#settled / rows.length) * bytes.length : 0)
-    const part = this.#total === undefined ? undefined : Math.min(1, (this.#bytes.before + here) / this.#total)
+    const offset = this.#offset + (rows.length > 0 ? (this.#settled / rows.length) * bytes.length : 0)
+    const part = this.#size === undefined ? undefined : Math.min(1, offset / this.#size)
     return { done: this.done, rejected: this.rejected, part }
   }
 
@@ -289,7 +284,7 @@ export class Import {
       else if (outcome === Outcome.skipped) this.counters.skipped += 1
     }
     countFields(this.counters, chunk.otherFields)
-    this.#bytes.here = reader.offset + reader.extent.length
+    this.#offset = reader.offset + reader.extent.length
     await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore), chunk.bytes, reader)
   }
 

@@ -31,7 +31,7 @@ export class Journal {
 
   /** Makes its file, before anything happens that it is about. */
   begin(): void {
-    if (!this.isOld) this.save(undefined)
+    if (!this.isOld) this.save()
   }
 
   /** Removes a journal, and gives what it was of. In a place that is not `isUsual`, of this program alone, any other file stays. */
@@ -55,8 +55,8 @@ export class Journal {
   }
 
   /** Writes the position, down to the disk, in place of the one before. */
-  save(position: string | undefined): void {
-    if (position !== undefined) this.#saved.position = position
+  save(position?: object): void {
+    if (position) this.#saved.position = JSON.stringify(position)
     let file: AtomicFile | undefined
     try {
       file = new AtomicFile(this.path)

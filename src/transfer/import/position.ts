@@ -108,7 +108,7 @@ export function settledAt({ counters, outcomes }: Position): number {
   return settled
 }
 
-/** Keeps the position of an import: with its plants in a store that can do that, else in the journal. */
+/** Keeps the position of an import: with its plants in a store that can do that, else in the journal; nowhere without a journal. */
 export class Checkpoints {
   /** whether the store keeps positions, with the plants of a commit */
   readonly areInStore: boolean
@@ -138,28 +138,34 @@ export class Checkpoints {
   /** What keeps the position while the rows of a chunk are created. */
   optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
     const journal = this.#journal
-    const save = () => JSON.stringify(position())
     return {
-      checkpoint: journal && this.#store && (() => ({ id: journal.id, state: save() })),
+      checkpoint: journal && this.#store && (() => ({ id: journal.id, state: JSON.stringify(position()) })),
       beforeSend: async (row) => {
         if (row < this.sent) return
         this.sent = row + rowsAhead
-        journal?.save(save())
+        journal?.save(position())
       },
       onProgress: () => {
         const now = this.#clock.now()
         if (this.#store || !journal || now - this.#savedAt < saveInterval) return
         this.#savedAt = now
-        journal.save(save())
+        journal.save(position())
       },
     }
   }
 
+  async find(): Promise<string | undefined> {
+    return this.#journal && this.#store ? this.#store.findCheckpoint(this.#journal.id) : this.#journal?.position
+  }
+
   async keep(position: Position): Promise<void> {
-    if (!this.#journal) return
-    const state = JSON.stringify(position)
-    if (this.#store) await this.#store.keepCheckpoint({ id: this.#journal.id, state })
-    else this.#journal.save(state)
+    if (this.#journal && this.#store) await this.#store.keepCheckpoint({ id: this.#journal.id, state: JSON.stringify(position) })
+    else this.#journal?.save(position)
+  }
+
+  async remove(): Promise<void> {
+    this.#journal?.remove()
+    if (this.#journal) await this.#store?.removeCheckpoint(this.#journal.id)
   }
 }
 
