@@ -19,7 +19,7 @@ const doors: Record<string, RegExp> = {
   postgres: /^src\/stores\/postgres\//,
   'prom-client': /^src\/server\/admin\.ts$/,
   'string-width': /^src\/output\/table\.ts$/,
-  zod: /^src\/(plant|transfer)\//,
+  zod: /^src\/transfer\//,
 }
 
 /** What each room may import; docs/architecture.md has the same table. */
