@@ -1,15 +1,15 @@
 import { parseArgs } from 'node:util'
 import type { Command } from 'commander'
-import { version } from '../../package.json'
-import { writeAnswer } from '../output/output.js'
-import { toJson } from '../plant/json.js'
-import { PlantsError, shellWord } from '../platform/errors.js'
-import type { Io } from '../platform/io.js'
-import { parseChoice, parseOutput } from '../platform/values.js'
-import { loadCommands, pathTo, plants } from './commands/index.js'
-import { answerCompletion } from './completion/complete.js'
-import type { CommandDefinition, OptionDefinition } from './define-command.js'
-import { helpOption, helpPage, widthFor } from './help/page.js'
+import { version } from '../../../package.json'
+import { writeAnswer } from '../../output/output.js'
+import { toJson } from '../../plant/json.js'
+import { PlantsError, shellWord } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { parseChoice, parseOutput } from '../../platform/values.js'
+import { loadCommands, pathTo, plants } from '../commands/index.js'
+import { answerCompletion } from '../completion/complete.js'
+import type { CommandDefinition, OptionDefinition } from '../define-command.js'
+import { helpOption, helpPage, widthFor } from '../help/page.js'
 import { parsedCommand, pathOf, subcommandsOf, unknownCommand, usageError } from './usage.js'
 
 /**
@@ -24,7 +24,7 @@ export async function runProgram(argv: string[], io: Io): Promise<void> {
     throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
   await loadCommands(argv)
   const [first, ...rest] = argv
-  if (first === '__complete' && rest[0] === '--') return answerCompletion(rest.slice(1), io)
+  if (first === '__complete' && rest[0] === '--') return answerCompletion(rest.slice(1), plants, io)
   const isHelp = (word: string) => word === '-h' || word === '--help'
   const words = argv.filter((word) => !isHelp(word))
   const path = words.length < argv.length || first === undefined ? pathTo(words) : undefined
@@ -140,7 +140,7 @@ function refuseOptionsAsValues(argv: string[], program: Command): void {
 async function writeVersion(output: string | undefined, io: Io): Promise<void> {
   if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${version}\n`)
   const { bun, node } = process.versions
-  const driver = import('../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
+  const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
   const sqlite = await driver.catch((error: unknown) => {
     if (!(error instanceof PlantsError)) throw error // the version is printed also where no store can be opened
   })

@@ -1,8 +1,8 @@
-import { writeError } from '../output/output.js'
-import { PlantsError, systemCode } from '../platform/errors.js'
-import type { Io } from '../platform/io.js'
-import { shownAddress } from '../stores/registry.js'
-import { errorFormat, mayColor } from './context.js'
+import { writeError } from '../../output/output.js'
+import { PlantsError, systemCode } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { shownAddress } from '../../stores/registry.js'
+import { errorFormat, mayColor } from '../context.js'
 import { outputFlags, runProgram } from './program.js'
 
 /**

@@ -1,7 +1,7 @@
 import type { Command, CommanderError } from 'commander'
-import { PlantsError } from '../platform/errors.js'
-import { shorten } from '../platform/escape.js'
-import { pathTo } from './commands/index.js'
+import { PlantsError } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
+import { pathTo } from '../commands/index.js'
 
 /** What commander found wrong with a command line, in our words. The value of an unknown option is left out: it may be a secret. */
 export async function usageError(error: CommanderError, argv: string[], program: Command): Promise<PlantsError> {
@@ -82,7 +82,7 @@ async function explainUnknownOption(
 /** The nearest words. One that removes something, or widens trust, is suggested only for a word that begins like it. */
 async function didYouMean(word: string, candidates: string[]): Promise<string | undefined> {
   if (word.startsWith('-') && !word.startsWith('--')) return undefined
-  const { similar } = await import('../platform/nearest.js')
+  const { similar } = await import('../../platform/nearest.js')
   const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
   const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
   const guesses = similar(word, candidates).filter((guess) => !isRisky(guess) || beginning(guess) === beginning(word))
