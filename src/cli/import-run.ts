@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { writeRejected } from '../output/output.js'
-import { Progress } from '../output/progress.js'
+import { type Progress, progressLine } from '../output/progress.js'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable, openManyStore } from '../stores/registry.js'
@@ -8,8 +8,16 @@ import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
 import { type Binding, Journal, journalPath, whileAlone } from '../transfer/import/journal.js'
-import { Checkpoints, type Position, readPosition, rejectedIn, settledAt, settledIn } from '../transfer/import/position.js'
-import { Rejects } from '../transfer/import/rejects.js'
+import {
+  type Checkpoints,
+  checkpointsIn,
+  type Position,
+  readPosition,
+  rejectedIn,
+  settledAt,
+  settledIn,
+} from '../transfer/import/position.js'
+import { openRejects, type Rejects } from '../transfer/import/rejects.js'
 import type { Settings } from './context.js'
 import { maxShown, plants, writeSummary } from './import-summary.js'
 
@@ -56,7 +64,7 @@ async function importWith(run: Run): Promise<void> {
   // What is sent together with a plant that is rejected could not be taken back.
   const concurrency = options.plan.stopsAtReject ? 1 : options.concurrency
   const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
-  const checkpoints = new Checkpoints(many.checkpoints, journal, io)
+  const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {
     if (restarted) await many.checkpoints?.removeCheckpoint(restarted.id)
     await importInto(many, checkpoints, run)
@@ -68,8 +76,8 @@ async function importWith(run: Run): Promise<void> {
 async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): Promise<void> {
   const { options, settings, io, journal } = run
   const position = await findPosition(checkpoints, run)
-  const rejects = openRejects(position, run)
-  const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
+  const rejects = rejectsFor(position, run)
+  const progress = progressLine(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
   const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
   journal?.begin()
   const importing: Import = new Import(
@@ -116,10 +124,10 @@ async function findPosition(checkpoints: Checkpoints, { options, settings, journ
 }
 
 /** A rejects file that is not empty must be the one of the import that is resumed or restarted. */
-function openRejects(position: Position | undefined, { options: { rejects }, journal, restarted, io }: Run): Rejects | undefined {
+function rejectsFor(position: Position | undefined, { options: { rejects }, journal, restarted, io }: Run): Rejects | undefined {
   if (rejects === undefined) return undefined
   const isOurs = journal?.isOld || restarted?.flags['--rejects'] === rejects
-  return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
+  return openRejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
 }
 
 /** Prints rejected records: all as JSON, and `maxShown` for people. */

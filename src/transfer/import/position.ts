@@ -109,63 +109,53 @@ export function settledAt({ counters, outcomes }: Position): number {
 }
 
 /** Keeps the position of an import: with its plants in a store that can do that, else in the journal; nowhere without a journal. */
-export class Checkpoints {
-  /** whether the store keeps positions, with the plants of a commit */
-  readonly areInStore: boolean
-  readonly #store: CheckpointStore | undefined
-  readonly #journal: Journal | undefined
-  readonly #clock: Pick<Clock, 'now'>
-  /** rows of the chunk that may have been sent before their outcome is kept */
-  sent = 0
-  /** as many of them as an earlier run has kept */
-  sentBefore = 0
-  #savedAt = 0
+export type Checkpoints = ReturnType<typeof checkpointsIn>
 
-  /** @param store the store, if it keeps positions */
-  constructor(store: CheckpointStore | undefined, journal: Journal | undefined, clock: Pick<Clock, 'now'>) {
-    this.areInStore = store !== undefined
-    this.#store = store
-    this.#journal = journal
-    this.#clock = clock
-  }
+/** @param store the store, if it keeps positions */
+export function checkpointsIn(store: CheckpointStore | undefined, journal: Journal | undefined, { now }: Pick<Clock, 'now'>) {
+  let savedAt = 0
+  return {
+    areInStore: store !== undefined,
+    /** rows of the chunk that may have been sent before their outcome is kept, and as many of them as an earlier run has kept */
+    sent: 0,
+    sentBefore: 0,
 
-  /** Begins a chunk. */
-  begin(sentBefore: number): void {
-    this.sent = sentBefore
-    this.sentBefore = sentBefore
-  }
+    /** Begins a chunk. */
+    begin(sentBefore: number): void {
+      this.sent = sentBefore
+      this.sentBefore = sentBefore
+    },
 
-  /** What keeps the position while the rows of a chunk are created. */
-  optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
-    const journal = this.#journal
-    return {
-      checkpoint: journal && this.#store && (() => ({ id: journal.id, state: JSON.stringify(position()) })),
-      beforeSend: async (row) => {
-        if (row < this.sent) return
-        this.sent = row + rowsAhead
-        journal?.save(position())
-      },
-      onProgress: () => {
-        const now = this.#clock.now()
-        if (this.#store || !journal || now - this.#savedAt < saveInterval) return
-        this.#savedAt = now
-        journal.save(position())
-      },
-    }
-  }
+    /** What keeps the position while the rows of a chunk are created. */
+    optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
+      return {
+        checkpoint: journal && store && (() => ({ id: journal.id, state: JSON.stringify(position()) })),
+        beforeSend: async (row) => {
+          if (row < this.sent) return
+          this.sent = row + rowsAhead
+          journal?.save(position())
+        },
+        onProgress: () => {
+          if (store || !journal || now() - savedAt < saveInterval) return
+          savedAt = now()
+          journal.save(position())
+        },
+      }
+    },
 
-  async find(): Promise<string | undefined> {
-    return this.#journal && this.#store ? this.#store.findCheckpoint(this.#journal.id) : this.#journal?.position
-  }
+    async find(): Promise<string | undefined> {
+      return journal && store ? store.findCheckpoint(journal.id) : journal?.position
+    },
 
-  async keep(position: Position): Promise<void> {
-    if (this.#journal && this.#store) await this.#store.keepCheckpoint({ id: this.#journal.id, state: JSON.stringify(position) })
-    else this.#journal?.save(position)
-  }
+    async keep(position: Position): Promise<void> {
+      if (journal && store) await store.keepCheckpoint({ id: journal.id, state: JSON.stringify(position) })
+      else journal?.save(position)
+    },
 
-  async remove(): Promise<void> {
-    this.#journal?.remove()
-    if (this.#journal) await this.#store?.removeCheckpoint(this.#journal.id)
+    async remove(): Promise<void> {
+      journal?.remove()
+      if (journal) await store?.removeCheckpoint(journal.id)
+    },
   }
 }
 
