@@ -3,7 +3,6 @@ import type { Io } from '../platform/io.js'
 import type { RemoteAddress } from '../stores/address.js'
 import { checkToken } from './token.js'
 
-/** Where to look for the token or the password of a store. */
 export interface CredentialContext {
   /** the name that the store was saved under, where it was called by it */
   storeName: string | undefined
@@ -12,14 +11,12 @@ export interface CredentialContext {
   tokenCommand: string | undefined
   /** milliseconds that a token command may take */
   timeout: number
-  /** prints a warning for a person */
   warn(text: string): Promise<void>
   /** the settings file, and what is saved in it */
   file: { path: string | undefined; foreignOwner?: number; saved: SavedTokens }
 }
 
 interface SavedTokens {
-  /** by the address that each is for */
   tokens?: Record<string, { token: string; savedAt: string }>
 }
 
@@ -28,7 +25,6 @@ export function savedToken({ tokens = {} }: SavedTokens, address: string): { tok
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 
-/** A token for a store, and where it was found. */
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
@@ -88,7 +84,6 @@ export function tokenVariable({ env }: Io): string | undefined {
   return env['PLANTS_TOKEN']?.trim() || undefined
 }
 
-/** The error where a store needs a token and there is none. */
 export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError {
   const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })

@@ -26,7 +26,6 @@ export function refuseExposed(
   throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${why}`, { hint: `${instead} add --allow-http${always}` })
 }
 
-/** Whether a token would go over a network for all to read. */
 export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
   return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
 }

@@ -4,7 +4,6 @@ import type { Io } from '../platform/io.js'
 import type { PostgresAddress, PostgresHost } from '../stores/address.js'
 import { type CredentialContext, savedToken } from './credentials.js'
 
-/** The password for a database, and where it was found. */
 export interface Password {
   source: 'address' | 'variable' | 'file' | 'password-file'
   /** the source in words */
@@ -51,7 +50,6 @@ export function redactPassword(password: string | undefined, { name }: PostgresA
   if (password && !name.includes(password)) secrets.add(password)
 }
 
-/** The error where a password is asked for and there is none. */
 export function noPassword({ name }: PostgresAddress, storeFlag: string): PlantsError {
   return new PlantsError('unauthorized', `There is no password for ${name}`, { hint: `If it takes one: ${howToGive(storeFlag)}` })
 }
@@ -63,7 +61,6 @@ export function howToGive(storeFlag: string): string {
 
 interface PasswordFile {
   path: string
-  /** the password of the first line that matches */
   find(address: Pick<PostgresAddress, 'user' | 'database'>, host: PostgresHost): string | undefined
 }
 

@@ -40,7 +40,6 @@ type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
 
 const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
 
-/** bytes of stdout */
 const maxOutputBytes = 65_536
 
 /** What the command prints until it ends; a process that it leaves running may keep its stdout open, and is not waited for. */

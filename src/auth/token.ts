@@ -12,7 +12,6 @@ export function checkToken(token: string, source: string): string {
   throw new PlantsError('malformed', `${source} ${why}`, { hint: 'Copy the token again, and nothing else with it' })
 }
 
-/** Says why a text is no token, or nothing. */
 export function failureOf(token: string): string | undefined {
   if (token === '') return 'is empty'
   if (token.length > 4096) return 'is longer than 4096 characters'

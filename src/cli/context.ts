@@ -20,7 +20,6 @@ import type { Access } from '../stores/http/types.js'
 import type { Login, OpenOptions } from '../stores/store.js'
 import type { GlobalFlags } from './define-command.js'
 
-/** What a command receives that uses no store. */
 export interface Preferences extends OutputStyle {
   /** milliseconds that a store may take */
   timeout: number
@@ -30,7 +29,6 @@ export interface Preferences extends OutputStyle {
   /** whether somebody is there to answer questions */
   mayAsk(): boolean
   warn(text: string): Promise<void>
-  /** every setting, and where its value came from */
   sources: SettingSource[]
   file: SettingsFile
 }
@@ -48,7 +46,6 @@ export interface Settings extends Preferences {
   /** absolute path of a file of PEM certificates, and where it was named */
   caCert: { path: string; source: string } | undefined
   tokenCommand: string | undefined
-  /** what it takes to open the store */
   storeOptions: OpenOptions
 }
 
@@ -56,7 +53,6 @@ export interface Settings extends Preferences {
 interface ResolveOptions {
   /** the name or the address of another store than the one of this run, to be looked at besides */
   other?: string
-  /** the settings file, where it was read already */
   file?: SettingsFile
   /** leaves out what is saved and invalid, for the commands that can correct it */
   ignoresSaved?: boolean
@@ -134,7 +130,7 @@ function preferencesFor(
   return { preferences, usable }
 }
 
-/** milliseconds to wait for another process that changes the settings */
+/** milliseconds */
 export const defaultLockTimeout = 30_000
 
 /** Joins a store, which knows no settings, to the credentials and the output of a run. */

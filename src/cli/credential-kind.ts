@@ -20,22 +20,18 @@ export interface CredentialKind {
   /** Throws `malformed` where a saved one would not be used. */
   refuseUnusable(): void
   redact(text: string): void
-  /** Asks the store whether it accepts one. */
   check(text: string): Promise<TokenVerdict>
   /** what to do about one that is not accepted */
   hint: string
   find(): Promise<FoundCredential | undefined>
   /** The source of the credential of another store than the one of this run. No token command is run. */
   findSource(): Promise<CredentialSource | undefined>
-  /** the error where there is none */
   missing(): PlantsError
-  /** what there is besides a saved one */
   others(): string[]
 }
 
 export interface CredentialSource {
   source: Credential['source'] | Password['source']
-  /** of a saved one, in ISO 8601 */
   savedAt?: string | undefined
   /** of a token from a command, in ISO 8601 */
   expires?: string | undefined

@@ -22,7 +22,6 @@ export interface CommandDefinition {
   run?(given: Given, io: Io): Promise<void>
 }
 
-/** A page that `plants help NAME` shows. */
 export interface Topic {
   name: string
   meaning: string
@@ -62,7 +61,6 @@ export interface OptionDefinition {
   conflicts?: string[]
 }
 
-/** What a command line gives a command. */
 interface Given<Args = string[], Flags = object> {
   args: Args
   /** its options and the global ones, in camel case */
@@ -101,19 +99,16 @@ export const globalOptions: readonly OptionDefinition[] = [
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
 
-/** The options that choose some of the plants. */
 export const queryOptions = [
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   { flags: '--tag <text>', description: 'only plants with this tag' },
 ] as const satisfies readonly OptionDefinition[]
 
-/** An option that takes the path of a file. */
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition
 }
 
-/** Of what creates plants at a service. */
 export const retryOption = {
   flags: '--retry <duration>',
   description: 'how long to retry while a service refuses connections: 0 to 1h; by default 2s',

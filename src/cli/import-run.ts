@@ -39,7 +39,6 @@ interface Run {
   settings: Settings
   io: Io
   journal: Journal | undefined
-  /** the import that is restarted */
   restarted: (Binding & { id: string }) | undefined
 }
 

@@ -13,7 +13,6 @@ export const maxShown = 20
 
 /** When this run of an import began, and how many records earlier runs had settled then. */
 interface Start {
-  /** as `io.now()` gives it */
   time: number
   settled: number
 }
@@ -57,7 +56,6 @@ function listOf(counters: Counters): string {
   ].join('')
 }
 
-/** Warns of what the counts do not show. */
 async function warnOfOmissions(
   { counters, rejected }: Import,
   { staging }: ImportOptions,

@@ -13,7 +13,6 @@ import { kindNoun, previewCreate, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo } from './store-access.js'
 
-/** A create that is shown instead of done. */
 interface CreateRequest {
   idempotencyKey: string | undefined
   /** whether to show the command of curl that would do it */

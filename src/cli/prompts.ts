@@ -46,7 +46,6 @@ export function askToConfirm(question: string, isColored: boolean, io: Io): Prom
   return prompt(io, (context) => confirm({ message: question, default: false, theme: themeFor(isColored) }, context))
 }
 
-/** Why an answer is invalid, or nothing. */
 type Check = (text: string) => string | undefined | Promise<string | undefined>
 
 function validator(check: Check): (text: string) => Promise<string | true> {

@@ -9,7 +9,6 @@ import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupport
 
 /** A setting as people name it: of the user, or of a store. */
 interface Key {
-  /** the name of the store, for a setting of one */
   store: string | undefined
   setting: SettingName | 'address'
 }
@@ -92,7 +91,6 @@ export function withValue({ store, setting }: Key, value: string | boolean | und
   return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
 }
 
-/** Fields with a value, or without it. */
 export function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
   const changed = { ...fields, [name]: value }
   if (value === undefined) Reflect.deleteProperty(changed, name)

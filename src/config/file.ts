@@ -15,7 +15,6 @@ export interface SavedSettings extends SavedValues {
   tokens?: Record<string, { token: string; savedAt: string }>
 }
 
-/** A store that has a name, and what belongs to it. */
 export interface SavedStore extends SavedValues {
   address: string
 }
@@ -27,7 +26,6 @@ export function savedStore({ stores = {} }: SavedSettings, name: string): SavedS
 
 type SavedValues = { [name in SettingName]?: string | boolean }
 
-/** The settings file as it was read. */
 export interface SettingsFile {
   /** absolute; undefined when there is no place for settings, as without a home directory */
   path: string | undefined

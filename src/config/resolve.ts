@@ -6,7 +6,6 @@ import { parseAddress, shownAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
 import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 
-/** A value that a setting has. */
 export interface SettingSource {
   name: SettingName
   /** as it was given, or the default, if there is one */
@@ -20,7 +19,6 @@ export interface SettingSource {
 
 export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
 
-/** Where a setting can have its value from. */
 interface Sources {
   flags: Flags
   io: Io
@@ -114,7 +112,6 @@ export async function resolveStore(
 /** The place of a store that was named as an argument, not as a setting. */
 const argumentPlace = 'The store'
 
-/** The source of such a store. */
 export function namedStore(value: string): SettingSource {
   return { name: 'store', value, source: 'flag', place: argumentPlace, key: undefined }
 }

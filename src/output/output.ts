@@ -45,13 +45,11 @@ export function writeResult(
   return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
 }
 
-/** How answers and errors look. */
 export interface OutputStyle {
   /** of answers: sentences for people, JSON for programs */
   output: 'text' | 'json'
   /** of errors and warnings: JSON only when it was asked for */
   errors: 'text' | 'json'
-  /** whether to colour what goes to this stream */
   colors(stream: Output): boolean
 }
 

@@ -1,6 +1,5 @@
 import type { Io } from '../platform/io.js'
 
-/** How far an import is. */
 interface ProgressSnapshot {
   done: number
   rejected: number

@@ -19,7 +19,6 @@ export function requestText(
   return `${method} ${escapeControlChars(url)}${over}${through}\n${lines.join('\n')}\n\n${escapeUnsafe(body)}`
 }
 
-/** How curl reaches a service. */
 interface CurlOptions {
   address: RemoteAddress
   /** absolute path of a file of PEM certificates */

@@ -4,7 +4,6 @@ import { redact } from '../platform/redact.js'
 import type { Observer } from '../stores/http/types.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
-/** A value that a setting has, and where it came from. */
 interface TracedSetting {
   name: string
   /** as it may be shown; undefined where the setting has none */
@@ -15,7 +14,6 @@ interface TracedSetting {
   place: string
 }
 
-/** Logs the settings of a run, and where each value came from. */
 export function traceSettings(path: string | undefined, settings: TracedSetting[], style: Pick<OutputStyle, 'errors'>, io: Io): void {
   trace(io, style, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
   for (const { name, value, fallback, source, place } of settings) {
@@ -23,7 +21,6 @@ export function traceSettings(path: string | undefined, settings: TracedSetting[
   }
 }
 
-/** Logs where the token or the password came from. */
 export function traceCredential(noun: 'token' | 'password', place: string, style: Pick<OutputStyle, 'errors'>, io: Io): void {
   trace(io, style, { verbose: noun, place }, [`* ${noun} from ${place}`])
 }

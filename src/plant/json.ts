@@ -35,7 +35,6 @@ export function isNotJson(parsed: Parsed): parsed is NotJson {
 }
 
 interface JsonOptions {
-  /** what the id is called */
   idKey?: string
   /** whether the text is likely to be no JSON */
   isSuspect?: boolean
@@ -166,7 +165,6 @@ interface Scan {
   id: string | undefined
 }
 
-/** Reads the first JSON value of a text. */
 function scan(text: string, idKey: string): Scan {
   const grammar = new JsonGrammar()
   let at = skipSpace(text, 0)

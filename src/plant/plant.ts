@@ -74,7 +74,6 @@ export function plantFrom(id: bigint, textOf: (field: TextField, index: number) 
   return plant
 }
 
-/** The values of `plantColumns`. */
 export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
   return plantFields.map(({ name }) => plant[name] ?? null)
 }
@@ -84,7 +83,6 @@ export function textLength(plant: Plant): number {
   return textFields.reduce((sum, { name }) => sum + (plant[name]?.length ?? 0), 0)
 }
 
-/** Whether two plants are the same: in all fields, id included. */
 export function equalPlants(one: NewPlant, other: NewPlant): boolean {
   return one.id === other.id && equalFields(one, other)
 }

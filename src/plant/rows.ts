@@ -17,7 +17,6 @@ export class PlantRows {
   length = 0
   idHigh: Int32Array
   idLow: Uint32Array
-  /** one for each of `textFields` */
   readonly texts: readonly TextColumn[]
   readonly #text: Buffer
   #decoded = Buffer.alloc(0)
@@ -38,7 +37,6 @@ export class PlantRows {
     return rows
   }
 
-  /** Adds a plant that has been checked. */
   add(plant: NewPlant): void {
     const row = this.next()
     this.idHigh[row] = Number(plant.id >> 32n)
@@ -132,7 +130,6 @@ function parseString(json: string): string | undefined {
   }
 }
 
-/** Copies a column into a larger one. */
 export function enlarge<Column extends Int32Array | Uint32Array | Float64Array>(column: Column, larger: Column): Column {
   larger.set(column)
   return larger

@@ -51,7 +51,6 @@ export function timeIsOver(): DOMException {
   return new DOMException('The time is over', 'TimeoutError')
 }
 
-/** Whether `within` ended an action because its time was over. */
 export function isTimeout(reason: unknown): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
 }

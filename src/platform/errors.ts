@@ -44,7 +44,6 @@ interface Details {
   cause?: unknown
   /** a remote store's own `error`, where that is not the one of the kind */
   error?: number
-  /** the HTTP status of a remote store's answer */
   status?: number | undefined
   /** what a remote store calls the request in its log */
   requestId?: string | undefined
@@ -74,7 +73,6 @@ export class PlantsError extends Error {
     this.requestId = requestId
   }
 
-  /** The exit code of the process, from the contract's table. */
   get exitCode(): number {
     return kinds[this.kind].exitCode
   }

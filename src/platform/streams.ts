@@ -81,7 +81,6 @@ export class ProcessOutput implements Output {
   #stream: NodeJS.WriteStream | undefined
   /** what waits in the queue after `#rest` */
   #lines = ''
-  /** the bytes that are being written */
   #rest: Uint8Array = new Uint8Array()
   #writing: Promise<void> | undefined
   #channel: Channel | undefined

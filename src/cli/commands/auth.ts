@@ -156,7 +156,6 @@ async function readStdin(noun: string, io: Io): Promise<string> {
   }
 }
 
-/** Resolves the store of this run and the kind of credential that it takes. */
 async function credentialFor(flags: GlobalFlags, io: Io): Promise<{ settings: Settings; kind: CredentialKind }> {
   const settings = await resolveSettings(flags, io)
   if (!takesCredential(settings.store)) throw takesNoToken(settings)
@@ -170,7 +169,6 @@ function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
   return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })
 }
 
-/** Where the token or the password of a store comes from. */
 interface Status {
   store: string
   address: string

@@ -32,7 +32,6 @@ export const doctor = defineCommand({
   },
 })
 
-/** What a check found. */
 interface Finding extends Result {
   check: string
 }
@@ -40,7 +39,6 @@ interface Finding extends Result {
 interface Result {
   state: 'ok' | 'warning' | 'failed'
   message: string
-  /** what to do about it */
   hint?: string | undefined
 }
 

@@ -8,7 +8,6 @@ interface ListedCommand {
   load(): Promise<CommandDefinition>
 }
 
-/** The commands in the order of the help. */
 const listed: readonly ListedCommand[] = [
   { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
   { name: 'get', summary: 'show a plant', load: async () => (await import('./get.js')).get },

@@ -30,7 +30,6 @@ async function savedSettings(io: Io): Promise<SavedSettings> {
   }
 }
 
-/** What the last word can become. */
 async function complete(words: string[], program: CommandDefinition, saved: () => Promise<SavedSettings>): Promise<Completions> {
   const text = words.at(-1) ?? ''
   const parsed = parseWords(words.slice(0, -1), program)
@@ -70,7 +69,6 @@ function optionCandidates(parsed: ParsedWords, text: string): Candidate[] {
     .filter(({ word }) => word.startsWith('--') !== isShort)
 }
 
-/** What the words in front of the cursor say. */
 interface ParsedWords {
   /** the commands that they lead to, from the program on */
   path: CommandDefinition[]

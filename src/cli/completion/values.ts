@@ -26,7 +26,6 @@ export function candidatesOnly(candidates: readonly Candidate[]): Completions {
   return { ...nothing, candidates }
 }
 
-/** What the values of an argument or a flag depend on. */
 export interface ValueContext {
   /** what is written of the value */
   text: string
@@ -36,7 +35,6 @@ export interface ValueContext {
   saved(): Promise<SavedSettings>
 }
 
-/** What an argument or a flag can be. */
 export async function completeValues(values: Values | undefined, context: ValueContext): Promise<Completions> {
   if (values === undefined) return nothing
   if (typeof values !== 'string') return candidatesOnly(values.map((word) => ({ word, meaning: '' })))

@@ -38,7 +38,6 @@ export function helpPage(path: readonly CommandDefinition[], width: number): str
   ].join('')
 }
 
-/** The columns that a page may have where stdout goes to. */
 export function widthFor({ stdout }: Io): number {
   return stdout.isTerminal ? stdout.columns : 100
 }
@@ -52,7 +51,6 @@ function commandRow({ name, options, arguments: taken = [], summary, description
   return { term: words.join(' '), meaning: summary ?? description }
 }
 
-/** A word and what it means, side by side. */
 export interface Row {
   term: string
   meaning: string

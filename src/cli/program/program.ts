@@ -41,7 +41,6 @@ export function outputFlags(argv: string[]): { output: string | undefined; color
   return { output: typeof output === 'string' ? output : undefined, color: !noColor }
 }
 
-/** The page of `plants help`, a topic or a command. */
 async function writeHelp(words: readonly string[], io: Io): Promise<void> {
   const topic = words.length === 1 ? plants.topics?.find(({ name }) => name === words[0]) : undefined
   const path = pathTo(words)
@@ -85,7 +84,6 @@ async function checkHelp(code: string, argv: string[], program: Command): Promis
   if (word !== undefined && !names.includes(word)) throw await unknownCommand(word, names, '')
 }
 
-/** Adds the commands whose definitions are loaded. */
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {
   for (const definition of commands.filter(isLoaded)) {
     const { run } = definition

@@ -32,7 +32,6 @@ export async function usageError(error: CommanderError, argv: string[], program:
   }
 }
 
-/** Two options that were given and exclude each other. */
 function conflictIn(command: Command): string[] {
   const given = command.options.filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
   const definitions = pathTo(pathOf(command))?.at(-1)?.options ?? []
@@ -89,18 +88,15 @@ async function didYouMean(word: string, candidates: string[]): Promise<string | 
   return guesses.length === 0 ? undefined : `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
 }
 
-/** The last command that commander came to. */
 export function parsedCommand(command: Command): Command {
   const child = command.commands.find((candidate) => candidate.name() === command.args[0])
   return child ? parsedCommand(child) : command
 }
 
-/** The names of the subcommands that a command has. */
 export function subcommandsOf(command: Command): string[] {
   return [...(pathTo(pathOf(command))?.at(-1)?.commands ?? []).map(({ name }) => name), 'help']
 }
 
-/** The words that lead to a command. */
 export function pathOf(command: Command): string[] {
   return command.parent === null ? [] : [...pathOf(command.parent), command.name()]
 }

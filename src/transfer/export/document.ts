@@ -22,7 +22,6 @@ function extensionOf(path: string): string | undefined {
   return /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
 }
 
-/** Joins blocks to one document. */
 export async function* toDocument(blocks: AsyncIterable<Block>, { head, between, foot }: FormatWriter): AsyncGenerator<Block> {
   let isEmpty = true
   if (head !== '') yield { text: head, plants: 0 }
@@ -33,7 +32,6 @@ export async function* toDocument(blocks: AsyncIterable<Block>, { head, between,
   yield { text: isEmpty ? foot : `\n${foot}`, plants: 0 }
 }
 
-/** Makes what compresses a stream of bytes. */
 export type Compression = () => Transform
 
 /** How a file is compressed, by its name. Throws `malformed` for what this runtime does not have. */
@@ -47,7 +45,6 @@ export function compressionOf(path: string): Compression | undefined {
   })
 }
 
-/** Compresses bytes, or leaves them as they are without a compression. */
 export async function* compressed(bytes: AsyncIterable<Uint8Array>, compression: Compression | undefined): AsyncGenerator<Uint8Array> {
   if (compression === undefined) return yield* bytes
   const stream = compression()

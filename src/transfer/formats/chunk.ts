@@ -46,7 +46,6 @@ export class Chunk implements Batch {
     this.setRange(range.start, range.end, range.line)
   }
 
-  /** Notes where the record of the last row is. */
   setRange(start: number, end: number, line: number): void {
     const row = this.rows.length - 1
     if (row >= this.recordStart.length) this.#grow()

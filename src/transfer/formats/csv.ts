@@ -173,7 +173,6 @@ function findCells(bytes: Buffer, start: number, end: number, starts: Uint32Arra
 
 const [lineFeed, carriageReturn, quote] = [0x0a, 0x0d, 0x22]
 
-/** What the columns of a table hold. */
 interface Columns {
   names: readonly string[]
   /** the column of the id; -1 where records are numbered */

@@ -2,24 +2,20 @@ import type { RecordKind } from '../../stores/store.js'
 import type { Chunk } from './chunk.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** The formats that plants are imported from and exported to. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 
 export interface Format {
   /** Whether an input that begins like this has the format. The formats are asked in the order of their table. */
   detect(head: Head): boolean
-  /** Makes a reader for one input. */
   read(mapper: RecordMapper): FormatReader
   write: FormatWriter
 }
 
-/** The first bytes of an input. */
 export interface Head {
   bytes: Buffer
   /** the first byte that is neither of a byte order mark nor white space */
   start: number
-  /** whether the input has no more bytes */
   isLast: boolean
 }
 
@@ -44,7 +40,6 @@ export interface FormatReader {
 /** Values that JSON can hold. */
 export type ReaderState = Readonly<Record<string, string | number | boolean>>
 
-/** How plants are written. */
 export interface FormatWriter {
   record: RecordKind
   head: string

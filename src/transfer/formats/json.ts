@@ -96,7 +96,6 @@ class JsonReader implements FormatReader {
     return until
   }
 
-  /** Takes a value whose end is known. */
   #take(reading: Reading, record: RecordRange): number {
     const { chunk } = reading
     const { start, end } = record
@@ -114,7 +113,6 @@ class JsonReader implements FormatReader {
     return this.#leave(end)
   }
 
-  /** Skips more of a value that is too long to be kept. */
   #skip(scan: JsonScan, { chunk, isLast }: Reading, at: number): number {
     const { bytes } = chunk
     const result = scan.scan(bytes, at, bytes.length)

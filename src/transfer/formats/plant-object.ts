@@ -82,7 +82,6 @@ function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
   return at
 }
 
-/** Where the digits of an integer end. */
 export function digitsEnd(bytes: Uint8Array, start: number): number {
   let at = bytes[start] === minus ? start + 1 : start
   for (let byte = bytes[at] ?? 0; byte >= zero && byte <= nine; byte = bytes[at] ?? 0) at += 1

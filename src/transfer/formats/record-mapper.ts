@@ -22,12 +22,10 @@ export class RecordMapper {
     this.nextId = rules.idFrom
   }
 
-  /** what the id is called in records */
   get idKey(): string {
     return this.rules.map.id ?? 'id'
   }
 
-  /** Whether records are taken as they are. */
   get isIdentity(): boolean {
     return this.nextId === undefined && Object.keys(this.rules.map).length === 0
   }

@@ -13,7 +13,6 @@ import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
 import { openSource } from './source.js'
 
-/** What a person asked for. */
 export interface ImportOptions {
   plan: ImportPlan
   /** absolute */
@@ -30,7 +29,6 @@ export interface ImportOptions {
   retry: number | undefined
 }
 
-/** What an import is to do. */
 export interface ImportPlan {
   inputs: Input[]
   /** detected where it is not given */
@@ -50,7 +48,6 @@ export interface Input {
   name: string
 }
 
-/** What an import works with. */
 export interface ImportContext {
   store: BulkStore
   checkpoints: Checkpoints
@@ -93,7 +90,6 @@ export class Import {
   /** the chunk in progress, until it is reported */
   #chunk: Chunk | undefined
 
-  /** @param start where an earlier run stopped */
   constructor(plan: ImportPlan, context: ImportContext, start: Position | undefined) {
     this.#plan = plan
     this.#context = context
@@ -134,7 +130,6 @@ export class Import {
     return { done: this.done, rejected: this.rejected, part }
   }
 
-  /** records with an outcome */
   get done(): number {
     return settledIn(this.counters) + this.#settled
   }

@@ -13,7 +13,6 @@ import { unwritable } from '../unwritable.js'
 export class Journal {
   readonly path: string
   readonly #saved: Saved
-  /** whether it was there already */
   readonly isOld: boolean
 
   private constructor(path: string, saved: Saved, isOld: boolean) {
@@ -82,7 +81,6 @@ const schema = z.object({
   kind: z.literal(kind),
   version: z.literal(2),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
-  /** the name of the store */
   store: z.string(),
   /** absolute paths, and "-" for stdin */
   inputs: z.array(z.string()),

@@ -9,7 +9,6 @@ const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
 
 const schema = z.object({
-  /** which of the inputs */
   input: count,
   /** the format of the input, and the state of its reader */
   format: z.enum(formatNames),
@@ -42,7 +41,6 @@ const schema = z.object({
 /** Where an import is: before a chunk of an input, of which some rows may be settled. It is kept as JSON. */
 export type Position = z.infer<typeof schema>
 
-/** The results of an import so far. */
 export type Counters = Position['counters']
 
 /** Adds the fields of a chunk that no NewPlant has. */
@@ -59,7 +57,6 @@ export function rejectedIn({ refused }: Counters): number {
   return Object.values(refused).reduce((sum, count) => sum + count, 0)
 }
 
-/** All records with an outcome. */
 export function settledIn(counters: Counters): number {
   return counters.created + counters.skipped + counters.unknown + rejectedIn(counters)
 }
@@ -120,7 +117,6 @@ export function checkpointsIn(store: CheckpointStore | undefined, journal: Journ
     sent: 0,
     sentBefore: 0,
 
-    /** Begins a chunk. */
     begin(sentBefore: number): void {
       this.sent = sentBefore
       this.sentBefore = sentBefore

@@ -21,7 +21,6 @@ export class Reader {
   #mapper: RecordMapper | undefined
   #records: FormatReader | undefined
   #buffer = Buffer.alloc(0)
-  /** bytes of the buffer that were read */
   #filled = 0
   #isAtEnd = false
   /** a little less than what a plant has taken so far */
@@ -64,7 +63,6 @@ export class Reader {
     return start >= 0 && bytes.includes(0x0a, start)
   }
 
-  /** Chooses how to read records from here on. */
   use(format: Format, mapper: RecordMapper): void {
     this.#format = format
     this.#mapper = mapper
@@ -76,7 +74,6 @@ export class Reader {
     return this.#records?.header
   }
 
-  /** Whether nothing is left after the chunk read last. */
   get isDone(): boolean {
     return this.#isEnded && this.#filled === this.extent.length
   }

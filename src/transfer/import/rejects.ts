@@ -19,7 +19,6 @@ import { idExistsText, Outcome } from '../../stores/conflict.js'
 import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
 import { unwritable } from '../unwritable.js'
 
-/** bytes of a rejects file, and of its reasons */
 type Lengths = Record<'records' | 'reasons', number>
 
 /**

@@ -6,9 +6,7 @@ import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
 
-/** An input: a file, or stdin. */
 export interface Source {
-  /** what people call it */
   name: string
   /** bytes that it has, where that is known */
   size: number | undefined
@@ -67,7 +65,6 @@ function explained(error: unknown, name: string): unknown {
   return code?.startsWith('E') && !code.startsWith('ERR_') ? unreadableInput(name, error) : error
 }
 
-/** The error for an input that the system does not let be read. */
 export function unreadableInput(name: string, cause: unknown): PlantsError {
   return unreadable(name, cause, 'Give files that hold plants, or "-" for stdin')
 }
