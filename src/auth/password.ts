@@ -59,18 +59,13 @@ export function howToGive(storeFlag: string): string {
   return `set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login${storeFlag}`
 }
 
-interface PasswordFile {
-  path: string
-  find(address: Pick<PostgresAddress, 'user' | 'database'>, host: PostgresHost): string | undefined
-}
-
 /**
  * Reads the password file: PGPASSFILE, or ~/.pgpass; undefined when there is none, or none that can be read.
  *
  * @param warn called with why the file is ignored, because others could read it
  * @see https://www.postgresql.org/docs/current/libpq-pgpass.html
  */
-export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>): Promise<PasswordFile | undefined> {
+export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>) {
   try {
     const path = io.resolvePath(io.env['PGPASSFILE'] || '~/.pgpass')
     const stats = statSync(path)
@@ -81,7 +76,7 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
       return undefined
     }
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)
-    return { path, find: (address, host) => findIn(lines, address, host) }
+    return { path, find: (address: Pick<PostgresAddress, 'user' | 'database'>, host: PostgresHost) => findIn(lines, address, host) }
   } catch (error) {
     const isWithoutHome = error instanceof PlantsError && !io.env['PGPASSFILE']
     if (!isWithoutHome && systemCode(error) === undefined) throw error

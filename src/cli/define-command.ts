@@ -16,7 +16,8 @@ export interface CommandDefinition {
   commands?: readonly CommandDefinition[]
   /** pages of help besides those of the commands; the program has some */
   topics?: readonly Topic[]
-  notes?: readonly Note[]
+  /** The lines are not wrapped, since some are for a shell. */
+  notes?: readonly { title: string; lines: readonly string[] }[]
   /** lines for a shell */
   examples?: readonly string[]
   run?(given: Given, io: Io): Promise<void>
@@ -27,12 +28,6 @@ export interface Topic {
   meaning: string
   /** @param width columns of the place where it is shown */
   page(width: number): Promise<string>
-}
-
-/** What else there is to know about a command. The lines are not wrapped, since some are for a shell. */
-interface Note {
-  title: string
-  lines: readonly string[]
 }
 
 export interface ArgumentDefinition {

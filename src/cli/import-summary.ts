@@ -11,17 +11,15 @@ import type { Settings } from './context.js'
 /** rejected records that are shown to a person at most */
 export const maxShown = 20
 
-/** When this run of an import began, and how many records earlier runs had settled then. */
-interface Start {
-  time: number
-  settled: number
-}
-
-/** Prints the result of an import. Throws `incomplete` when records were rejected, `unknownOutcome` when the outcome of some is unknown. */
+/**
+ * Prints the result of an import. Throws `incomplete` when records were rejected, `unknownOutcome` when the outcome of some is unknown.
+ *
+ * @param start when this run began, as `io.now()` gives it, and how many records earlier runs had settled then
+ */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,
-  { start, hasJournal }: { start: Start; hasJournal: boolean },
+  { start, hasJournal }: { start: { time: number; settled: number }; hasJournal: boolean },
   settings: Settings,
   io: Io,
 ): Promise<void> {

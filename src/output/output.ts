@@ -85,12 +85,7 @@ async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle): 
   return redact(`plants: ${faint(escapeControlChars(text))}\n`, io)
 }
 
-interface Rejection {
-  error: number
-  message: string
-  file: string
-  line: number
-}
+type Rejection = { error: number; message: string; file: string; line: number }
 
 export async function writeRejected(io: Io, records: readonly Rejection[], { errors, colors }: ErrorStyle): Promise<void> {
   const { bad } = await styleFor(colors(io.stderr))

@@ -7,20 +7,16 @@ interface ProgressSnapshot {
   part: number | undefined
 }
 
-export interface Progress {
-  /** Draws it, at most ten times a second. */
-  show(snapshot: () => ProgressSnapshot): void
-  /** Takes it away, for what is written next. */
-  clear(): Promise<void>
-}
+export type Progress = ReturnType<typeof progressLine>
 
 /** One line on a terminal that shows how far an import is; nothing where `isShown` is false. */
-export function progressLine({ now, stderr }: Io, isShown: boolean): Progress {
+export function progressLine({ now, stderr }: Io, isShown: boolean) {
   const start = now()
   let last = 0
   let isDrawn = false
   return {
-    show: (snapshot) => {
+    /** Draws it, at most ten times a second. */
+    show: (snapshot: () => ProgressSnapshot): void => {
       const time = now()
       if (!isShown || time - last < 100) return
       last = time
@@ -28,7 +24,8 @@ export function progressLine({ now, stderr }: Io, isShown: boolean): Progress {
       const text = describe(snapshot(), (time - start) / 1000).slice(0, stderr.columns - 1)
       void stderr.log(`\r${text}\u001b[K`)
     },
-    clear: async () => {
+    /** Takes it away, for what is written next. */
+    clear: async (): Promise<void> => {
       if (!isDrawn) return
       isDrawn = false
       last = 0

@@ -1,6 +1,6 @@
 import { closeSync, fchmodSync, fchownSync, fstatSync, fsync, fsyncSync, openSync, renameSync, rmSync, type Stats } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { systemCode, systemReasons } from './errors.js'
+import { PlantsError, systemCode, systemReasons } from './errors.js'
 import { syncFolder } from './files.js'
 
 /** Puts a file in the place of another one in the same file system, durably. The file itself must be on the disk. */
@@ -33,7 +33,11 @@ export class AtomicFile {
 
   /** @param old the file that is replaced: the new one gets its owner and mode, as far as this user may. Without it, only this user may read it. */
   commit(old?: Stats): void {
-    if (old) this.#giveTo(old)
+    try {
+      if (old) fchownSync(this.fd, old.uid, old.gid)
+    } catch (error) {
+      if (systemCode(error) !== 'EPERM') throw error
+    }
     // Whatever the umask has taken away. Another group gets no rights.
     fchmodSync(this.fd, old ? old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707) : 0o600)
     fsyncSync(this.fd)
@@ -46,14 +50,6 @@ export class AtomicFile {
     rmSync(this.#path, { force: true })
   }
 
-  #giveTo({ uid, gid }: Stats): void {
-    try {
-      fchownSync(this.fd, uid, gid)
-    } catch (error) {
-      if (systemCode(error) !== 'EPERM') throw error
-    }
-  }
-
   #close(): void {
     if (this.#isOpen) closeSync(this.fd)
     this.#isOpen = false
@@ -62,3 +58,11 @@ export class AtomicFile {
 
 /** `systemReasons` of a file that is written: what is not there is its folder. */
 export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such folder' }
+
+/** The error for a file that the system does not let be written; any other error is given back. */
+export function unwritable(what: string, cause: unknown, hint: string): unknown {
+  const code = systemCode(cause)
+  if (cause instanceof PlantsError || code === undefined) return cause
+  const reason = unwritableReasons[code] ?? `the system says ${code}`
+  return new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
+}

@@ -2,12 +2,11 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
-import { AtomicFile } from '../../platform/atomic-file.js'
+import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { holdLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { unwritable } from '../unwritable.js'
 
 /** The record of an import that has begun and is not done, in a file of its own. */
 export class Journal {

@@ -12,12 +12,12 @@ import {
   writeSync,
 } from 'node:fs'
 import { toJson } from '../../plant/json.js'
+import { unwritable } from '../../platform/atomic-file.js'
 import { errorValue, PlantsError } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { idExistsText, Outcome } from '../../stores/conflict.js'
 import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
-import { unwritable } from '../unwritable.js'
 
 type Lengths = Record<'records' | 'reasons', number>
 
