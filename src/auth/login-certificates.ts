@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { PlantsError, shellWord } from '../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import type { PostgresAddress } from '../stores/address.js'
@@ -25,8 +25,7 @@ export async function readLoginCertificates(
   const root = sslrootcert ?? given?.path ?? usual('root.crt', io)
   if (root === undefined && sslmode === 'verify-ca') {
     const message = `${name} has no certificates to check the server's with, and there is no ~/.postgresql/root.crt`
-    const hint = 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system'
-    throw new PlantsError('malformed', message, { hint })
+    throw malformed(message, 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system')
   }
   const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
   const ca =
@@ -40,22 +39,19 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
   if (certPath === undefined && sslkey === undefined) return { cert: undefined, key: undefined }
   if (certPath === undefined || keyPath === undefined) {
     const [is, lacks] = certPath === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
-    throw new PlantsError('malformed', `${name} has a ${is} to show, but no ${lacks}`, { hint: 'Give both sslcert and sslkey' })
+    throw malformed(`${name} has a ${is} to show, but no ${lacks}`, 'Give both sslcert and sslkey')
   }
   const { readCertificates } = await import('../platform/certificates.js')
   const cert = readCertificates(certPath)
   const key = readTextFile(keyPath, 'Give PEM files with sslcert and sslkey')
   // As libpq has it: 0600, or 0640 for a key of root, which a group may have been given.
   const { uid, mode } = statSync(keyPath)
-  if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0) {
-    throw new PlantsError('malformed', `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`, {
-      hint: `Fix it with: chmod 600 ${shellWord(keyPath)}`,
-    })
-  }
+  const open = `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`
+  if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
+    throw malformed(open, `Fix it with: chmod 600 ${shellWord(keyPath)}`)
   if (belongTogether(cert, key)) return { cert, key }
-  throw new PlantsError('malformed', `${certPath} and ${keyPath} are not a certificate and its key`, {
-    hint: 'Give two PEM files that belong together, the key without a password',
-  })
+  const hint = 'Give two PEM files that belong together, the key without a password'
+  throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint)
 }
 
 function usual(file: string, { resolvePath }: Io): string | undefined {

@@ -1,4 +1,4 @@
-import { PlantsError } from '../platform/errors.js'
+import { malformed } from '../platform/errors.js'
 
 /**
  * Gives a token back when it is one as RFC 6750 (2.1) has them: letters, digits and `-._~+/`, perhaps with `=` at the end; at
@@ -9,7 +9,7 @@ import { PlantsError } from '../platform/errors.js'
 export function checkToken(token: string, source: string): string {
   const why = failureOf(token)
   if (why === undefined) return token
-  throw new PlantsError('malformed', `${source} ${why}`, { hint: 'Copy the token again, and nothing else with it' })
+  throw malformed(`${source} ${why}`, 'Copy the token again, and nothing else with it')
 }
 
 export function failureOf(token: string): string | undefined {

@@ -60,11 +60,7 @@ interface ResolveOptions {
   ignoresInvalid?: boolean
 }
 
-/**
- * Resolves the settings of a run, and its store.
- *
- * @throws {PlantsError} `malformed` for a value that a setting cannot have, for an unknown store, and for a settings file that is broken
- */
+/** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and a broken settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
   const { other, ignoresInvalid } = options
   const file = options.file ?? (await readSettings(io))
@@ -172,11 +168,7 @@ async function report(preferences: Preferences, io: Io): Promise<void> {
   await new Promise(setImmediate) // in which a log is written, so that it comes before the answer
 }
 
-/**
- * How errors look, for an error that came before the settings were known, or because of them.
- *
- * @param given what `--output` says
- */
+/** How errors look that came before the settings were known, or because of them, after what `--output` says. */
 export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   try {
     const file = await readSettings(io)

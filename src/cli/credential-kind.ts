@@ -2,7 +2,7 @@ import { type Credential, findToken, noToken, savedToken, tokenVariable } from '
 import { refuseExposed } from '../auth/exposure.js'
 import { findPassword, noPassword, type Password, redactPassword } from '../auth/password.js'
 import { failureOf } from '../auth/token.js'
-import { PlantsError } from '../platform/errors.js'
+import { malformed } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { PostgresAddress, RemoteAddress } from '../stores/address.js'
 import type { TokenVerdict } from '../stores/http/types.js'
@@ -34,7 +34,7 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io) {
     /** Throws `malformed` where a saved one would not be used. */
     refuseUnusable: () => {
       const hint = `Renew the token where the command takes it from, or forget the command: plants config unset stores.${storeName}.token-command`
-      if (tokenCommand !== undefined) throw new PlantsError('malformed', `${storeName} takes its token from a command`, { hint })
+      if (tokenCommand !== undefined) throw malformed(`${storeName} takes its token from a command`, hint)
       refuseExposed(store, settings, io)
     },
     redact: (token: string) => void io.secrets.add(token),

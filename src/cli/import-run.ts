@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeRejected } from '../output/output.js'
 import { type Progress, progressLine } from '../output/progress.js'
-import { PlantsError } from '../platform/errors.js'
+import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isReadable, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
@@ -116,7 +116,7 @@ async function findPosition(checkpoints: Checkpoints, { options, settings, journ
   const text = await checkpoints.find()
   if (text === undefined) return undefined
   const position = readPosition(text, options.plan.inputs.length)
-  if (!position) throw new PlantsError('malformed', `The journal ${journal?.path} is damaged`, { hint: 'Begin again with --restart' })
+  if (!position) throw malformed(`The journal ${journal?.path} is damaged`, 'Begin again with --restart')
   const done = settledAt(position)
   await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
   return position

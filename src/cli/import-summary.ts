@@ -11,11 +11,7 @@ import type { Settings } from './context.js'
 /** rejected records that are shown to a person at most */
 export const maxShown = 20
 
-/**
- * Prints the result of an import. Throws `incomplete` when records were rejected, `unknownOutcome` when the outcome of some is unknown.
- *
- * @param start when this run began, as `io.now()` gives it, and how many records earlier runs had settled then
- */
+/** Prints the result of an import. Throws `incomplete` for rejected records, and `unknownOutcome` for some of which that is unknown. */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,

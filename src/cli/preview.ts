@@ -3,7 +3,7 @@ import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeAnswer, wri
 import { curlCommand, requestText } from '../output/request.js'
 import { toJson } from '../plant/json.js'
 import type { NewPlant } from '../plant/plant.js'
-import { PlantsError } from '../platform/errors.js'
+import { malformed } from '../platform/errors.js'
 import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
@@ -31,7 +31,7 @@ export async function showPreview(create: CreateRequest, settings: Settings, io:
   if (takesToken(store)) return previewAtService(store, create, settings, io)
   if (!create.isCurl) return previewHere(store, create, settings, io)
   const hint = `Serve it over HTTP with: plants serve${storeFlag}, and give the address that it prints with --store`
-  throw new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, { hint })
+  throw malformed(`${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, hint)
 }
 
 async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: CreateRequest, settings: Settings, io: Io): Promise<void> {
@@ -91,11 +91,9 @@ async function showCommand(
   const isProxySecure = ownProxy?.startsWith('https:') ?? false
   const command = curlCommand(request, { address, caCert: caCert?.path, timeout, proxy: proxyForCurl(address, io), isProxySecure })
   // It must stay as it is, so control characters cannot be escaped in it.
-  if (io.stdout.isTerminal && errors !== 'json' && escapeControlCharsInLines(command) !== command) {
-    throw new PlantsError('malformed', 'The command holds a path with control characters, which a terminal would obey', {
-      hint: 'Write it into a file instead: plants create --curl … > create.sh',
-    })
-  }
+  const hint = 'Write it into a file instead: plants create --curl … > create.sh'
+  if (io.stdout.isTerminal && errors !== 'json' && escapeControlCharsInLines(command) !== command)
+    throw malformed('The command holds a path with control characters, which a terminal would obey', hint)
   const get = source === 'none' ? '' : `. Set it with: export PLANTS_TOKEN="$(plants auth token${storeFlag})"`
   if (source !== 'variable') await warn(`The command takes the token from PLANTS_TOKEN, which is not set${get}`)
   // Other programs get it as it is, unless they have asked for JSON.

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, lchownSync, lstatSync, mkdtempSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../platform/atomic-file.js'
-import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { holdLock } from '../platform/file-lock.js'
 import { makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
@@ -51,7 +51,7 @@ export async function changeSettings(
     if (cause instanceof RangeError) {
       // How deep is too deep depends on the version of Node, and on how the JSON is laid out.
       const message = 'The settings hold lists or objects in one another, too deep to be written again'
-      throw new PlantsError('malformed', message, { hint: 'Fix the settings file, or move it away', cause })
+      throw malformed(message, 'Fix the settings file, or move it away', cause)
     }
     if (cause instanceof PlantsError && (cause.kind === 'interrupted' || cause.kind === 'terminated'))
       throw new PlantsError(cause.kind, `${cause.message}, nothing was changed`, { cause })
@@ -84,10 +84,8 @@ function replace(target: string, settings: SavedSettings, Conf: typeof import('c
     chmodSync(folder, 0o700) // whatever the umask has taken away
     const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
     conf.store = { ...settings }
-    if (statSync(conf.path).size > maxFileBytes) {
-      const hint = 'Remove something from them first'
-      throw new PlantsError('malformed', `The settings in ${target} would be larger than 1 MiB`, { hint })
-    }
+    if (statSync(conf.path).size > maxFileBytes)
+      throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
     giveToOwner(conf.path, old ?? statSync(dirname(target)))
     try {
       moveIntoPlace(conf.path, target)

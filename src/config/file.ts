@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseJson } from '../plant/json.js'
-import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/address.js'
 import { type SettingName, settingOf, settingsIn } from './table.js'
@@ -42,11 +42,7 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
   return join(folder, 'settings.json')
 }
 
-/**
- * Reads the settings file; without one, nothing is saved.
- *
- * @throws {PlantsError} `malformed` for a file that is not as it should be; it stays as it is
- */
+/** Reads the settings file; without one, nothing is saved. Throws `malformed` for a file that is not as it should be; it stays as it is. */
 export async function readSettings(io: Io): Promise<SettingsFile> {
   let path: string | undefined
   try {
@@ -143,7 +139,7 @@ function isObject(value: unknown): value is Fields {
 }
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
-  return new PlantsError('malformed', `The settings in ${path} ${why}`, { hint, cause })
+  return malformed(`The settings in ${path} ${why}`, hint, cause)
 }
 
 /** Who else could read the tokens, or put a command of their own in place. */

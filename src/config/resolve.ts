@@ -1,4 +1,4 @@
-import { PlantsError } from '../platform/errors.js'
+import { malformed, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
@@ -70,11 +70,7 @@ export function shownValue<Text extends string | undefined>(value: Text): Text |
   return value === undefined ? value : shownAddress(value)
 }
 
-/**
- * The value of a setting, or its default, if it has one.
- *
- * @throws {PlantsError} `malformed` for a value that it cannot have
- */
+/** The value of a setting, or its default, if it has one. Throws `malformed` for a value that it cannot have. */
 export function parsed<Value>(
   name: SettingName,
   sources: SettingSource[],
@@ -87,16 +83,11 @@ export function parsed<Value>(
     return parse(place, value)
   } catch (error) {
     if (!(error instanceof PlantsError) || key === undefined) throw error
-    const hint = `Change it: plants config set ${key} VALUE. Or forget it: plants config unset ${key}`
-    throw new PlantsError('malformed', error.message, { hint, cause: error })
+    throw malformed(error.message, `Change it: plants config set ${key} VALUE. Or forget it: plants config unset ${key}`, error)
   }
 }
 
-/**
- * The store that a setting leads to, and its name, if it was saved under one.
- *
- * @throws {PlantsError} `malformed` for an invalid address, and for an unknown name
- */
+/** The store that a setting leads to, and its name, if it was saved under one. Throws `malformed`. */
 export async function resolveStore(
   setting: SettingSource,
   { saved, path }: SettingsFile,
@@ -116,12 +107,7 @@ export function namedStore(value: string): SettingSource {
   return { name: 'store', value, source: 'flag', place: argumentPlace, key: undefined }
 }
 
-/**
- * Reads an address. Throws as `parseAddress` does.
- *
- * @param place where it was given, for the message of the error
- * @param isArgument whether it stands in the command line, where others can see it
- */
+/** Reads an address, as `parseAddress` does. An argument stands in the command line, where others can see it. */
 export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
   const { env, resolvePath, userName, secrets } = io
   const dataFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder())
@@ -144,11 +130,10 @@ export async function unknownStore(name: string, saved: SavedSettings, setting?:
   const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
   const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  const malformed = (hint: string) => new PlantsError('malformed', message, { hint })
-  if (setting?.key !== undefined) return malformed(`${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
+  if (setting?.key !== undefined) return malformed(message, `${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
   const { similar } = await import('../platform/nearest.js')
   const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
-  if (guess !== undefined) return malformed(`Did you mean ${guess}?`)
-  if (setting === undefined) return malformed(`${known}See: plants stores list`)
-  return malformed(`${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`)
+  if (guess !== undefined) return malformed(message, `Did you mean ${guess}?`)
+  if (setting === undefined) return malformed(message, `${known}See: plants stores list`)
+  return malformed(message, `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`)
 }

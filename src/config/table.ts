@@ -1,4 +1,4 @@
-import { PlantsError } from '../platform/errors.js'
+import { malformed } from '../platform/errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
 import type { Address } from '../stores/address.js'
 import { kindNoun, kindPlural } from '../stores/registry.js'
@@ -77,12 +77,7 @@ interface Setting {
   variable?: string
   /** where it can be saved */
   scopes: Scope[]
-  /**
-   * Reads a value.
-   *
-   * @param source where it was given, for the message of the error
-   * @throws {PlantsError} `malformed`
-   */
+  /** Reads a value, which was given at `source`. Throws `malformed`. */
   parse(source: string, text: string): unknown
   /** a value, or in words what holds without one */
   default: string | { words: string }
@@ -148,5 +143,5 @@ export function textOf(value: unknown): string | undefined {
 function parseCommand(source: string, text: string): string {
   if (!/(?:^|\s)["']/.test(text)) return parseText(source, text.trim())
   const hint = 'Write a space within a word as "\\ ", or put the command into a script, and name that'
-  throw new PlantsError('malformed', `${source} holds a quote, and no shell reads it`, { hint })
+  throw malformed(`${source} holds a quote, and no shell reads it`, hint)
 }

@@ -64,11 +64,7 @@ export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Pr
   void io.stderr.log(await warningOf(io, text, style))
 }
 
-/**
- * A line on a terminal that says for how long a service is waited for.
- *
- * @returns shows it, after so many milliseconds, or takes it away
- */
+/** Gives a function that shows for how many milliseconds a service is waited for, in a line on a terminal, or takes that away. */
 export function waitingLine(io: Io, host: string): (milliseconds: number | undefined) => void {
   let isShown = false
   return (milliseconds) => {

@@ -4,11 +4,7 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
 
-/**
- * A request for people, as HTTP writes it.
- *
- * @param notes the source of the token in words, the absolute path of a Unix socket, and the proxy as host and port
- */
+/** A request for people, as HTTP writes it, with the source of the token in words. */
 export function requestText(
   { method, url, headers, body }: WireRequest,
   { token, socket, proxy }: { token: string; socket: string | undefined; proxy: string | undefined },

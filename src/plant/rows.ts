@@ -84,11 +84,7 @@ export class PlantRows {
     return start < base ? this.#text.toString('utf8', start, end) : this.#decoded.toString('utf8', start - base, end - base)
   }
 
-  /**
-   * Keeps the text of a JSON string of `bytes`, which stands between quotes at `start - 1` and `end`.
-   *
-   * @returns undefined for an escape that JSON does not have, and for half of a surrogate pair or U+0000
-   */
+  /** Keeps the text of a JSON string between quotes at `start - 1` and `end`; undefined for one that is no text of a plant. */
   keepString(start: number, end: number): { start: number; end: number } | undefined {
     const text = parseString(this.#text.toString('utf8', start - 1, end + 1))
     if (text === undefined || !text.isWellFormed() || text.includes('\0')) return undefined

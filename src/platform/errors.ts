@@ -78,6 +78,11 @@ export class PlantsError extends Error {
   }
 }
 
+/** Wrong usage, or an input that cannot be read. */
+export function malformed(message: string, hint: string | undefined, cause?: unknown): PlantsError {
+  return new PlantsError('malformed', message, { hint, cause })
+}
+
 /** The code of a failed system call, such as `ENOENT`, or undefined for any other value. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined

@@ -14,13 +14,9 @@ import {
   rmSync,
 } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { PlantsError, systemCode } from './errors.js'
+import { malformed, systemCode } from './errors.js'
 
-/**
- * Creates a folder and its missing parents, for their owner alone. `mkdirSync` with `recursive` never returns in /proc.
- *
- * @param finish is called with each that was created, instead of giving it the mode that the umask may have narrowed
- */
+/** Creates a folder and its missing parents, for their owner alone. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string, finish = (made: string) => chmodSync(made, 0o700)): void {
   if (existsSync(folder)) return
   makeFolder(dirname(folder), finish)
@@ -102,7 +98,7 @@ export function targetOf(path: string, { trusts }: { trusts(uid: number): boolea
   for (const link of linksOf(path)) {
     if (!trusts(link.uid)) {
       const message = `${link.path} is a link of another user (uid ${link.uid}), and is not followed`
-      throw new PlantsError('malformed', message, { hint: 'Name another file, or remove the link' })
+      throw malformed(message, 'Name another file, or remove the link')
     }
     target = link.target
   }

@@ -1,5 +1,5 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
-import { PlantsError } from './errors.js'
+import { malformed } from './errors.js'
 import type { Io } from './io.js'
 import { isLoopback, urlOf } from './network.js'
 
@@ -9,11 +9,7 @@ interface Service {
   socketPath?: string
 }
 
-/**
- * The URL of the proxy that leads to a service. A proxy is not asked about this machine: its own loopback is another one.
- *
- * @throws {PlantsError} `malformed` for a variable that holds no address of one
- */
+/** The URL of the proxy for a service; there is none for this machine: its own loopback is another one. Throws `malformed`. */
 export function proxyFor({ url, socketPath }: Service, io: Io): string | undefined {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
@@ -53,9 +49,8 @@ function parseProxy(name: string, text: string): string {
   const proxy = text.includes('://') ? text : `http://${text}`
   const url = /^https?:\/\/./i.test(proxy) ? urlOf(proxy) : undefined
   if (url && isDecodable(url)) return url.href
-  throw new PlantsError('malformed', `${name} is not the address of an http or https proxy`, {
-    hint: url ? 'In its user name and password, "%" is written as %25' : `For example: ${name}=http://proxy.example.com:3128`,
-  })
+  const hint = url ? 'In its user name and password, "%" is written as %25' : `For example: ${name}=http://proxy.example.com:3128`
+  throw malformed(`${name} is not the address of an http or https proxy`, hint)
 }
 
 function isDecodable({ username, password }: URL): boolean {

@@ -1,4 +1,4 @@
-import { PlantsError } from './errors.js'
+import { malformed, type PlantsError } from './errors.js'
 import { shorten } from './escape.js'
 
 /** What a value can be, where shells can complete it: one of some words, or of what is called so. */
@@ -58,8 +58,8 @@ export function parseSwitch(name: string, text: string): boolean {
 
 /** Reads what must not be empty. */
 export function parseText(flag: string, text: string): string {
-  if (text === '') throw new PlantsError('malformed', `${flag} is empty`, { hint: `Give it a value, or leave it out` })
-  if (text.includes('\0')) throw new PlantsError('malformed', `${flag} holds U+0000`, { hint: 'Leave that character out' })
+  if (text === '') throw malformed(`${flag} is empty`, `Give it a value, or leave it out`)
+  if (text.includes('\0')) throw malformed(`${flag} holds U+0000`, 'Leave that character out')
   return text
 }
 
@@ -79,5 +79,5 @@ export function parseChoice<Word extends string>(flag: string, text: string, wor
 
 export function invalidValue(name: string, rule: string, text: string, example: string): PlantsError {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
-  return new PlantsError('malformed', message, { hint: `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}` })
+  return malformed(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)
 }

@@ -6,7 +6,7 @@ import { isStoreName, namedStores, shownValue, unknownStore } from '../../config
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { credentialOf, kindOfText } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
@@ -61,11 +61,8 @@ const unset = defineCommand({
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const key = await parseKey(name, settings.file.saved)
-    if (key.setting === 'address') {
-      throw new PlantsError('malformed', 'A store is nothing without its address', {
-        hint: `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`,
-      })
-    }
+    if (key.setting === 'address')
+      throw malformed('A store is nothing without its address', `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`)
     const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))
     const removed = before !== after
     await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)

@@ -1,5 +1,5 @@
 import type { Command, CommanderError } from 'commander'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { pathTo } from '../commands/index.js'
 
@@ -9,26 +9,26 @@ export async function usageError(error: CommanderError, argv: string[], program:
   const childOf = (parent: Command, word: string) => parent.commands.find((child) => child.name() === word)
   const typed = argv.reduce((found, word) => childOf(found, word) ?? found, program) // also where commander stopped before it
   const name = pathOf(typed).join(' ')
-  const malformed = (message: string, hint = seeHelp(name)) => new PlantsError('malformed', message, { hint, cause: error })
+  const invalid = (message: string, hint = seeHelp(name)) => malformed(message, hint, error)
   switch (error.code) {
     case 'commander.unknownOption':
-      return malformed(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
+      return invalid(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
     case 'commander.unknownCommand':
       return unknownCommand(command.args[0] ?? '', subcommandsOf(command), pathOf(command).join(' '))
     case 'commander.optionMissingArgument': // which only the last one can lack
-      return malformed(`${nameOf(argv.at(-1))} needs a value`)
+      return invalid(`${nameOf(argv.at(-1))} needs a value`)
     case 'commander.missingArgument': {
       const missing = command.registeredArguments[command.args.length]?.name() ?? 'argument'
-      return malformed(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
+      return invalid(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
     }
     case 'commander.excessArguments': {
       const count = command.registeredArguments.length
-      return malformed(`${name} takes ${['no arguments', '1 argument'][count] ?? `${count} arguments`}, but got ${command.args.length}`)
+      return invalid(`${name} takes ${['no arguments', '1 argument'][count] ?? `${count} arguments`}, but got ${command.args.length}`)
     }
     case 'commander.conflictingOption':
-      return malformed(conflictIn(command).join(' cannot be used with '), 'Leave out one of them')
+      return invalid(conflictIn(command).join(' cannot be used with '), 'Leave out one of them')
     default:
-      return malformed(error.message)
+      return invalid(error.message)
   }
 }
 
@@ -45,8 +45,7 @@ function conflictIn(command: Command): string[] {
 
 /** @param path the words before the unknown one */
 export async function unknownCommand(word: string, names: string[], path: string): Promise<PlantsError> {
-  const hint = (await didYouMean(word, names)) ?? seeHelp(path)
-  return new PlantsError('malformed', `Unknown command ${nameOf(word)}`, { hint })
+  return malformed(`Unknown command ${nameOf(word)}`, (await didYouMean(word, names)) ?? seeHelp(path))
 }
 
 /** The first option that neither a command nor one above it has. */

@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import * as zlib from 'node:zlib'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, shellWord } from '../../platform/errors.js'
 import type { Block } from '../../stores/store.js'
 import { type FormatName, type FormatWriter, formatNames } from '../formats/format.js'
 
@@ -40,9 +40,8 @@ export function compressionOf(path: string): Compression | undefined {
   if (!/\.zst$/i.test(path)) return undefined
   const { createZstdCompress } = zlib as { createZstdCompress?: Compression } // since Node 22.15
   if (createZstdCompress !== undefined) return () => createZstdCompress()
-  throw new PlantsError('malformed', 'This version of Node cannot compress with zstd', {
-    hint: `Node 22.15 and newer can. Or: plants export | zstd > ${shellWord(path)}`,
-  })
+  const hint = `Node 22.15 and newer can. Or: plants export | zstd > ${shellWord(path)}`
+  throw malformed('This version of Node cannot compress with zstd', hint)
 }
 
 export async function* compressed(bytes: AsyncIterable<Uint8Array>, compression: Compression | undefined): AsyncGenerator<Uint8Array> {

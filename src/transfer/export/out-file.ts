@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
-import { PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
@@ -35,7 +35,7 @@ async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes
   const fd = await openInPlace(path, signal)
   try {
     const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by somebody who would have us write at the end of that
-    if (isReplaced) throw new PlantsError('malformed', `${path} was replaced by a file`, { hint: 'Run it again' })
+    if (isReplaced) throw malformed(`${path} was replaced by a file`, 'Run it again')
     return await writeAll(fd, bytes, signal)
   } finally {
     closeSync(fd)

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { noText } from '../../plant/rows.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { type Chunk, maxRecordBytes, notUtf8, type RecordRange } from './chunk.js'
 import type { Format, Head, ReaderState } from './format.js'
@@ -78,10 +78,8 @@ class CsvReader extends LineReader {
     const text = bytes.subarray(start, rows.textEnd)
     if (rows.error !== undefined && text.includes('\r')) throw carriageReturns()
     const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
-    if (error) {
-      const hint = 'The first line must name the columns, for example: id,name,tag'
-      throw new PlantsError('malformed', `The header cannot be read: ${error.message}`, { hint })
-    }
+    if (error)
+      throw malformed(`The header cannot be read: ${error.message}`, 'The first line must name the columns, for example: id,name,tag')
     const names = parseCells(text.toString(), this.#delimiter).map((name) => name ?? '')
     this.#columns = readHeader(names, this.mapper.rules)
     this.header = Buffer.from(bytes.subarray(start, rows.end))
@@ -189,10 +187,8 @@ interface Columns {
 function readHeader(names: readonly string[], rules: FieldRules): Columns {
   const known = new Set<string>()
   const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)
-  if (repeated !== undefined) {
-    const hint = 'Give each column a name of its own'
-    throw new PlantsError('malformed', `The header has the column ${JSON.stringify(shorten(repeated))} twice`, { hint })
-  }
+  if (repeated !== undefined)
+    throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a name of its own')
   if (names.some((name) => name.includes('\r'))) throw carriageReturns()
   const [id = -1, ...texts] = plantFields.map((field) => columnOf(field, names, rules))
   const others = names.map((_, index) => index).filter((index) => index !== id && !texts.includes(index))
@@ -201,8 +197,7 @@ function readHeader(names: readonly string[], rules: FieldRules): Columns {
 
 /** Lines end with LF or CRLF. A carriage return alone ended them before 2001; today it is a character like others, so it is not guessed at. */
 function carriageReturns(): PlantsError {
-  const hint = "Make them line feeds first: tr '\\r' '\\n'"
-  return new PlantsError('malformed', 'The header holds a carriage return, as if lines ended with that alone', { hint })
+  return malformed('The header holds a carriage return, as if lines ended with that alone', "Make them line feeds first: tr '\\r' '\\n'")
 }
 
 function columnOf({ name: field, isRequired }: KnownField, names: readonly string[], { map, idFrom }: FieldRules): number {
@@ -215,7 +210,8 @@ function columnOf({ name: field, isRequired }: KnownField, names: readonly strin
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
   const alike = names.find((name) => name.trim().toLowerCase() === field)
   const hint = `Say which column holds it: --map ${alike === undefined ? `${field}=COLUMN` : shellWord(`${field}=${alike}`)}`
-  throw new PlantsError('malformed', `The header has no column ${what}, only ${shown.join(', ')}${more}`, {
-    hint: field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint,
-  })
+  throw malformed(
+    `The header has no column ${what}, only ${shown.join(', ')}${more}`,
+    field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint,
+  )
 }

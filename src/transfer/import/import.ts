@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { orderById } from '../../plant/sort.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/conflict.js'
 import type { BulkStore, CreateManyOptions } from '../../stores/store.js'
@@ -317,5 +317,5 @@ const readTimeout = 100
 
 function changed(name: string): PlantsError {
   const hint = 'To begin again with what it is now, add --restart; what is there already is then refused, or skipped with --if-exists skip'
-  return new PlantsError('malformed', `${name} was changed since its import was stopped`, { hint })
+  return malformed(`${name} was changed since its import was stopped`, hint)
 }

@@ -3,7 +3,7 @@ import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
-import { PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { holdLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
@@ -158,8 +158,5 @@ function checkBinding(path: string, saved: Binding, binding: Binding): void {
 }
 
 function noJournal(path: string, why: string, cause?: unknown): PlantsError {
-  return new PlantsError('malformed', `The journal ${path} ${why}`, {
-    hint: 'Choose another file with --journal, or begin again with --restart',
-    cause,
-  })
+  return malformed(`The journal ${path} ${why}`, 'Choose another file with --journal, or begin again with --restart', cause)
 }

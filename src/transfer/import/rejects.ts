@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { toJson } from '../../plant/json.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { errorValue, PlantsError } from '../../platform/errors.js'
+import { errorValue, malformed } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { idExistsText, Outcome } from '../../stores/conflict.js'
@@ -27,11 +27,7 @@ type Lengths = Record<'records' | 'reasons', number>
  */
 export type Rejects = ReturnType<typeof openRejects>
 
-/**
- * Opens both files, and makes them where they are not there. Throws `malformed` when they hold something else; its functions `unwritable`.
- *
- * @param lengths of a run that resumes
- */
+/** Opens both files, of the lengths at which a run resumes. Throws `malformed` for other content; its functions `unwritable`. */
 export function openRejects(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
   const records = openAppended(path, lengths?.records, io)
   let reasons: Appended
@@ -93,7 +89,7 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
       known === undefined
         ? ['is there already, and would be lost', 'Choose another file with --rejects, or remove it']
         : ['is shorter than it was when the import stopped', 'Begin again with --restart, or put the file back']
-    throw new PlantsError('malformed', `${path} ${what}`, { hint })
+    throw malformed(`${path} ${what}`, hint)
   }
   attempt(() => ftruncateSync(fd, length))
   let waiting: Uint8Array[] = []
@@ -138,8 +134,7 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
 function openTarget(path: string, io: Pick<Io, 'trusts'>): { target: string; fd: number } {
   const target = targetOf(path, io)
   const stats = statSync(target, { throwIfNoEntry: false })
-  if (stats && !stats.isFile() && !stats.isDirectory())
-    throw new PlantsError('malformed', `${path} is no file`, { hint: 'Name a file with --rejects' })
+  if (stats && !stats.isFile() && !stats.isDirectory()) throw malformed(`${path} is no file`, 'Name a file with --rejects')
   const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT
   return { target, fd: openSync(target, flags | (constants.O_NOFOLLOW ?? 0), 0o600) } // a link that is there by now is somebody else's
 }

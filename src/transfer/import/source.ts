@@ -2,7 +2,7 @@ import { closeSync, constants, createReadStream, fstatSync, openSync, readSync }
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { maxTimer, wait } from '../../platform/clock.js'
-import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, type PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
 
@@ -20,12 +20,7 @@ export interface Source {
   close(): void
 }
 
-/**
- * Opens an input, and decompresses it where it is compressed. Throws `malformed` for what cannot be read.
- *
- * @param path absolute, or "-" for stdin
- * @param name what people call it
- */
+/** Opens an input, and decompresses it where it is compressed. Throws `malformed` for what cannot be read. */
 export async function openSource(path: string, name: string, { stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
   if (path === '-') return streamSource(name, stdin.chunks(), signal, () => stdin.stream())
   const streamOf = (stream: Readable) => streamSource(name, stream, signal, () => stream)
@@ -145,7 +140,7 @@ async function* decompress(pieces: AsyncIterable<Uint8Array>, compression: 'gzip
   if (!stream) {
     const file = name === 'stdin' ? '' : ` ${shellWord(name.startsWith('-') ? `./${name}` : name)}`
     const what = `${name} is compressed with ${compression}, which this version of Node cannot decompress`
-    throw new PlantsError('malformed', what, { hint: `Use Node 22.15 or newer, or: ${compression} -dc${file} | plants import` })
+    throw malformed(what, `Use Node 22.15 or newer, or: ${compression} -dc${file} | plants import`)
   }
   pipeline(pieces, stream, () => undefined) // whose errors come out of the stream
   try {
@@ -153,9 +148,6 @@ async function* decompress(pieces: AsyncIterable<Uint8Array>, compression: 'gzip
   } catch (error) {
     if (!systemCode(error)?.startsWith('Z')) throw error
     const what = error instanceof Error ? error.message : ''
-    throw new PlantsError('malformed', `${name} is damaged: ${compression} says "${what}"`, {
-      hint: 'Compress it again from its source',
-      cause: error,
-    })
+    throw malformed(`${name} is damaged: ${compression} says "${what}"`, 'Compress it again from its source', error)
   }
 }
