@@ -36,12 +36,7 @@ export interface Credential {
   expires?: string | undefined
 }
 
-/**
- * Finds the token for a store: PLANTS_TOKEN if it is the store of this run, or what its token command prints, or the one
- * that was saved for exactly this address.
- *
- * @throws {PlantsError} `malformed` for a token that is none, `unauthorized` when the command gave none
- */
+/** The token from PLANTS_TOKEN, for the store of this run; else from its token command; else the one saved for exactly this address. */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
   const found = locateToken(store, context, io)
   if (found?.command === undefined) return found

@@ -9,10 +9,9 @@ import type { Login } from '../stores/store.js'
 type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
 
 /**
- * Reads the certificates for a database: those of its address, else those of `--ca-cert`, else those in libpq's places, if they are there.
- *
- * @see https://www.postgresql.org/docs/current/libpq-ssl.html
- * @throws {PlantsError} `malformed` for files that cannot be used, for a key that others could read, and where `verify-ca` has none to trust
+ * Reads the certificates for a database: those of its address, else those of `--ca-cert`, else those in libpq's places, if they are there
+ * (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed` for files that cannot be used, a key that others could read,
+ * and where `verify-ca` has none to trust.
  */
 export async function readLoginCertificates(
   address: PostgresAddress,

@@ -59,12 +59,7 @@ export function howToGive(storeFlag: string): string {
   return `set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login${storeFlag}`
 }
 
-/**
- * Reads the password file: PGPASSFILE, or ~/.pgpass; undefined when there is none, or none that can be read.
- *
- * @param warn called with why the file is ignored, because others could read it
- * @see https://www.postgresql.org/docs/current/libpq-pgpass.html
- */
+/** Reads PGPASSFILE, or ~/.pgpass (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined without one that can be used. */
 export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>) {
   try {
     const path = io.resolvePath(io.env['PGPASSFILE'] || '~/.pgpass')

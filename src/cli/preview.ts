@@ -21,11 +21,7 @@ interface CreateRequest {
   readPlant(settings: Settings): Promise<NewPlant>
 }
 
-/**
- * Shows what a create would do. Nothing is written or sent, no token is shown, and no command is started for it.
- *
- * @throws {PlantsError} what the create would, as far as it is known here; `malformed` for curl and a store that is no service
- */
+/** Shows what a create would do, and throws what it would. Nothing is written or sent, no token is shown, and no command is started. */
 export async function showPreview(create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { store, storeFlag } = settings
   if (takesToken(store)) return previewAtService(store, create, settings, io)

@@ -15,11 +15,8 @@ interface Change {
 
 /**
  * Changes the settings file as a whole, under a lock: whoever reads it meanwhile, or is killed in the middle, finds or leaves the old one or
- * the new one. A change that changes nothing writes nothing, and nothing need be writable.
- *
- * @param lockTimeout milliseconds to wait for another process that changes the settings
- * @param change gets what is saved at that moment, and gives what is to be; what it throws leaves the file as it is
- * @throws {PlantsError} `unwritable` when the file cannot be replaced, `malformed` when it is broken, `unavailable` when the lock is not free in time
+ * the new one. A change that changes nothing writes nothing, and nothing need be writable. Throws `unwritable`, `malformed` for a broken file,
+ * `unavailable` when the lock is not free in time, and what the change throws.
  */
 export async function changeSettings(
   io: Io,

@@ -13,12 +13,7 @@ export interface Style {
   faint(text: string): string
 }
 
-/**
- * Writes an answer to stdout.
- *
- * @param hint what to do when that fails, although the work itself is done
- * @throws {PlantsError} `unwritable`, or the reason of a signal; or the EPIPE of a reader that has left
- */
+/** Writes an answer to stdout. Throws `unwritable` with the hint, the reason of a signal, or the EPIPE of a reader that has left. */
 export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
   try {
     await io.stdout.write(text)

@@ -75,10 +75,8 @@ export class NumberText {
 }
 
 /**
- * Reads an int64 in JSON's number grammar: `-5`, `1.0` and `1e3` are integers, `1.5`, `+1` and
- * `007` are not. Decided from digits and exponent, so `1e999999999` costs nothing.
- *
- * @returns undefined when the text is not a JSON number, has a fraction, or does not fit 64 bits.
+ * Reads an int64 in JSON's number grammar: `-5`, `1.0` and `1e3` are integers, `1.5`, `+1` and `007` are not; undefined for any other
+ * text. Decided from digits and exponent, so `1e999999999` costs nothing.
  */
 export function parseInt64(text: string): bigint | undefined {
   if (/^(?:0|-?[1-9]\d{0,17})$/.test(text)) return BigInt(text)

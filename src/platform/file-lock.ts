@@ -26,11 +26,8 @@ interface LockOptions extends Waiting {
 }
 
 /**
- * Runs an action while this process alone holds a lock.
- *
- * @param path the file, which is created when it is not there
- * @throws {PlantsError} `unavailable` when others held it for too long, `unwritable` for a file that is no lock; what the action throws,
- * and the system's errors
+ * Runs an action while this process alone holds a lock on a file, which is created. Throws `unavailable` when others held it for too
+ * long, `unwritable` for a file that is no lock, and the system's errors.
  */
 export async function holdLock<T>(path: string, options: LockOptions, action: () => Promise<T>): Promise<T> {
   const lock = await acquire(path, options)
@@ -108,10 +105,6 @@ function noLock(path: string, why: string, cause?: unknown): PlantsError {
 /**
  * Runs an action with a place for a file in a temporary folder beside a target, for their owner alone. The folder is removed afterwards;
  * one that a killed process has left is removed by the next call.
- *
- * @param target what is to be replaced by the file
- * @param name of the file
- * @throws what the action throws, and the errors of SQLite and of the system
  */
 export async function withLockedTempDir<T>(target: string, name: string, action: (path: string) => Promise<T>): Promise<T> {
   const created = mkdtempSync(join(dirname(target), `${prefixFor(target)}new-`))

@@ -88,11 +88,7 @@ export function* linksOf(path: string): Generator<{ path: string; uid: number; t
   }
 }
 
-/**
- * The file that a link leads to, which may not be there yet: people keep such files elsewhere, under version control.
- *
- * @throws {PlantsError} `malformed` for a link of another user, who would choose which of this user's files is written
- */
+/** The file that a link leads to, which may not be there yet. Throws `malformed` for a link of another user, who would choose the file. */
 export function targetOf(path: string, { trusts }: { trusts(uid: number): boolean }): string {
   let target = path
   for (const link of linksOf(path)) {

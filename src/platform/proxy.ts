@@ -23,10 +23,8 @@ function isThisMachine(hostname: string): boolean {
 }
 
 /**
- * What has to be said to curl so that it goes the same way: it reads these variables too, but ALL_PROXY besides, HTTP_PROXY in small
+ * Which proxy to give to curl, so that it goes the same way: it reads these variables too, but ALL_PROXY besides, HTTP_PROXY in small
  * letters only, and it asks a proxy also about this machine.
- *
- * @returns whether it is to ask no proxy, or the one in HTTP_PROXY, or does what is right by itself
  */
 export function proxyForCurl(address: Service, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
   if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'

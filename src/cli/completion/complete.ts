@@ -9,9 +9,7 @@ import { type Candidate, type Completions, candidatesOnly, completeValues, nothi
 
 /**
  * Answers the script of a shell: a line that says which files the shell is to offer (`none`, `any`, or endings) and, after a tab,
- * the prefix of each candidate; then a line for each candidate, its meaning after a tab.
- *
- * @param words those after the name of the program, up to the cursor, without what a shell takes away; the last may be empty
+ * the prefix of each candidate; then a line for each candidate, its meaning after a tab. The last word is the one to complete.
  */
 export async function answerCompletion(words: string[], program: CommandDefinition, io: Io): Promise<void> {
   const { files, prefix, candidates } = await complete(words, program, () => savedSettings(io))

@@ -5,13 +5,7 @@ import type { CommandDefinition, OptionDefinition } from '../define-command.js'
 export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
 export const helpCommand = { name: 'help', meaning: 'show the help of a command' }
 
-/**
- * The help of a command. It is laid out here because it is shown a hundred times a day, and commander takes longer to load than
- * this takes altogether.
- *
- * @param path the commands that lead to it, from the program on
- * @param width columns of the place where it is shown
- */
+/** The help of a command, laid out here because commander takes longer to load than this takes altogether. */
 export function helpPage(path: readonly CommandDefinition[], width: number): string {
   const [program, ...below] = path
   const command = path.at(-1)

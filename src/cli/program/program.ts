@@ -12,13 +12,7 @@ import type { CommandDefinition, OptionDefinition } from '../define-command.js'
 import { helpOption, helpPage, widthFor } from '../help/page.js'
 import { parsedCommand, pathOf, subcommandsOf, unknownCommand, usageError } from './usage.js'
 
-/**
- * Does what a command line says. Help, the version and a Tab are answered from the definitions of the commands; commander is loaded
- * for the rest.
- *
- * @param argv the arguments after the program's name
- * @throws {PlantsError} `malformed` for an invalid command line, and what the command throws
- */
+/** Does what a command line says. Help, the version and a Tab are answered from the definitions; commander is loaded for the rest. */
 export async function runProgram(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact()) throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or give the plant as JSON with --file')
   await loadCommands(argv)

@@ -7,11 +7,8 @@ import type { Io } from '../../platform/io.js'
 
 /**
  * Writes a file, which takes the place of an old one as a whole: until all is on the disk, and after whatever goes wrong, the old one is
- * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are.
- *
- * @returns how many bytes were written
- * @throws {PlantsError} `unwritable`, or `malformed` for a link of another user
- * @throws the reason of the signal, what the bytes throw, or the EPIPE of a reader that has left
+ * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are. Gives how many bytes were
+ * written. Throws `unwritable`, `malformed` for a link of another user, the reason of the signal, what the bytes throw, or EPIPE.
  */
 export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let isInPlace = false

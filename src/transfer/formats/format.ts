@@ -22,12 +22,9 @@ export interface Head {
 /** Reads the records of an input. It keeps its place between chunks. */
 export interface FormatReader {
   /**
-   * Reads the complete records of a chunk's bytes: adds the plants to it, and the records that are invalid.
-   *
-   * @param isLast whether the input ends where the bytes do
-   * @returns where the first record begins that was not read: the end when all were, and always where `isLast`;
-   * or an earlier place when the chunk is full: what is left is then for the next chunk
-   * @throws {PlantsError} `malformed` for a header that cannot be used
+   * Reads the complete records of a chunk's bytes: adds the plants to it, and the records that are invalid. Throws `malformed` for a header
+   * that cannot be used. Gives where the first record begins that was not read: the end when all were, and always where `isLast`; or an
+   * earlier place when the chunk is full: what is left is then for the next chunk.
    */
   read(chunk: Chunk, isLast: boolean): number
   /** the names of the columns as they came, once they were read */

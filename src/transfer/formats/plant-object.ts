@@ -3,10 +3,9 @@ import { noText, type PlantRows } from '../../plant/rows.js'
 import { type Chunk, maxRecordBytes } from './chunk.js'
 
 /**
- * Reads an object as programs write it, `{"id":1,"name":"Fern","tag":"shade"}` with or without a space after each colon and comma,
- * straight into the columns of a chunk, whose bytes are UTF-8. Adds a row, whose range is then to be set.
- *
- * @returns the end of the object; `unread` for any other text, and then adds nothing
+ * Reads an object as programs write it, `{"id":1,"name":"Fern","tag":"shade"}` with or without a space after each colon and comma, straight
+ * into the columns of a chunk, whose bytes are UTF-8. Adds a row, whose range is then to be set, and gives the end of the object; adds
+ * nothing, and gives `unread`, for any other text.
  */
 export function readPlantObject(chunk: Chunk, start: number): number {
   const { bytes, rows } = chunk

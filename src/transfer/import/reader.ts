@@ -90,11 +90,8 @@ export class Reader {
   }
 
   /**
-   * Reads the next chunk.
-   *
-   * @param size bytes that it is to have, about; or exactly how much it was when it was read before
-   * @param patience milliseconds to wait for more when there is something
-   * @returns nothing at the end of the input, or when that comes before the extent does
+   * Reads the next chunk, of about so many bytes, or exactly as it was read before; nothing when the input ends first. Waits for more for
+   * `patience` milliseconds when there is something.
    */
   async next(size: number | Extent, patience?: number): Promise<Chunk | undefined> {
     this.finish()

@@ -11,10 +11,8 @@ export interface Source {
   /** bytes that it has, where that is known */
   size: number | undefined
   /**
-   * Puts its next bytes into a buffer, after `from`, as many as are there and fit.
-   *
-   * @param patience milliseconds to wait for them
-   * @returns how many: none at its end; undefined when none came in time, or before it was stopped
+   * Puts its next bytes into a buffer, after `from`, as many as are there and fit, and gives how many: none at its end; undefined when none
+   * came within `patience` milliseconds, or before it was stopped.
    */
   read(into: Buffer, from: number, patience?: number): Promise<number | undefined>
   close(): void
