@@ -7,7 +7,7 @@ import { isReadable, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
-import { type Binding, Journal, journalPath, whileAlone } from '../transfer/import/journal.js'
+import { type Binding, discardJournal, type Journal, journalPath, openJournal, whileAlone } from '../transfer/import/journal.js'
 import {
   type Checkpoints,
   checkpointsIn,
@@ -29,8 +29,8 @@ export async function runImport(options: ImportOptions, settings: Settings, io: 
   await checkInputs(options.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
   if (path === undefined) return importWith({ options, settings, io, journal: undefined, restarted: undefined })
   await whileAlone(path, io, async () => {
-    const restarted = options.isRestart ? Journal.discard(path, io, typeof options.journal !== 'string') : undefined
-    await importWith({ options, settings, io, journal: Journal.open(path, io, binding), restarted })
+    const restarted = options.isRestart ? discardJournal(path, io, typeof options.journal !== 'string') : undefined
+    await importWith({ options, settings, io, journal: openJournal(path, io, binding), restarted })
   })
 }
 

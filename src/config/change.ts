@@ -14,9 +14,9 @@ interface Change {
 }
 
 /**
- * Changes the settings file as a whole, under a lock: whoever reads it meanwhile, or is killed in the middle, finds or leaves the old one or
- * the new one. A change that changes nothing writes nothing, and nothing need be writable. Throws `unwritable`, `malformed` for a broken file,
- * `unavailable` when the lock is not free in time, and what the change throws.
+ * Changes the settings file as a whole, under a lock: whoever reads it meanwhile, or is killed in the middle, finds or leaves the old
+ * one or the new one. A change that changes nothing writes nothing, and nothing need be writable. Throws `unwritable`, `malformed` for
+ * a broken file, `unavailable` when the lock is not free in time, and what the change throws.
  */
 export async function changeSettings(
   io: Io,

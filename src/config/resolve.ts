@@ -34,19 +34,20 @@ const trust: SettingName[] = ['ca-cert', 'allow-http', 'allow-async-commit']
 /** The value of a setting from the first source that has one: flag > environment > with the store > for the user > default. */
 export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {
   const { variable, scopes } = settingOf(name)
-  const isOfRun = !(isOther && trust.includes(name))
   const flag = flagOf(name)
-  const given = isOfRun ? flagValue(name, flags) : undefined
-  if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
-  const text = isOfRun && variable !== undefined ? io.env[variable] : undefined
-  const inVariable = name === 'store' ? text?.trim() : text
-  if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
-  const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(savedStore(saved, storeName)?.[name]) : undefined
+  const text = variable === undefined ? undefined : io.env[variable]
+  const ofRun: SettingSource[] = [
+    { name, value: flag && flagValue(name, flags), source: 'flag', place: flag ?? '', key: undefined },
+    { name, value: (name === 'store' ? text?.trim() : text) || undefined, source: 'variable', place: variable ?? '', key: undefined },
+  ]
   const key = `stores.${storeName}.${name}`
-  if (ofStore !== undefined) return { name, value: ofStore, source: 'store', place: `${key} in ${path}`, key }
-  const ofUser = scopes.includes('user') ? textOf(saved[name]) : undefined
-  if (ofUser !== undefined) return { name, value: ofUser, source: 'saved', place: `${name} in ${path}`, key: name }
-  return defaultSource(name)
+  const ofStore = storeName === undefined ? undefined : textOf(savedStore(saved, storeName)?.[name])
+  const kept: SettingSource[] = [
+    { name, value: scopes.includes('store') ? ofStore : undefined, source: 'store', place: `${key} in ${path}`, key },
+    { name, value: scopes.includes('user') ? textOf(saved[name]) : undefined, source: 'saved', place: `${name} in ${path}`, key: name },
+  ]
+  const sources = isOther && trust.includes(name) ? kept : [...ofRun, ...kept]
+  return sources.find(({ value }) => value !== undefined) ?? defaultSource(name)
 }
 
 export function defaultSource(name: SettingName): SettingSource {

@@ -29,25 +29,22 @@ export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, 
 }
 
 async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes: AsyncIterable<Uint8Array>): Promise<number> {
-  const fd = await openInPlace(path, signal)
+  let fd: number | undefined
+  while (fd === undefined) {
+    try {
+      // A wait in the system call for the reader of a pipe would outlive Ctrl-C.
+      fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
+    } catch (error) {
+      if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
+      await pause(signal)
+    }
+  }
   try {
     const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by somebody who would have us write at the end of that
     if (isReplaced) throw malformed(`${path} was replaced by a file`, 'Run it again')
     return await writeAll(fd, bytes, signal)
   } finally {
     closeSync(fd)
-  }
-}
-
-/** Never waits in a system call for the reader of a pipe: such a wait would outlive Ctrl-C. */
-async function openInPlace(path: string, signal: AbortSignal): Promise<number> {
-  for (;;) {
-    try {
-      return openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
-    } catch (error) {
-      if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
-      await pause(signal)
-    }
   }
 }
 

@@ -295,20 +295,18 @@ export class Import {
     let some: RejectedRecord[] = []
     for (const record of all) {
       some.push(record)
-      if (record.why) this.#count(record.why.error, record.isUnknown)
+      if (record.why) {
+        const { error } = record.why
+        this.rejected += 1
+        if (record.isUnknown) this.counters.unknown += 1
+        else this.counters.refused[error] = (this.counters.refused[error] ?? 0) + 1
+      }
       if (some.length < 1000) continue
       await flush(some)
       some = []
     }
     if (some.length > 0) await flush(some)
     rejects?.flush()
-  }
-
-  #count(error: number, isUnknown: boolean): void {
-    const { refused } = this.counters
-    this.rejected += 1
-    if (isUnknown) this.counters.unknown += 1
-    else refused[error] = (refused[error] ?? 0) + 1
   }
 }
 

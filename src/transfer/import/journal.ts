@@ -9,67 +9,53 @@ import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 /** The record of an import that has begun and is not done, in a file of its own. */
-export class Journal {
-  readonly path: string
-  readonly #saved: Saved
-  readonly isOld: boolean
+export type Journal = ReturnType<typeof openJournal>
 
-  private constructor(path: string, saved: Saved, isOld: boolean) {
-    this.path = path
-    this.#saved = saved
-    this.isOld = isOld
-  }
-
-  /** Reads the journal of an import, if there is one. Throws `malformed` for one that belongs to another import, or is none. */
-  static open(path: string, io: Pick<Io, 'trusts'>, binding: Binding): Journal {
-    const saved = read(path, io)
-    if (saved) checkBinding(path, saved, binding)
-    return new Journal(path, saved ?? { kind, version: 2, ...binding, id: randomUUID() }, saved !== undefined)
-  }
-
-  /** Makes its file, before anything happens that it is about. */
-  begin(): void {
-    if (!this.isOld) this.save()
-  }
-
-  /** Removes a journal, and gives what it was of. In a place that is not `isUsual`, of this program alone, any other file stays. */
-  static discard(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
-    let saved: Saved | undefined
-    try {
-      saved = read(path, io)
-    } catch (error) {
-      if (!(error instanceof PlantsError) || !isUsual) throw error
-    }
-    rmSync(path, { force: true })
-    return saved
-  }
-
-  get id(): string {
-    return this.#saved.id
-  }
-
-  get position(): string | undefined {
-    return this.#saved.position
-  }
-
+/** Reads the journal of an import, if there is one. Throws `malformed` for one that belongs to another import, or is none. */
+export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Binding) {
+  const found = read(path, io)
+  if (found) checkBinding(path, found, binding)
+  const saved: Saved = found ?? { kind, version: 2, ...binding, id: randomUUID() }
   /** Writes the position, down to the disk, in place of the one before. */
-  save(position?: object): void {
-    if (position) this.#saved.position = JSON.stringify(position)
+  const save = (position?: object) => {
+    if (position) saved.position = JSON.stringify(position)
     let file: AtomicFile | undefined
     try {
-      file = new AtomicFile(this.path)
-      writeFileSync(file.fd, `${JSON.stringify(this.#saved)}\n`)
+      file = new AtomicFile(path)
+      writeFileSync(file.fd, `${JSON.stringify(saved)}\n`)
       file.commit()
     } catch (error) {
-      throw unwritable(`The journal ${this.path}`, error, hint)
+      throw unwritable(`The journal ${path}`, error, hint)
     } finally {
       file?.discard()
     }
   }
-
-  remove(): void {
-    rmSync(this.path, { force: true })
+  return {
+    path,
+    id: saved.id,
+    isOld: found !== undefined,
+    get position(): string | undefined {
+      return saved.position
+    },
+    /** Makes its file, before anything happens that it is about. */
+    begin: () => {
+      if (!found) save()
+    },
+    save,
+    remove: () => rmSync(path, { force: true }),
   }
+}
+
+/** Removes a journal, and gives what it was of. In a place that is not `isUsual`, of this program alone, any other file stays. */
+export function discardJournal(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
+  let saved: Saved | undefined
+  try {
+    saved = read(path, io)
+  } catch (error) {
+    if (!(error instanceof PlantsError) || !isUsual) throw error
+  }
+  rmSync(path, { force: true })
+  return saved
 }
 
 const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
