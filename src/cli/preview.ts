@@ -60,7 +60,7 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const proxy = access.proxy && new URL(access.proxy).host
   const socket = store.socketPath
   const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
-  const text = `Would plant ${what} at ${quoteIfNeeded(store.name)}\n\n${requestText(request, { token: tokenWords[source], socket, proxy })}`
+  const text = `Would plant ${what} at ${quoteIfNeeded(store.name)}\n\n${requestText(request, tokenWords[source], socket, proxy)}`
   const { authorization, ...headers } = request.headers
   const shown = source === 'none' ? { ...request, headers } : request
   const fields = { dryRun: true, ...plant, store: store.name, token: source, socket, proxy, request: shown }

@@ -22,23 +22,17 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
       throw new PlantsError(error.kind, `${error.message} before the answer was written`, { hint, cause: error })
     const code = systemCode(error)
     if (code === undefined || code === 'EPIPE') throw error
-    throw new PlantsError('unwritable', `The answer could not be written to stdout: ${code === 'ENOSPC' ? 'no space left' : code}`, {
-      hint,
-      cause: error,
-    })
+    const reason = code === 'ENOSPC' ? 'no space left' : code
+    throw new PlantsError('unwritable', `The answer could not be written to stdout: ${reason}`, { hint, cause: error })
   }
 }
 
 /** Writes the result of a command: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
-export function writeResult(
-  io: Io,
-  { output }: Pick<OutputStyle, 'output'>,
-  fields: object,
-  sentence: string,
-  hint = 'It is done',
-): Promise<void> {
+export function writeResult(io: Io, { output }: OutputFormat, fields: object, sentence: string, hint = 'It is done'): Promise<void> {
   return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
 }
+
+type OutputFormat = Pick<OutputStyle, 'output'>
 
 export interface OutputStyle {
   /** of answers: sentences for people, JSON for programs */

@@ -5,10 +5,7 @@ import type { RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
 
 /** A request for people, as HTTP writes it, with the source of the token in words. */
-export function requestText(
-  { method, url, headers, body }: WireRequest,
-  { token, socket, proxy }: { token: string; socket: string | undefined; proxy: string | undefined },
-): string {
+export function requestText({ method, url, headers, body }: WireRequest, token: string, socket?: string, proxy?: string): string {
   const over = socket === undefined ? '' : ` over the socket ${escapeControlChars(socket)}`
   const through = proxy === undefined ? '' : ` through the proxy ${proxy}`
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}${name === 'authorization' ? ` (${token})` : ''}`)

@@ -147,17 +147,14 @@ async function examineDatabase(address: PostgresAddress, of: Settings): Promise<
   if (!isDurable && !of.storeOptions.allowAsyncCommit)
     return failed({ message: early, hint: 'Turn it on, or take the risk with --allow-async-commit' })
   if (!isDurable) return warning(`${early}, and allow-async-commit lets it`, 'Turn it on')
-  const danger = dangerOf(address, report)
+  const danger = dangerOf(address, isSecure, report.isPublicOpen)
   if (danger) return warning(...danger)
   const where = exists ? name : `${name}, where the first create makes the store`
   return ok(`${where}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
 }
 
 /** What others could do to plants in a database, or in transit, and what ends that. */
-function dangerOf(
-  address: PostgresAddress,
-  { isSecure, isPublicOpen }: Record<'isSecure' | 'isPublicOpen', boolean>,
-): [message: string, hint: string] | undefined {
+function dangerOf(address: PostgresAddress, isSecure: boolean, isPublicOpen: boolean): [message: string, hint: string] | undefined {
   const { name, hosts } = address
   if (!isSecure && !hosts.every(isLocal)) return [`${name} is reached without TLS: others can read plants in transit`, exposureHint]
   if (exposureOf(address) !== undefined)

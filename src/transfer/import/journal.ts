@@ -101,11 +101,8 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
   } catch (error) {
     if (hasBegun) throw error
     if (!(error instanceof PlantsError && error.retryable)) throw unwritable(`The journal ${path}`, error, hint)
-    throw new PlantsError('unavailable', 'Another plants is importing this into this store', {
-      hint: 'Wait for it. To import the same once more meanwhile, give another --journal',
-      retryable: true,
-      cause: error,
-    })
+    const wait = 'Wait for it. To import the same once more meanwhile, give another --journal'
+    throw new PlantsError('unavailable', 'Another plants is importing this into this store', { hint: wait, retryable: true, cause: error })
   }
 }
 
@@ -134,13 +131,8 @@ function checkBinding(path: string, saved: Binding, binding: Binding): void {
   const [was, is] = [all(saved), all(binding)]
   const name = [...Object.keys(is), ...Object.keys(was)].find((one) => was[one] !== is[one])
   if (name === undefined) return
-  throw new PlantsError(
-    'malformed',
-    `This import was begun with ${was[name] === undefined ? `no ${name}` : `${name} ${was[name]}`} (${path})`,
-    {
-      hint: 'Give the same flags as then, or begin again with --restart',
-    },
-  )
+  const begun = `This import was begun with ${was[name] === undefined ? `no ${name}` : `${name} ${was[name]}`} (${path})`
+  throw malformed(begun, 'Give the same flags as then, or begin again with --restart')
 }
 
 function noJournal(path: string, why: string, cause?: unknown): PlantsError {

@@ -1,16 +1,4 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  fdatasyncSync,
-  fstatSync,
-  ftruncateSync,
-  openSync,
-  readSync,
-  statSync,
-  unlinkSync,
-  writeSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { toJson } from '../../plant/json.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
@@ -79,19 +67,19 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
       throw unwritable(`The rejects file ${path}`, error, 'Choose another file with --rejects, or make room')
     }
   }
-  const isOurs = known !== undefined || !existsSync(path)
+  const isOurs = known !== undefined || !fs.existsSync(path)
   const { target, fd } = attempt(() => openTarget(path, io))
   let length = known ?? 0
-  const { size } = fstatSync(fd)
+  const { size } = fs.fstatSync(fd)
   if (known === undefined ? size > 0 : size < length) {
-    closeSync(fd)
+    fs.closeSync(fd)
     const [what, hint] =
       known === undefined
         ? ['is there already, and would be lost', 'Choose another file with --rejects, or remove it']
         : ['is shorter than it was when the import stopped', 'Begin again with --restart, or put the file back']
     throw malformed(`${path} ${what}`, hint)
   }
-  attempt(() => ftruncateSync(fd, length))
+  attempt(() => fs.ftruncateSync(fd, length))
   let waiting: Uint8Array[] = []
   let isOnDisk = true
   let isInLine = length > 0 && !endsLine(fd, length)
@@ -116,16 +104,16 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
       waiting = []
       isOnDisk = false
       attempt(() => {
-        for (let at = 0; at < bytes.length; ) at += writeSync(fd, bytes, at)
+        for (let at = 0; at < bytes.length; ) at += fs.writeSync(fd, bytes, at)
       })
     },
     flush: () => {
-      if (!isOnDisk) attempt(() => fdatasyncSync(fd))
+      if (!isOnDisk) attempt(() => fs.fdatasyncSync(fd))
       isOnDisk = true
     },
     close: () => {
-      closeSync(fd)
-      if (length === 0 && isOurs) unlinkSync(target)
+      fs.closeSync(fd)
+      if (length === 0 && isOurs) fs.unlinkSync(target)
     },
   }
 }
@@ -133,15 +121,15 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
 /** Only files can be cut back: what is a device, or a pipe, is not opened, which may wait for somebody to read it. */
 function openTarget(path: string, io: Pick<Io, 'trusts'>): { target: string; fd: number } {
   const target = targetOf(path, io)
-  const stats = statSync(target, { throwIfNoEntry: false })
+  const stats = fs.statSync(target, { throwIfNoEntry: false })
   if (stats && !stats.isFile() && !stats.isDirectory()) throw malformed(`${path} is no file`, 'Name a file with --rejects')
-  const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT
-  return { target, fd: openSync(target, flags | (constants.O_NOFOLLOW ?? 0), 0o600) } // a link that is there by now is somebody else's
+  const flags = fs.constants.O_RDWR | fs.constants.O_APPEND | fs.constants.O_CREAT
+  return { target, fd: fs.openSync(target, flags | (fs.constants.O_NOFOLLOW ?? 0), 0o600) } // a link that is there by now is somebody else's
 }
 
 function endsLine(fd: number, length: number): boolean {
   const last = Buffer.alloc(1)
-  readSync(fd, last, 0, 1, length - 1)
+  fs.readSync(fd, last, 0, 1, length - 1)
   return last[0] === lineFeed
 }
 
