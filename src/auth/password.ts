@@ -54,7 +54,6 @@ export function noPassword({ name }: PostgresAddress, storeFlag: string): Plants
   return new PlantsError('unauthorized', `There is no password for ${name}`, { hint: `If it takes one: ${howToGive(storeFlag)}` })
 }
 
-/** @param storeFlag what a command needs to mean the store */
 export function howToGive(storeFlag: string): string {
   return `set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login${storeFlag}`
 }

@@ -26,7 +26,6 @@ export interface Preferences extends OutputStyle {
   /** milliseconds to wait for another process that changes the settings; the timeout that is saved with a store says nothing about that */
   lockTimeout: number
   isVerbose: boolean
-  /** whether somebody is there to answer questions */
   mayAsk(): boolean
   warn(text: string): Promise<void>
   sources: SettingSource[]
@@ -49,7 +48,6 @@ export interface Settings extends Preferences {
   storeOptions: OpenOptions
 }
 
-/** How a command looks at the settings that is not just a user of them. */
 interface ResolveOptions {
   /** the name or the address of another store than the one of this run, to be looked at besides */
   other?: string

@@ -18,7 +18,6 @@ export interface CommandDefinition {
   topics?: readonly Topic[]
   /** The lines are not wrapped, since some are for a shell. */
   notes?: readonly { title: string; lines: readonly string[] }[]
-  /** lines for a shell */
   examples?: readonly string[]
   run?(given: Given, io: Io): Promise<void>
 }
@@ -26,7 +25,6 @@ export interface CommandDefinition {
 export interface Topic {
   name: string
   meaning: string
-  /** @param width columns of the place where it is shown */
   page(width: number): Promise<string>
 }
 
@@ -34,7 +32,6 @@ export interface ArgumentDefinition {
   /** `<id>`, `[shell]` or `[files...]` */
   name: string
   description: string
-  /** what a shell completes */
   values?: Values
   /** Reads a value. Throws `malformed`. */
   parse?(name: string, text: string): unknown

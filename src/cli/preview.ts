@@ -15,7 +15,6 @@ import { accessTo } from './store-access.js'
 
 interface CreateRequest {
   idempotencyKey: string | undefined
-  /** whether to show the command of curl that would do it */
   isCurl: boolean
   /** reads and validates the plant as a create does, with settings that start no token command */
   readPlant(settings: Settings): Promise<NewPlant>

@@ -7,7 +7,6 @@ import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
 
-/** A setting as people name it: of the user, or of a store. */
 interface Key {
   store: string | undefined
   setting: SettingName | 'address'
@@ -72,7 +71,6 @@ export function heldForKind(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 
-/** The settings with a value, or without it. Nothing else of them changes. */
 export function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
   if (store === undefined) return withField(saved, setting, value)
   const old = savedStore(saved, store)

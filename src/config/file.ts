@@ -62,7 +62,6 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   }
 }
 
-/** bytes of a settings file; nobody has that many stores */
 export const maxFileBytes = 1_048_576
 
 function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {

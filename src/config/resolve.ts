@@ -8,7 +8,6 @@ import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } fr
 
 export interface SettingSource {
   name: SettingName
-  /** as it was given, or the default, if there is one */
   value: string | undefined
   source: Source
   /** the source in words, as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */

@@ -96,17 +96,14 @@ export type Scope = 'user' | 'store'
 export type SettingName = keyof typeof settingsTable
 export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
 
-/** A setting, whatever its values are. */
 export function settingOf(name: SettingName): Setting {
   return settingsTable[name]
 }
 
-/** The settings that can be saved for all that a user does, or with a store. */
 export function settingsIn(scope: Scope): SettingName[] {
   return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
 }
 
-/** Whether a setting says something about a store of some kind. */
 export function isFor(name: SettingName, kind: Address['kind']): boolean {
   return (settingOf(name).onlyFor ?? kind) === kind
 }
@@ -116,7 +113,6 @@ export function unsupportedReason(name: SettingName, kind: Address['kind'], stor
   return `is for ${kindPlural(settingOf(name).onlyFor ?? kind)}, and ${store} is ${kindNoun(kind)}`
 }
 
-/** The default, or what holds without one in words. */
 export function defaultOf(name: SettingName): string {
   const setting = settingOf(name)
   return typeof setting.default === 'string' ? setting.default : setting.default.words

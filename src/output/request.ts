@@ -20,7 +20,6 @@ interface CurlOptions {
   timeout: number
   /** the proxy that is used: none at all, the one in a variable that curl does not read, or the one that it finds itself */
   proxy: 'none' | 'HTTP_PROXY' | 'its own'
-  /** whether the proxy is reached by TLS, with the same certificates */
   isProxySecure: boolean
 }
 

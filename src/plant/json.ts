@@ -157,7 +157,6 @@ interface Scan {
   /** after the value and its white space, or where the text stops being JSON */
   end: number
   isComplete: boolean
-  /** it stops inside a string */
   isInString: boolean
   /** raw text of the last top-level member that is the id, when that is a scalar */
   id: string | undefined

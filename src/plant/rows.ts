@@ -117,7 +117,6 @@ export class PlantRows {
 
 export const noText = 0xffffffff
 
-/** @param json a JSON string in quotes */
 function parseString(json: string): string | undefined {
   try {
     return JSON.parse(json)

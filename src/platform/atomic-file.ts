@@ -11,7 +11,6 @@ export function moveIntoPlace(file: string, target: string): void {
 
 /** Replaces a file atomically: it is written beside its target, and takes its place in `commit`. End with `discard`, also after a commit. */
 export class AtomicFile {
-  /** for writing; open until `commit` or `discard` */
   readonly fd: number
   readonly #path: string
   readonly #target: string

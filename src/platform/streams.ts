@@ -225,7 +225,6 @@ export class ProcessOutput implements Output {
   }
 }
 
-/** characters that wait for a slow reader */
 const maxBacklog = 1_048_576
 
 /** Where a queue is written, and whether that may block, and so needs a thread. */

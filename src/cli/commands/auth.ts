@@ -117,7 +117,6 @@ function sentence({ store, address, source, savedAt, expires }: Status, { file }
   return `${name}: ${words[source]}\n`
 }
 
-/** A store by its name, if it has one, and its address. */
 function calledBy({ store, storeName }: Settings): string {
   const address = quoteIfNeeded(loginAddress(store))
   return storeName === undefined ? address : `${storeName} (${address})`
@@ -141,7 +140,6 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
   return clean(await askForSecret(message, (text) => check(text, `A ${noun}`), settings.colors(io.stderr), io))
 }
 
-/** Reads stdin as a credential, which its errors name. */
 async function readStdin(noun: string, io: Io): Promise<string> {
   try {
     return await readText('-', io, { wanted: `Pipe the ${noun} in` })

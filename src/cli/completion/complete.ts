@@ -73,7 +73,6 @@ interface ParsedWords {
   /** the arguments of the last command; after `help`, words that are no command */
   operands: string[]
   given: Set<OptionDefinition>
-  /** the option whose value comes next */
   pending: OptionDefinition | undefined
   /** after `help`, where words name commands */
   isHelp: boolean

@@ -29,7 +29,6 @@ export function candidatesOnly(candidates: readonly Candidate[]): Completions {
 export interface ValueContext {
   /** what is written of the value */
   text: string
-  /** the arguments before it */
   operands: readonly string[]
   /** what is saved; it is read only when it is asked for */
   saved(): Promise<SavedSettings>
@@ -76,7 +75,6 @@ function settingsFor(text: string, saved: SavedSettings): Candidate[] {
   return [...candidates('user'), ...stores]
 }
 
-/** What a setting can be, as `plants config` calls it. */
 function valuesOf(key: string): Values | undefined {
   const setting = key.replace(/^stores\.[^.]*\./, '')
   if (setting === 'address') return 'file'

@@ -62,7 +62,6 @@ function columnFor(rows: readonly Row[], width: number): number {
   return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
 }
 
-/** Lines under a title; they stay as they are, since some are for a shell. */
 export function section(title: string, lines: readonly string[]): string {
   return `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}`
 }

@@ -45,7 +45,6 @@ function environmentPage(width: number): string {
   ].join('\n')
 }
 
-/** The meanings of docs/exit-codes-and-errors.md. */
 const exitCodeMeanings: Record<ExitCode, string> = {
   0: 'success; also if the reader of a pipe closed it, and after serve drained',
   1: 'the store rejected the request: the id or the idempotency key exists, no plant has this id, or a service rejected it for a reason of its own; a setting has no value; doctor found a problem',

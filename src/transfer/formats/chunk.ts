@@ -81,7 +81,6 @@ export interface RecordRange {
 
 /** A record that is no NewPlant; without an error, it is the rest of the one before, which was too long to be kept. */
 export interface InvalidRecord extends RecordRange {
-  /** how many rows are before it */
   row: number
   error: RecordError | undefined
 }

@@ -177,7 +177,6 @@ interface Columns {
   id: number
   /** the column of each of `textFields`; -1 for one that is not there */
   texts: readonly number[]
-  /** where the other fields are */
   others: readonly number[]
   /** where the cells of the row that is read begin, and one more after it */
   starts: Uint32Array

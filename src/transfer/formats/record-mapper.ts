@@ -13,7 +13,6 @@ export interface FieldRules {
 export class RecordMapper {
   readonly rules: FieldRules
   readonly #sources: ReadonlySet<string>
-  /** the id of the next record that has none */
   nextId: bigint | undefined
 
   constructor(rules: FieldRules) {
@@ -30,7 +29,6 @@ export class RecordMapper {
     return this.nextId === undefined && Object.keys(this.rules.map).length === 0
   }
 
-  /** @param record as `tryJson` gives it */
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
     const checked = checkNewPlant(this.isIdentity ? record : this.#map(record))
     for (const field of checked.otherFields) chunk.countField(field)

@@ -71,7 +71,6 @@ export class Import {
   readonly counters: Counters
   /** rejected in this run */
   rejected = 0
-  /** whether all inputs were read to their end */
   isDone = false
   /** whether it stopped before a record, and resumes with that */
   isBeforeRecord = false
@@ -83,9 +82,7 @@ export class Import {
   /** whether anything was sent to a service */
   #hasSent = false
   readonly #mayBeLast: boolean
-  /** of the next chunk, about */
   #chunkBytes: number
-  /** when the chunk in progress began */
   #begunAt: number
   /** the chunk in progress, until it is reported */
   #chunk: Chunk | undefined
@@ -246,7 +243,6 @@ export class Import {
     })
   }
 
-  /** Where it is, as the store and the rejects file are now. */
   #position(chunk: Chunk, reader: Reader): Position {
     return {
       input: this.#input,

@@ -28,7 +28,6 @@ const schema = z.object({
    * `otherFields` has the first thousand names, shortened, of fields that no NewPlant has.
    */
   counters: z.object({ created: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
-  /** bytes of the rejects file and of the reasons */
   rejects: z.optional(z.object({ records: count, reasons: count })),
   /** the outcomes of the rows of the chunk, in the order in which they are taken: run lengths, each with its outcome */
   outcomes: z.string().check(z.regex(/^(\d{1,9}:[0-5]( |$))*$/)),
@@ -72,7 +71,6 @@ export function readPosition(text: string, inputs: number): Position | undefined
   }
 }
 
-/** The outcomes of a batch, as a position keeps them. */
 export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Position, 'outcomes' | 'refusals'> {
   const outcomeAt = (rank: number) => (rank < rows.length ? outcomes[order?.[rank] ?? rank] : undefined)
   const runs: string[] = []
@@ -98,7 +96,6 @@ export function unpackBatch({ rows, order, outcomes, rejections }: Batch, positi
   return true
 }
 
-/** How many records have an outcome. */
 export function settledAt({ counters, outcomes }: Position): number {
   let settled = settledIn(counters)
   for (const [, length = ''] of outcomes.matchAll(/(\d+):[1-9]/g)) settled += parseInt(length, 10)

@@ -34,7 +34,6 @@ export class Reader {
   /** before the chunk read last */
   state: ReadingState | undefined
 
-  /** @param hash of the inputs before this one */
   constructor(source: Source, hash: Hash) {
     this.source = source
     this.#hashBefore = hash
@@ -69,7 +68,6 @@ export class Reader {
     this.#records = format.read(mapper)
   }
 
-  /** the names of the columns as they came */
   get header(): Buffer | undefined {
     return this.#records?.header
   }
@@ -113,7 +111,6 @@ export class Reader {
     return this.#read({ length, isLast: false })
   }
 
-  /** Continues as it was when a state was saved. */
   restore({ format, nextId }: ReadingState): void {
     if (!this.#format || !this.#mapper) return
     this.#records = this.#format.read(this.#mapper)
