@@ -16,9 +16,7 @@ export interface CredentialContext {
   file: { path: string | undefined; foreignOwner?: number; saved: SavedTokens }
 }
 
-interface SavedTokens {
-  tokens?: Record<string, { token: string; savedAt: string }>
-}
+type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
 
 /** The token that was saved for exactly this address. */
 export function savedToken({ tokens = {} }: SavedTokens, address: string): { token: string; savedAt: string } | undefined {

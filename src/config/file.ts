@@ -146,12 +146,11 @@ function warningsAbout(path: string, { mode }: Stats): SettingsFile['warnings'] 
   if (process.platform === 'win32') return []
   const folder = dirname(path)
   const folderMode = statSync(folder).mode
-  const inWords = (bits: number) => `mode ${(bits & 0o777).toString(8)}`
+  const warnings: SettingsFile['warnings'] = []
+  const warn = (what: string, bits: number, command: string) =>
+    warnings.push({ what: `${what} (mode ${(bits & 0o777).toString(8)})`, command })
+  if ((mode & 0o077) !== 0) warn(`The settings in ${path} are open to others`, mode, `chmod 600 ${shellWord(path)}`)
   const isReplaceable = (folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0
-  const open = { what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` }
-  const replaceable = {
-    what: `Others can replace the settings in ${folder} (${inWords(folderMode)})`,
-    command: `chmod 700 ${shellWord(folder)}`,
-  }
-  return [...((mode & 0o077) !== 0 ? [open] : []), ...(isReplaceable ? [replaceable] : [])]
+  if (isReplaceable) warn(`Others can replace the settings in ${folder}`, folderMode, `chmod 700 ${shellWord(folder)}`)
+  return warnings
 }

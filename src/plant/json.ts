@@ -2,18 +2,14 @@ import { JsonGrammar, Kind, kinds, State } from './json-grammar.js'
 
 /**
  * Parses one JSON text (RFC 8259) like `JSON.parse`, except that a numeric `id` of a top-level
- * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`.
- *
- * @throws {SyntaxError} with the line and column of the first character that is not JSON;
- * its `cause` is `severalValues` when the text is several JSON texts in a row.
+ * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`. Throws a SyntaxError with the place of
+ * the first character that is not JSON; its `cause` is `severalValues` when the text is several JSON texts in a row.
  */
 export function parseJson(text: string): unknown {
   const parsed = tryJson(text)
   if (!isNotJson(parsed)) return parsed.value
-  throw new SyntaxError(
-    `${parsed.reason} at line ${parsed.line}, column ${parsed.column}`,
-    parsed.isSeveral ? { cause: severalValues } : {},
-  )
+  const { reason, line, column, isSeveral } = parsed
+  throw new SyntaxError(`${reason} at line ${line}, column ${column}`, isSeveral ? { cause: severalValues } : {})
 }
 
 /** The `cause` of a syntax error in a text that holds more than one JSON value. */
@@ -34,17 +30,11 @@ export function isNotJson(parsed: Parsed): parsed is NotJson {
   return 'reason' in parsed
 }
 
-interface JsonOptions {
-  idKey?: string
-  /** whether the text is likely to be no JSON */
-  isSuspect?: boolean
-}
-
 /**
  * Parses as `parseJson` does, and throws nothing. A suspect text is scanned first: each failure of `JSON.parse`
  * leaves a kilobyte, with the text, in V8's old generation.
  */
-export function tryJson(text: string, { idKey = 'id', isSuspect = false }: JsonOptions = {}): Parsed {
+export function tryJson(text: string, { idKey = 'id', isSuspect = false } = {}): Parsed {
   const found = isSuspect ? scan(text, idKey) : undefined
   if (found && !(found.isComplete && found.end === text.length)) return explain(text, found)
   let value: unknown

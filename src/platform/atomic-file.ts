@@ -1,5 +1,6 @@
 import { closeSync, fchmodSync, fchownSync, fstatSync, fsync, fsyncSync, openSync, renameSync, rmSync, type Stats } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { PlantsError, systemCode, systemReasons } from './errors.js'
 import { syncFolder } from './files.js'
 
@@ -25,9 +26,7 @@ export class AtomicFile {
 
   /** Writes to the disk, in a thread. A large file takes long, and `commit` then does not. */
   flush(): Promise<void> {
-    return new Promise((done, reject) => {
-      fsync(this.fd, (error) => (error ? reject(error) : done()))
-    })
+    return promisify(fsync)(this.fd)
   }
 
   /** @param old the file that is replaced: the new one gets its owner and mode, as far as this user may. Without it, only this user may read it. */

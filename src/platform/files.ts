@@ -97,12 +97,9 @@ interface Trust {
  * Why another user may have put a file, such as a Unix socket, where it is; undefined when none may. What is in a folder is decided by who
  * may write to it, so the path is followed from the root. Whoever owns a folder on the way is trusted with what is below. Where others may
  * write as well, only entries of trusted users count, and only with the sticky bit, without which anybody may replace them. Below a folder
- * that lets nobody else in, all is its owner's.
+ * that lets nobody else in, all is its owner's. Throws the system's error where nothing is there, or it may not be seen.
  *
- * @param path absolute
  * @param owners who is trusted besides, because of what is above
- * @param links that were followed
- * @throws the system's error where nothing is there, or it may not be seen
  */
 export function strangerAt(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
   if (process.platform === 'win32') return undefined

@@ -4,10 +4,7 @@ import type { Io } from './io.js'
 import { isLoopback, urlOf } from './network.js'
 
 /** A service, and the Unix socket that leads to it instead of the network. */
-interface Service {
-  url: URL
-  socketPath?: string
-}
+type Service = { url: URL; socketPath?: string }
 
 /** The URL of the proxy for a service; there is none for this machine: its own loopback is another one. Throws `malformed`. */
 export function proxyFor({ url, socketPath }: Service, io: Io): string | undefined {

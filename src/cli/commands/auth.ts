@@ -165,13 +165,7 @@ function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
   return malformed(`${store.name} is a file, which takes no token`, hint)
 }
 
-interface Status {
-  store: string
-  address: string
-  source: CredentialSource['source'] | 'none'
-  savedAt?: string | undefined
-  expires?: string | undefined
-}
+type Status = Omit<CredentialSource, 'source'> & { store: string; address: string; source: CredentialSource['source'] | 'none' }
 
 function statusOf(settings: Settings, found: CredentialSource | undefined): Status {
   return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt, expires: found?.expires }

@@ -159,12 +159,8 @@ class JsonReader implements FormatReader {
   }
 }
 
-interface Reading {
-  chunk: Chunk
-  isLast: boolean
-  /** whether `readPlantObject` may read it */
-  isFast: boolean
-}
+/** `isFast` says whether `readPlantObject` may read it. */
+type Reading = { chunk: Chunk; isLast: boolean; isFast: boolean }
 
 /**
  * Where a reader is: before everything; in an array, before its first element, after an element or after a comma; after the array; among

@@ -14,7 +14,13 @@ export type Journal = ReturnType<typeof openJournal>
 /** Reads the journal of an import, if there is one. Throws `malformed` for one that belongs to another import, or is none. */
 export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Binding) {
   const found = read(path, io)
-  if (found) checkBinding(path, found, binding)
+  const all = ({ store, inputs, flags }: Binding): Record<string, string> => ({ store, inputs: inputs.join(' '), ...flags })
+  const [was, is] = [all(found ?? binding), all(binding)]
+  const changed = [...Object.keys(is), ...Object.keys(was)].find((name) => was[name] !== is[name])
+  if (changed !== undefined) {
+    const before = was[changed] === undefined ? `no ${changed}` : `${changed} ${was[changed]}`
+    throw malformed(`This import was begun with ${before} (${path})`, 'Give the same flags as then, or begin again with --restart')
+  }
   const saved: Saved = found ?? { kind, version: 2, ...binding, id: randomUUID() }
   /** Writes the position, down to the disk, in place of the one before. */
   const save = (position?: object) => {
@@ -124,15 +130,6 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
     if (!(error instanceof SyntaxError)) throw error
   }
   throw noJournal(path, 'is not the journal of an import, or one of another version')
-}
-
-function checkBinding(path: string, saved: Binding, binding: Binding): void {
-  const all = ({ store, inputs, flags }: Binding): Record<string, string> => ({ store, inputs: inputs.join(' '), ...flags })
-  const [was, is] = [all(saved), all(binding)]
-  const name = [...Object.keys(is), ...Object.keys(was)].find((one) => was[one] !== is[one])
-  if (name === undefined) return
-  const begun = `This import was begun with ${was[name] === undefined ? `no ${name}` : `${name} ${was[name]}`} (${path})`
-  throw malformed(begun, 'Give the same flags as then, or begin again with --restart')
 }
 
 function noJournal(path: string, why: string, cause?: unknown): PlantsError {

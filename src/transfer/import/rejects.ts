@@ -82,7 +82,9 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
   attempt(() => fs.ftruncateSync(fd, length))
   let waiting: Uint8Array[] = []
   let isOnDisk = true
-  let isInLine = length > 0 && !endsLine(fd, length)
+  const last = Buffer.of(lineFeed)
+  if (length > 0) fs.readSync(fd, last, 0, 1, length - 1)
+  let isInLine = last[0] !== lineFeed
   const add = (bytes: Uint8Array) => {
     waiting.push(bytes)
     length += bytes.length
@@ -125,12 +127,6 @@ function openTarget(path: string, io: Pick<Io, 'trusts'>): { target: string; fd:
   if (stats && !stats.isFile() && !stats.isDirectory()) throw malformed(`${path} is no file`, 'Name a file with --rejects')
   const flags = fs.constants.O_RDWR | fs.constants.O_APPEND | fs.constants.O_CREAT
   return { target, fd: fs.openSync(target, flags | (fs.constants.O_NOFOLLOW ?? 0), 0o600) } // a link that is there by now is somebody else's
-}
-
-function endsLine(fd: number, length: number): boolean {
-  const last = Buffer.alloc(1)
-  fs.readSync(fd, last, 0, 1, length - 1)
-  return last[0] === lineFeed
 }
 
 const lineFeed = 0x0a
