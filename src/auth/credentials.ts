@@ -44,14 +44,12 @@ export async function findToken(store: RemoteAddress, context: CredentialContext
   return { ...printed, source: 'command', place: found.place }
 }
 
-type TokenLookup = (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string }
-
 /** The token, or the command that prints it, which is not started. Throws as `findToken` does. */
 export function locateToken(
   { name }: RemoteAddress,
   { isOfRun, tokenCommand, storeName, file }: CredentialContext,
   io: Io,
-): TokenLookup | undefined {
+): (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string } | undefined {
   const checked = (text: string, place: string) => {
     const token = checkToken(text, place)
     io.secrets.add(token)

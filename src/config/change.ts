@@ -8,10 +8,7 @@ import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
 /** What was saved, and what is now: the very same object where nothing has changed. */
-interface Change {
-  before: SavedSettings
-  after: SavedSettings
-}
+type Change = Record<'before' | 'after', SavedSettings>
 
 /**
  * Changes the settings file as a whole, under a lock: whoever reads it meanwhile, or is killed in the middle, finds or leaves the old

@@ -183,10 +183,7 @@ function skipSpace(text: string, from: number): number {
 }
 
 /** A token; of the kind `other`, with the place where it breaks, for what is none. */
-interface Token {
-  kind: number
-  end: number
-}
+type Token = Record<'kind' | 'end', number>
 
 function tokenAt(text: string, at: number): Token {
   const kind = kinds[text.charCodeAt(at)] ?? Kind.other

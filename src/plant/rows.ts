@@ -2,10 +2,7 @@ import { type NewPlant, textFields } from './fields.js'
 import { plantFrom } from './plant.js'
 
 /** A column of texts, as ranges of bytes; `noText` where a plant has none. */
-interface TextColumn {
-  start: Uint32Array
-  end: Uint32Array
-}
+type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
  * Many NewPlants in columns, with no object for each: what an import reads and a store takes. Ids are int64 in two halves. Texts

@@ -15,10 +15,7 @@ export interface Completions {
 }
 
 /** A word that ends with a dot goes on. */
-export interface Candidate {
-  word: string
-  meaning: string
-}
+export type Candidate = Record<'word' | 'meaning', string>
 
 export const nothing: Completions = { candidates: [], prefix: '', files: 'none' }
 

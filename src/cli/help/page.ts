@@ -45,10 +45,7 @@ function commandRow({ name, options, arguments: taken = [], summary, description
   return { term: words.join(' '), meaning: summary ?? description }
 }
 
-export interface Row {
-  term: string
-  meaning: string
-}
+export type Row = Record<'term' | 'meaning', string>
 
 /** Rows whose meanings begin at the same column, and stay after it; below a term that leaves no room beside it. */
 export function rowsOf(rows: readonly Row[], width: number, column = columnFor(rows, width)): string {

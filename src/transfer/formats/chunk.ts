@@ -73,11 +73,7 @@ export class Chunk implements Batch {
 }
 
 /** A range of a chunk's bytes, exactly as they came, with the line break of a line; and the line of the first byte, from 1. */
-export interface RecordRange {
-  start: number
-  end: number
-  line: number
-}
+export type RecordRange = Record<'start' | 'end' | 'line', number>
 
 /** A record that is no NewPlant; without an error, it is the rest of the one before, which was too long to be kept. */
 export interface InvalidRecord extends RecordRange {

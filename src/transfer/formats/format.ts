@@ -37,12 +37,7 @@ export interface FormatReader {
 /** Values that JSON can hold. */
 export type ReaderState = Readonly<Record<string, string | number | boolean>>
 
-export interface FormatWriter {
-  record: RecordKind
-  head: string
-  between: string
-  foot: string
-}
+export type FormatWriter = Record<'head' | 'between' | 'foot', string> & { record: RecordKind }
 
 export function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
