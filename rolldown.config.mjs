@@ -8,7 +8,7 @@ import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
  */
 const chunks = {
   // every run, and a Tab in a shell
-  common: ['platform/io.ts', 'platform/clock.ts', 'cli/run.ts'],
+  common: ['platform/io.ts', 'platform/clock.ts', 'cli/program/run.ts'],
   // what reads and writes single plants
   create: [
     'platform/files.ts',

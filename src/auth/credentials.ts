@@ -3,7 +3,6 @@ import type { Io } from '../platform/io.js'
 import type { RemoteAddress } from '../stores/address.js'
 import { checkToken } from './token.js'
 
-/** Where to look for the token or the password of a store. */
 export interface CredentialContext {
   /** the name that the store was saved under, where it was called by it */
   storeName: string | undefined
@@ -12,23 +11,18 @@ export interface CredentialContext {
   tokenCommand: string | undefined
   /** milliseconds that a token command may take */
   timeout: number
-  /** prints a warning for a person */
   warn(text: string): Promise<void>
   /** the settings file, and what is saved in it */
   file: { path: string | undefined; foreignOwner?: number; saved: SavedTokens }
 }
 
-interface SavedTokens {
-  /** by the address that each is for */
-  tokens?: Record<string, { token: string; savedAt: string }>
-}
+type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
 
 /** The token that was saved for exactly this address. */
 export function savedToken({ tokens = {} }: SavedTokens, address: string): { token: string; savedAt: string } | undefined {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 
-/** A token for a store, and where it was found. */
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
@@ -40,12 +34,7 @@ export interface Credential {
   expires?: string | undefined
 }
 
-/**
- * Finds the token for a store: PLANTS_TOKEN if it is the store of this run, or what its token command prints, or the one
- * that was saved for exactly this address.
- *
- * @throws {PlantsError} `malformed` for a token that is none, `unauthorized` when the command gave none
- */
+/** The token from PLANTS_TOKEN, for the store of this run; else from its token command; else the one saved for exactly this address. */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
   const found = locateToken(store, context, io)
   if (found?.command === undefined) return found
@@ -55,14 +44,12 @@ export async function findToken(store: RemoteAddress, context: CredentialContext
   return { ...printed, source: 'command', place: found.place }
 }
 
-type TokenLookup = (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string }
-
 /** The token, or the command that prints it, which is not started. Throws as `findToken` does. */
 export function locateToken(
   { name }: RemoteAddress,
   { isOfRun, tokenCommand, storeName, file }: CredentialContext,
   io: Io,
-): TokenLookup | undefined {
+): (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string } | undefined {
   const checked = (text: string, place: string) => {
     const token = checkToken(text, place)
     io.secrets.add(token)
@@ -88,7 +75,6 @@ export function tokenVariable({ env }: Io): string | undefined {
   return env['PLANTS_TOKEN']?.trim() || undefined
 }
 
-/** The error where a store needs a token and there is none. */
 export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError {
   const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })

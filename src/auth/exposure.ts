@@ -1,4 +1,4 @@
-import { PlantsError, systemCode } from '../platform/errors.js'
+import { malformed, systemCode } from '../platform/errors.js'
 import { strangerAt } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
@@ -23,10 +23,9 @@ export function refuseExposed(
   }
   if (why === undefined) return
   const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`
-  throw new PlantsError('malformed', `The token is not sent to ${address.name}: ${why}`, { hint: `${instead} add --allow-http${always}` })
+  throw malformed(`The token is not sent to ${address.name}: ${why}`, `${instead} add --allow-http${always}`)
 }
 
-/** Whether a token would go over a network for all to read. */
 export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
   return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
 }

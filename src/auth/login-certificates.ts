@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { PlantsError, shellWord } from '../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import type { PostgresAddress } from '../stores/address.js'
@@ -9,10 +9,9 @@ import type { Login } from '../stores/store.js'
 type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
 
 /**
- * Reads the certificates for a database: those of its address, else those of `--ca-cert`, else those in libpq's places, if they are there.
- *
- * @see https://www.postgresql.org/docs/current/libpq-ssl.html
- * @throws {PlantsError} `malformed` for files that cannot be used, for a key that others could read, and where `verify-ca` has none to trust
+ * Reads the certificates for a database: those of its address, else those of `--ca-cert`, else those in libpq's places, if they are there
+ * (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed` for files that cannot be used, a key that others could read,
+ * and where `verify-ca` has none to trust.
  */
 export async function readLoginCertificates(
   address: PostgresAddress,
@@ -25,8 +24,7 @@ export async function readLoginCertificates(
   const root = sslrootcert ?? given?.path ?? usual('root.crt', io)
   if (root === undefined && sslmode === 'verify-ca') {
     const message = `${name} has no certificates to check the server's with, and there is no ~/.postgresql/root.crt`
-    const hint = 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system'
-    throw new PlantsError('malformed', message, { hint })
+    throw malformed(message, 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system')
   }
   const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
   const ca =
@@ -40,22 +38,19 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
   if (certPath === undefined && sslkey === undefined) return { cert: undefined, key: undefined }
   if (certPath === undefined || keyPath === undefined) {
     const [is, lacks] = certPath === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
-    throw new PlantsError('malformed', `${name} has a ${is} to show, but no ${lacks}`, { hint: 'Give both sslcert and sslkey' })
+    throw malformed(`${name} has a ${is} to show, but no ${lacks}`, 'Give both sslcert and sslkey')
   }
   const { readCertificates } = await import('../platform/certificates.js')
   const cert = readCertificates(certPath)
   const key = readTextFile(keyPath, 'Give PEM files with sslcert and sslkey')
   // As libpq has it: 0600, or 0640 for a key of root, which a group may have been given.
   const { uid, mode } = statSync(keyPath)
-  if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0) {
-    throw new PlantsError('malformed', `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`, {
-      hint: `Fix it with: chmod 600 ${shellWord(keyPath)}`,
-    })
-  }
+  const open = `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`
+  if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
+    throw malformed(open, `Fix it with: chmod 600 ${shellWord(keyPath)}`)
   if (belongTogether(cert, key)) return { cert, key }
-  throw new PlantsError('malformed', `${certPath} and ${keyPath} are not a certificate and its key`, {
-    hint: 'Give two PEM files that belong together, the key without a password',
-  })
+  const hint = 'Give two PEM files that belong together, the key without a password'
+  throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint)
 }
 
 function usual(file: string, { resolvePath }: Io): string | undefined {

@@ -1,21 +1,17 @@
 import { execa, parseCommandString } from 'execa'
+import { maxTimer } from '../platform/clock.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { shownAddress } from '../stores/registry.js'
 import type { CredentialContext } from './credentials.js'
 import { failureOf } from './token.js'
 
-/** A token from a command, and until when it is valid (ISO 8601), if it says so. */
-interface PrintedToken {
-  token: string
-  expires: string | undefined
-}
-
 /**
  * Runs the command that prints a store's token. Its words are split as execa does, no shell reads them, and nothing is on its stdin, which
  * may hold a plant. PLANTS_TOKEN_FOR is the address of the store, and below it those that wait for this one. The command prints the token,
  * or `{"token":"…","expires":"…"}` (RFC 3339); its stderr is passed through.
  *
+ * @returns the token, and until when it is valid (ISO 8601), if the command says so
  * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
  */
 export async function runTokenCommand(
@@ -23,13 +19,17 @@ export async function runTokenCommand(
   { name: address }: { name: string },
   { storeName = address, timeout }: CredentialContext,
   io: Io,
-): Promise<PrintedToken> {
+): Promise<{ token: string; expires: string | undefined }> {
   const words = parseCommandString(command)
   const fail: Fail = (why, hint, cause) =>
     new PlantsError('unauthorized', `The token command of ${storeName} (${words[0] ?? ''}) ${why}`, { hint, cause })
   const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
   if (waiting.includes(address)) throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
-  const env = { ...environmentFor(io), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
+  // What this program reads as a secret is left out; what others need, such as the password of a proxy, stays.
+  const isSecret = (name: string, text = '') =>
+    ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) || (name === 'PLANTS_STORE' && shownAddress(text) !== text)
+  const kept = Object.entries(io.env).filter(([name, text]) => !isSecret(name.toUpperCase(), text))
+  const env = { ...Object.fromEntries(kept), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
   const { token, expires } = parseOutput(await outputOf(words, { env, timeout }, io, fail), fail)
   if (expires !== undefined && expires.getTime() <= io.time())
     throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')
@@ -38,19 +38,8 @@ export async function runTokenCommand(
 
 type Fail = (why: string, hint: string, cause?: unknown) => PlantsError
 
-/** The environment without what this program reads as a secret; what others need, such as the password of a proxy, stays. */
-function environmentFor({ env }: Io): Io['env'] {
-  const secrets = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD']
-  const isSecret = (name: string, text = '') => secrets.includes(name) || (name === 'PLANTS_STORE' && shownAddress(text) !== text)
-  return Object.fromEntries(Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)))
-}
-
 const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
 
-/** milliseconds that a timer can take */
-const maxTimer = 2 ** 31 - 1
-
-/** bytes of stdout */
 const maxOutputBytes = 65_536
 
 /** What the command prints until it ends; a process that it leaves running may keep its stdout open, and is not waited for. */
@@ -97,7 +86,14 @@ async function outputOf(
 const startFailures: Record<string, string> = { ENOENT: 'there is no such program', EACCES: 'this user may not run it' }
 
 function parseOutput(text: string, fail: Fail): { token: string; expires: Date | undefined } {
-  const { token, expires } = text.trimStart().startsWith('{') ? parseFields(text, fail) : { token: text.trim() }
+  let printed: { token?: unknown; expires?: unknown } = { token: text.trim() }
+  try {
+    if (text.trimStart().startsWith('{')) printed = JSON.parse(text)
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    throw fail('printed broken JSON', checkCommand) // whose error would repeat it
+  }
+  const { token, expires } = printed
   if (typeof token !== 'string') throw fail('printed JSON without a token', checkCommand)
   const why = failureOf(token)
   if (why !== undefined) throw fail(token === '' ? 'printed nothing' : `printed a text that ${why}`, checkCommand)
@@ -108,12 +104,3 @@ function parseOutput(text: string, fail: Fail): { token: string; expires: Date |
 }
 
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/
-
-function parseFields(text: string, fail: Fail): { token?: unknown; expires?: unknown } {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    throw fail('printed broken JSON', checkCommand) // whose error would repeat it
-  }
-}

@@ -1,18 +1,15 @@
-import { PlantsError } from '../platform/errors.js'
+import { malformed } from '../platform/errors.js'
 
 /**
- * Gives a token back when it is one as RFC 6750 (2.1) has them: letters, digits and `-._~+/`, perhaps with `=` at the end; at
- * most 4096 of them. Nothing else can become part of a header.
- *
- * @throws {PlantsError} `malformed`; it does not repeat the token
+ * Gives a token back when it is one as RFC 6750 (2.1) has them, of at most 4096 characters: nothing else can become part of a header.
+ * Throws `malformed`, without the token.
  */
 export function checkToken(token: string, source: string): string {
   const why = failureOf(token)
   if (why === undefined) return token
-  throw new PlantsError('malformed', `${source} ${why}`, { hint: 'Copy the token again, and nothing else with it' })
+  throw malformed(`${source} ${why}`, 'Copy the token again, and nothing else with it')
 }
 
-/** Says why a text is no token, or nothing. */
 export function failureOf(token: string): string | undefined {
   if (token === '') return 'is empty'
   if (token.length > 4096) return 'is longer than 4096 characters'

@@ -20,17 +20,14 @@ import type { Access } from '../stores/http/types.js'
 import type { Login, OpenOptions } from '../stores/store.js'
 import type { GlobalFlags } from './define-command.js'
 
-/** What a command receives that uses no store. */
 export interface Preferences extends OutputStyle {
   /** milliseconds that a store may take */
   timeout: number
   /** milliseconds to wait for another process that changes the settings; the timeout that is saved with a store says nothing about that */
   lockTimeout: number
   isVerbose: boolean
-  /** whether somebody is there to answer questions */
   mayAsk(): boolean
   warn(text: string): Promise<void>
-  /** every setting, and where its value came from */
   sources: SettingSource[]
   file: SettingsFile
 }
@@ -48,15 +45,12 @@ export interface Settings extends Preferences {
   /** absolute path of a file of PEM certificates, and where it was named */
   caCert: { path: string; source: string } | undefined
   tokenCommand: string | undefined
-  /** what it takes to open the store */
   storeOptions: OpenOptions
 }
 
-/** How a command looks at the settings that is not just a user of them. */
 interface ResolveOptions {
   /** the name or the address of another store than the one of this run, to be looked at besides */
   other?: string
-  /** the settings file, where it was read already */
   file?: SettingsFile
   /** leaves out what is saved and invalid, for the commands that can correct it */
   ignoresSaved?: boolean
@@ -64,11 +58,7 @@ interface ResolveOptions {
   ignoresInvalid?: boolean
 }
 
-/**
- * Resolves the settings of a run, and its store.
- *
- * @throws {PlantsError} `malformed` for a value that a setting cannot have, for an unknown store, and for a settings file that is broken
- */
+/** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and a broken settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
   const { other, ignoresInvalid } = options
   const file = options.file ?? (await readSettings(io))
@@ -134,7 +124,7 @@ function preferencesFor(
   return { preferences, usable }
 }
 
-/** milliseconds to wait for another process that changes the settings */
+/** milliseconds */
 export const defaultLockTimeout = 30_000
 
 /** Joins a store, which knows no settings, to the credentials and the output of a run. */
@@ -176,11 +166,7 @@ async function report(preferences: Preferences, io: Io): Promise<void> {
   await new Promise(setImmediate) // in which a log is written, so that it comes before the answer
 }
 
-/**
- * How errors look, for an error that came before the settings were known, or because of them.
- *
- * @param given what `--output` says
- */
+/** How errors look that came before the settings were known, or because of them, after what `--output` says. */
 export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   try {
     const file = await readSettings(io)

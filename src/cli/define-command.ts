@@ -17,31 +17,22 @@ export interface CommandDefinition {
   commands?: readonly CommandDefinition[]
   /** pages of help besides those of the commands; the program has some */
   topics?: readonly Topic[]
-  notes?: readonly Note[]
-  /** lines for a shell */
+  /** The lines are not wrapped, since some are for a shell. */
+  notes?: readonly { title: string; lines: readonly string[] }[]
   examples?: readonly string[]
   run?(given: Given, io: Io): Promise<void>
 }
 
-/** A page that `plants help NAME` shows. */
 export interface Topic {
   name: string
   meaning: string
-  /** @param width columns of the place where it is shown */
   page(width: number): Promise<string>
-}
-
-/** What else there is to know about a command. The lines are not wrapped, since some are for a shell. */
-interface Note {
-  title: string
-  lines: readonly string[]
 }
 
 export interface ArgumentDefinition {
   /** `<id>`, `[shell]` or `[files...]` */
   name: string
   description: string
-  /** what a shell completes */
   values?: Values
   /** Reads a value. Throws `malformed`. */
   parse?(name: string, text: string): unknown
@@ -63,7 +54,6 @@ export interface OptionDefinition {
   conflicts?: string[]
 }
 
-/** What a command line gives a command. */
 interface Given<Args = string[], Flags = object> {
   args: Args
   /** its options and the global ones, in camel case */
@@ -110,7 +100,6 @@ export const queryOptions = [
   { flags: '--search <text>', description: 'only plants whose name or tag contains this text, in either case of A to Z' },
 ] as const satisfies readonly OptionDefinition[]
 
-/** An option that takes the path of a file. */
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition
 }

@@ -1,15 +1,23 @@
 import { randomUUID } from 'node:crypto'
 import { writeRejected } from '../output/output.js'
-import { Progress } from '../output/progress.js'
-import { PlantsError } from '../platform/errors.js'
+import { type Progress, progressLine } from '../output/progress.js'
+import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
 import { checkInputs } from '../transfer/import/inputs.js'
-import { type Binding, Journal, journalPath, whileAlone } from '../transfer/import/journal.js'
-import { type Position, readPosition, rejectedIn, settledAt, settledIn } from '../transfer/import/position.js'
-import { Rejects } from '../transfer/import/rejects.js'
+import { type Binding, discardJournal, type Journal, journalPath, openJournal, whileAlone } from '../transfer/import/journal.js'
+import {
+  type Checkpoints,
+  checkpointsIn,
+  type Position,
+  readPosition,
+  rejectedIn,
+  settledAt,
+  settledIn,
+} from '../transfer/import/position.js'
+import { openRejects, type Rejects } from '../transfer/import/rejects.js'
 import type { Settings } from './context.js'
 import { maxShown, plants, writeSummary } from './import-summary.js'
 
@@ -21,8 +29,8 @@ export async function runImport(options: ImportOptions, settings: Settings, io: 
   await checkInputs(options.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
   if (path === undefined) return importWith({ options, settings, io, journal: undefined, restarted: undefined })
   await whileAlone(path, io, async () => {
-    const restarted = options.isRestart ? Journal.discard(path, io, typeof options.journal !== 'string') : undefined
-    await importWith({ options, settings, io, journal: Journal.open(path, io, binding), restarted })
+    const restarted = options.isRestart ? discardJournal(path, io, typeof options.journal !== 'string') : undefined
+    await importWith({ options, settings, io, journal: openJournal(path, io, binding), restarted })
   })
 }
 
@@ -31,7 +39,6 @@ interface Run {
   settings: Settings
   io: Io
   journal: Journal | undefined
-  /** the import that is restarted */
   restarted: (Binding & { id: string }) | undefined
 }
 
@@ -51,42 +58,32 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 }
 
 async function importWith(run: Run): Promise<void> {
-  const { options, settings } = run
+  const { options, settings, io, journal, restarted } = run
   const { rate, retry, staging } = options
   // What is sent together with a plant that is rejected could not be taken back.
   const concurrency = options.plan.stopsAtReject ? 1 : options.concurrency
   const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
+  const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {
-    if (run.restarted) await many.checkpoints?.removeCheckpoint(run.restarted.id)
-    await importInto(many, await findPosition(many, run), run)
+    if (restarted) await many.checkpoints?.removeCheckpoint(restarted.id)
+    await importInto(many, checkpoints, run)
   } finally {
     await many.store.close()
   }
 }
 
-/** Where an earlier run stopped, if there was one, of which it warns. */
-async function findPosition({ checkpoints }: ManyStore, { options, settings, journal }: Run): Promise<Position | undefined> {
-  const text = journal && (checkpoints ? await checkpoints.findCheckpoint(journal.id) : journal.position)
-  if (!journal || text === undefined) return undefined
-  const position = readPosition(text, options.plan.inputs.length)
-  if (!position) throw new PlantsError('malformed', `The journal ${journal.path} is damaged`, { hint: 'Begin again with --restart' })
-  const done = settledAt(position)
-  await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
-  return position
-}
-
-async function importInto(many: ManyStore, position: Position | undefined, run: Run): Promise<void> {
+async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): Promise<void> {
   const { options, settings, io, journal } = run
-  const rejects = openRejects(position, run)
-  const progress = new Progress(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
+  const position = await findPosition(checkpoints, run)
+  const rejects = rejectsFor(position, run)
+  const progress = progressLine(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
   const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
   journal?.begin()
   const importing: Import = new Import(
     options.plan,
     {
       store: many.store,
-      checkpoints: many.checkpoints,
-      journal,
+      checkpoints,
       rejects,
       io,
       key: journal?.id ?? randomUUID(),
@@ -101,7 +98,7 @@ async function importInto(many: ManyStore, position: Position | undefined, run: 
     if (importing.isDone && rejectedIn(importing.counters) === 0) await many.commit?.()
   } catch (error) {
     if (options.staging) throw error // nothing stays, so there is nothing to resume
-    throw await withResumeHint(error, importing, many, run)
+    throw await withResumeHint(error, importing, checkpoints, run)
   } finally {
     await progress.clear()
     rejects?.close()
@@ -110,18 +107,26 @@ async function importInto(many: ManyStore, position: Position | undefined, run: 
     await writeSummary(importing, options, { start, hasJournal: journal !== undefined }, settings, io)
   } finally {
     // Last, so that who is killed before it can see the result again.
-    if (importing.isDone && journal) {
-      journal.remove()
-      await many.checkpoints?.removeCheckpoint(journal.id)
-    }
+    if (importing.isDone) await checkpoints.remove()
   }
 }
 
+/** Where an earlier run stopped, if there was one, of which it warns. */
+async function findPosition(checkpoints: Checkpoints, { options, settings, journal }: Run): Promise<Position | undefined> {
+  const text = await checkpoints.find()
+  if (text === undefined) return undefined
+  const position = readPosition(text, options.plan.inputs.length)
+  if (!position) throw malformed(`The journal ${journal?.path} is damaged`, 'Begin again with --restart')
+  const done = settledAt(position)
+  await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
+  return position
+}
+
 /** A rejects file that is not empty must be the one of the import that is resumed or restarted. */
-function openRejects(position: Position | undefined, { options: { rejects }, journal, restarted, io }: Run): Rejects | undefined {
+function rejectsFor(position: Position | undefined, { options: { rejects }, journal, restarted, io }: Run): Rejects | undefined {
   if (rejects === undefined) return undefined
   const isOurs = journal?.isOld || restarted?.flags['--rejects'] === rejects
-  return new Rejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
+  return openRejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
 }
 
 /** Prints rejected records: all as JSON, and `maxShown` for people. */
@@ -145,19 +150,13 @@ function interrupted(importing: Import, { options, io: { signal } }: Run): Plant
 }
 
 /** What was created before a failure stays. The journal of an import that changed nothing is removed. */
-async function withResumeHint(
-  error: unknown,
-  importing: Import,
-  { checkpoints }: ManyStore,
-  { options, journal, settings }: Run,
-): Promise<unknown> {
-  if (journal) {
-    const position = checkpoints ? await checkpoints.findCheckpoint(journal.id).catch(() => 'not known now') : journal.position
-    if (position === undefined) {
-      journal.remove()
-      return error
-    }
-  } else if (!importing.isBegun) return error
+async function withResumeHint(error: unknown, importing: Import, checkpoints: Checkpoints, { options, journal, settings }: Run): Promise<unknown> {
+  const isKept = await checkpoints.find().then(
+    (position) => position !== undefined,
+    () => true, // a store that cannot be asked may have it
+  )
+  if (journal && !isKept) journal.remove()
+  if (!(journal ? isKept : importing.isBegun)) return error
   if (!(error instanceof PlantsError) || error.kind === 'defect') return error
   if (error.hint?.includes('--restart')) return error // which says how
   const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'

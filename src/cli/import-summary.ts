@@ -11,18 +11,11 @@ import type { Settings } from './context.js'
 /** rejected records that are shown to a person at most */
 export const maxShown = 20
 
-/** When this run of an import began, and how many records earlier runs had settled then. */
-interface Start {
-  /** as `io.now()` gives it */
-  time: number
-  settled: number
-}
-
-/** Prints the result of an import. Throws `incomplete` when records were rejected, `unknownOutcome` when the outcome of some is unknown. */
+/** Prints the result of an import. Throws `incomplete` for rejected records, and `unknownOutcome` for some of which that is unknown. */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,
-  { start, hasJournal }: { start: Start; hasJournal: boolean },
+  { start, hasJournal }: { start: { time: number; settled: number }; hasJournal: boolean },
   settings: Settings,
   io: Io,
 ): Promise<void> {
@@ -59,7 +52,6 @@ function listOf(counters: Counters): string {
   ].join('')
 }
 
-/** Warns of what the counts do not show. */
 async function warnOfOmissions(
   { counters, rejected }: Import,
   { staging }: ImportOptions,

@@ -3,7 +3,7 @@ import { addLookupHint, describePlant, quoteIfNeeded, styleFor, writeAnswer, wri
 import { curlCommand, requestText } from '../output/request.js'
 import { toJson } from '../plant/json.js'
 import type { NewPlant } from '../plant/plant.js'
-import { PlantsError } from '../platform/errors.js'
+import { malformed } from '../platform/errors.js'
 import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
@@ -13,26 +13,20 @@ import { kindNoun, previewCreate, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo } from './store-access.js'
 
-/** A create that is shown instead of done. */
 interface CreateRequest {
   idempotencyKey: string | undefined
-  /** whether to show the command of curl that would do it */
   isCurl: boolean
   /** reads and validates the plant as a create does, with settings that start no token command */
   readPlant(settings: Settings): Promise<NewPlant>
 }
 
-/**
- * Shows what a create would do. Nothing is written or sent, no token is shown, and no command is started for it.
- *
- * @throws {PlantsError} what the create would, as far as it is known here; `malformed` for curl and a store that is no service
- */
+/** Shows what a create would do, and throws what it would. Nothing is written or sent, no token is shown, and no command is started. */
 export async function showPreview(create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { store, storeFlag } = settings
   if (takesToken(store)) return previewAtService(store, create, settings, io)
   if (!create.isCurl) return previewHere(store, create, settings, io)
   const hint = `Serve it over HTTP with: plants serve${storeFlag}, and give the address that it prints with --store`
-  throw new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, { hint })
+  throw malformed(`${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, hint)
 }
 
 async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: CreateRequest, settings: Settings, io: Io): Promise<void> {
@@ -65,7 +59,7 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const proxy = access.proxy && new URL(access.proxy).host
   const socket = store.socketPath
   const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
-  const text = `Would plant ${what} at ${quoteIfNeeded(store.name)}\n\n${requestText(request, { token: tokenWords[source], socket, proxy })}`
+  const text = `Would plant ${what} at ${quoteIfNeeded(store.name)}\n\n${requestText(request, tokenWords[source], socket, proxy)}`
   const { authorization, ...headers } = request.headers
   const shown = source === 'none' ? { ...request, headers } : request
   const fields = { dryRun: true, ...plant, store: store.name, token: source, socket, proxy, request: shown }
@@ -92,11 +86,9 @@ async function showCommand(
   const isProxySecure = ownProxy?.startsWith('https:') ?? false
   const command = curlCommand(request, { address, caCert: caCert?.path, timeout, proxy: proxyForCurl(address, io), isProxySecure })
   // It must stay as it is, so control characters cannot be escaped in it.
-  if (io.stdout.isTerminal && errors !== 'json' && escapeControlCharsInLines(command) !== command) {
-    throw new PlantsError('malformed', 'The command holds a path with control characters, which a terminal would obey', {
-      hint: 'Write it into a file instead: plants create --curl … > create.sh',
-    })
-  }
+  const hint = 'Write it into a file instead: plants create --curl … > create.sh'
+  if (io.stdout.isTerminal && errors !== 'json' && escapeControlCharsInLines(command) !== command)
+    throw malformed('The command holds a path with control characters, which a terminal would obey', hint)
   const get = source === 'none' ? '' : `. Set it with: export PLANTS_TOKEN="$(plants auth token${storeFlag})"`
   if (source !== 'variable') await warn(`The command takes the token from PLANTS_TOKEN, which is not set${get}`)
   // Other programs get it as it is, unless they have asked for JSON.

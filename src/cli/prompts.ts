@@ -6,13 +6,7 @@ import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
-/**
- * Asks on stderr for the fields of a NewPlant that are not given: the id, the name, and the tag, which Enter skips.
- *
- * @param given valid fields
- * @param checkId why a valid id cannot be used, or nothing
- * @throws {PlantsError} `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM
- */
+/** Asks on stderr for the fields that are not given. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM. */
 export async function askForPlant(
   given: Record<string, unknown>,
   checkId: (id: bigint) => Promise<string | undefined>,
@@ -46,7 +40,6 @@ export function askToConfirm(question: string, isColored: boolean, io: Io): Prom
   return prompt(io, (context) => confirm({ message: question, default: false, theme: themeFor(isColored) }, context))
 }
 
-/** Why an answer is invalid, or nothing. */
 type Check = (text: string) => string | undefined | Promise<string | undefined>
 
 function validator(check: Check): (text: string) => Promise<string | true> {

@@ -1,5 +1,5 @@
 import { readCertificates } from '../platform/certificates.js'
-import { PlantsError, shellWord } from '../platform/errors.js'
+import { malformed, type PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { similar } from '../platform/nearest.js'
 import type { Address } from '../stores/address.js'
@@ -7,9 +7,7 @@ import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
 
-/** A setting as people name it: of the user, or of a store. */
 interface Key {
-  /** the name of the store, for a setting of one */
   store: string | undefined
   setting: SettingName | 'address'
 }
@@ -17,10 +15,7 @@ interface Key {
 /** @throws {PlantsError} `malformed` for what is no setting, or not one that is saved there */
 export async function parseKey(name: string, saved: SavedSettings): Promise<Key> {
   const [, store, ofStore] = /^stores\.([^.]*)\.?(.*)$/s.exec(name) ?? []
-  if (store === 'local') {
-    const hint = 'See what holds for it: plants config list'
-    throw new PlantsError('malformed', 'The store local has no settings of its own', { hint })
-  }
+  if (store === 'local') throw malformed('The store local has no settings of its own', 'See what holds for it: plants config list')
   const setting = ofStore ?? name
   const names = store === undefined ? settingsIn('user') : ['address' as const, ...settingsIn('store')]
   const found = names.find((candidate) => candidate === setting)
@@ -32,21 +27,16 @@ export async function parseKey(name: string, saved: SavedSettings): Promise<Key>
 function unknownSetting(name: string, setting: string, store: string | undefined, names: string[]): PlantsError {
   if (store === undefined && settingNames.some((candidate) => candidate === setting)) {
     const hint = `For example: plants config set stores.NAME.${setting} VALUE`
-    return new PlantsError('malformed', `${setting} is saved with a store, not for all`, { hint })
+    return malformed(`${setting} is saved with a store, not for all`, hint)
   }
   const [guess] = similar(setting, names)
   const place = store === undefined ? '' : `stores.${store}.`
   const others = store === undefined ? ', and for a store: stores.NAME.SETTING' : ''
   const hint = guess ? `Did you mean ${place}${guess}?` : `There are: ${names.map((known) => place + known).join(', ')}${others}`
-  return new PlantsError('malformed', `There is no setting ${JSON.stringify(name)}`, { hint })
+  return malformed(`There is no setting ${JSON.stringify(name)}`, hint)
 }
 
-/**
- * The value as it is saved, and the address of the store that it leads to, if it leads to one.
- *
- * @param name what people call the setting, for the message of the error
- * @throws {PlantsError} `malformed` for a value that the setting cannot have
- */
+/** The value as it is saved, and the address of the store that it leads to, if any. Throws `malformed`. */
 export async function checkedValue(
   { store: storeName = '', setting }: Key,
   name: string,
@@ -61,14 +51,11 @@ export async function checkedValue(
     if (left === undefined) return { value: text === 'local' ? text : address.name, address }
     // A store that becomes one of another kind must not keep what is for the old one alone.
     const hint = `Forget it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
-    throw new PlantsError('malformed', `${storeName} has the setting ${left}, which ${unsupportedReason(left, address.kind, text)}`, {
-      hint,
-    })
+    throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.kind, text)}`, hint)
   }
   if (store && settingOf(setting).onlyFor !== undefined) {
     const { kind } = await resolveAddress(store.address, `stores.${storeName}.address`, io)
-    if (!isFor(setting, kind))
-      throw new PlantsError('malformed', `${setting} ${unsupportedReason(setting, kind, storeName)}`, { hint: 'Set it for another store' })
+    if (!isFor(setting, kind)) throw malformed(`${setting} ${unsupportedReason(setting, kind, storeName)}`, 'Set it for another store')
   }
   const value = savedValue(setting, name, text, io)
   if (setting !== 'store') return { value }
@@ -84,27 +71,20 @@ export function heldForKind(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 
-/** The settings with a value, or without it. Nothing else of them changes. */
 export function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
   if (store === undefined) return withField(saved, setting, value)
   const old = savedStore(saved, store)
-  if (!old) throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
+  if (!old) throw malformed(`There is no store ${store} any more`, 'See: plants stores list')
   return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
 }
 
-/** Fields with a value, or without it. */
 export function withField<Fields extends object>(fields: Fields, name: string, value: string | boolean | undefined): Fields {
   const changed = { ...fields, [name]: value }
   if (value === undefined) Reflect.deleteProperty(changed, name)
   return changed
 }
 
-/**
- * What is saved of a value: true or false of a switch, the absolute path of a file, else the text as it was given.
- *
- * @param source where it was given, for the message of the error
- * @throws {PlantsError} `malformed` for a value that the setting cannot have
- */
+/** What is saved of a value: true or false, the absolute path of a file, else the text as it was given. Throws `malformed`. */
 export function savedValue(name: SettingName, source: string, text: string, io: Io): string | boolean {
   const { parse, isSwitch } = settingOf(name)
   const value = parse(source, text)

@@ -1,19 +1,20 @@
 import { isUtf8 } from 'node:buffer'
-import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
+import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseJson } from '../plant/json.js'
-import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { type Scope, type SettingName, settingOf, settingsIn } from './table.js'
+import { isLoginAddress } from '../stores/address.js'
+import { type SettingName, settingOf, settingsIn } from './table.js'
 
 /** What the settings file holds. Stores stand under their names, tokens under the address that they are for. */
 export interface SavedSettings extends SavedValues {
   version: 1
   stores?: Record<string, SavedStore>
-  tokens?: Record<string, SavedToken>
+  /** `savedAt` is in ISO 8601 */
+  tokens?: Record<string, { token: string; savedAt: string }>
 }
 
-/** A store that has a name, and what belongs to it. */
 export interface SavedStore extends SavedValues {
   address: string
 }
@@ -23,15 +24,8 @@ export function savedStore({ stores = {} }: SavedSettings, name: string): SavedS
   return Object.hasOwn(stores, name) ? stores[name] : undefined
 }
 
-/** `savedAt` is in ISO 8601. */
-interface SavedToken {
-  token: string
-  savedAt: string
-}
-
 type SavedValues = { [name in SettingName]?: string | boolean }
 
-/** The settings file as it was read. */
 export interface SettingsFile {
   /** absolute; undefined when there is no place for settings, as without a home directory */
   path: string | undefined
@@ -48,50 +42,26 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
   return join(folder, 'settings.json')
 }
 
-/**
- * Reads the settings file; without one, nothing is saved.
- *
- * @throws {PlantsError} `malformed` for a file that is not as it should be; it stays as it is
- */
+/** Reads the settings file; without one, nothing is saved. Throws `malformed` for a file that is not as it should be; it stays as it is. */
 export async function readSettings(io: Io): Promise<SettingsFile> {
-  let path: string
+  let path: string | undefined
   try {
     path = await settingsPath(io)
-  } catch (error) {
-    if (!(error instanceof PlantsError) || io.env['PLANTS_CONFIG_DIR']) throw error
-    return { path: undefined, saved: { version: 1 }, warnings: [] }
-  }
-  try {
     const { bytes, stats } = readOwn(path, io)
-    const file = { path, saved: await parse(bytes, path), warnings: warningsAbout(path, stats) }
+    const file = { path, saved: parse(bytes, path), warnings: warningsAbout(path, stats) }
     return io.mayRunFor(stats.uid) ? file : { ...file, foreignOwner: stats.uid }
   } catch (error) {
+    const nothing: SettingsFile = { path, saved: { version: 1 }, warnings: [] }
+    if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
     const code = systemCode(error)
-    if (code === undefined) throw error
-    if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && isOutOfReach(path)))
-      return { path, saved: { version: 1 }, warnings: [] }
-    const { reason, hint } = unreadable[code] ?? { reason: code, hint: 'Or set PLANTS_CONFIG_DIR to another folder' }
-    throw broken(path, `could not be read: ${reason}`, hint, error)
+    if (path === undefined || code === undefined) throw error
+    // A folder that cannot be entered counts as none: under `sudo -u`, it may be in the home of root.
+    if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && !existsSync(path))) return nothing
+    const hint = code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another folder'
+    throw broken(path, `could not be read: ${systemReasons[code] ?? code}`, hint, error)
   }
 }
 
-/** Whether its folder cannot even be entered, such as the home of root for whom `sudo -u` has made somebody else. */
-function isOutOfReach(path: string): boolean {
-  try {
-    statSync(path)
-    return false
-  } catch (error) {
-    return systemCode(error) === 'EACCES'
-  }
-}
-
-const unreadable: Record<string, { reason: string; hint: string }> = {
-  EACCES: { reason: 'permission denied', hint: 'Change its permissions' },
-  EPERM: { reason: 'permission denied', hint: 'Change its permissions' },
-  ELOOP: { reason: 'their links lead in a circle', hint: 'Fix the link' },
-}
-
-/** bytes of a settings file; nobody has that many stores */
 export const maxFileBytes = 1_048_576
 
 function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
@@ -107,17 +77,17 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
   }
 }
 
-async function parse(bytes: Buffer, path: string): Promise<SavedSettings> {
+function parse(bytes: Buffer, path: string): SavedSettings {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const value = parseText(bytes.toString().replace(/^\uFEFF/, ''), path)
-  if (isSaved(value)) return value
+  const problems = problemsOf(value)
+  if (problems.length === 0) return value as SavedSettings // which it is without a problem
   if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
     const why = `were written by a newer plants (version ${value['version']})`
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
   }
-  const { problemsOf } = await import('./schema.js')
-  throw broken(path, `are not right: ${problemsOf(value).slice(0, 5).join('; ')}`)
+  throw broken(path, `are not right: ${problems.slice(0, 5).join('; ')}`)
 }
 
 function parseText(text: string, path: string): unknown {
@@ -133,28 +103,32 @@ function parseText(text: string, path: string): unknown {
   }
 }
 
-/** Accepts what the schema accepts, which takes 3 ms to load: only to name what is invalid. */
-export function isSaved(value: unknown): value is SavedSettings {
-  if (!isObject(value)) return false
+/** Why a value is not a settings file: a phrase for each problem. It names the key and the rule, but never the value: it may be a token. */
+function problemsOf(value: unknown): string[] {
+  if (!isObject(value)) return ['the whole must be an object']
   const { version, stores = {}, tokens = {} } = value
-  return version === 1 && hasValues(value, 'user') && isRecordOf(stores, isStore) && isRecordOf(tokens, isToken)
+  return [
+    ...(version === 1 ? [] : ['version must be 1']),
+    ...problemsOfFields(value, '', [], settingsIn('user')),
+    ...problemsOfEntries(stores, 'stores', (store, key) => problemsOfFields(store, key, ['address'], settingsIn('store'))),
+    ...problemsOfEntries(tokens, 'tokens', (token, key) => problemsOfFields(token, key, ['token', 'savedAt'])),
+  ]
 }
 
-function isStore(value: Fields): boolean {
-  return typeof value['address'] === 'string' && hasValues(value, 'store')
+/** An entry of `tokens` is named only where it is an address: it may be a token in the wrong place. */
+function problemsOfEntries(entries: unknown, name: string, problems: (entry: Fields, key: string) => string[]): string[] {
+  if (!isObject(entries)) return [`${name} must be an object`]
+  return Object.entries(entries).flatMap(([entryName, entry]) => {
+    const key = `${name}.${name === 'tokens' && !isLoginAddress(entryName) ? '***' : entryName}`
+    return isObject(entry) ? problems(entry, `${key}.`) : [`${key} must be an object`]
+  })
 }
 
-function isToken({ token, savedAt }: Fields): boolean {
-  return typeof token === 'string' && typeof savedAt === 'string'
-}
-
-function isRecordOf(value: unknown, isItem: (item: Fields) => boolean): boolean {
-  return isObject(value) && Object.values(value).every((item) => isObject(item) && isItem(item))
-}
-
-/** Whether each setting that can be saved there is of its type, or is not there. */
-function hasValues(fields: Fields, scope: Scope): boolean {
-  return settingsIn(scope).every((name) => ['undefined', settingOf(name).isSwitch ? 'boolean' : 'string'].includes(typeof fields[name]))
+function problemsOfFields(fields: Fields, key: string, required: string[], settings: SettingName[] = []): string[] {
+  const isSwitch = (name: string) => settings.some((setting) => setting === name && settingOf(setting).isSwitch)
+  return [...required, ...settings.filter((name) => fields[name] !== undefined)]
+    .filter((name) => typeof fields[name] !== (isSwitch(name) ? 'boolean' : 'string'))
+    .map((name) => `${key}${name} must be ${isSwitch(name) ? 'true or false' : 'a text'}`)
 }
 
 type Fields = Record<string, unknown>
@@ -164,7 +138,7 @@ function isObject(value: unknown): value is Fields {
 }
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
-  return new PlantsError('malformed', `The settings in ${path} ${why}`, { hint, cause })
+  return malformed(`The settings in ${path} ${why}`, hint, cause)
 }
 
 /** Who else could read the tokens, or put a command of their own in place. */
@@ -172,12 +146,11 @@ function warningsAbout(path: string, { mode }: Stats): SettingsFile['warnings'] 
   if (process.platform === 'win32') return []
   const folder = dirname(path)
   const folderMode = statSync(folder).mode
-  const inWords = (bits: number) => `mode ${(bits & 0o777).toString(8)}`
+  const warnings: SettingsFile['warnings'] = []
+  const warn = (what: string, bits: number, command: string) =>
+    warnings.push({ what: `${what} (mode ${(bits & 0o777).toString(8)})`, command })
+  if ((mode & 0o077) !== 0) warn(`The settings in ${path} are open to others`, mode, `chmod 600 ${shellWord(path)}`)
   const isReplaceable = (folderMode & 0o022) !== 0 && (folderMode & 0o1000) === 0
-  const open = { what: `The settings in ${path} are open to others (${inWords(mode)})`, command: `chmod 600 ${shellWord(path)}` }
-  const replaceable = {
-    what: `Others can replace the settings in ${folder} (${inWords(folderMode)})`,
-    command: `chmod 700 ${shellWord(folder)}`,
-  }
-  return [...((mode & 0o077) !== 0 ? [open] : []), ...(isReplaceable ? [replaceable] : [])]
+  if (isReplaceable) warn(`Others can replace the settings in ${folder}`, folderMode, `chmod 700 ${shellWord(folder)}`)
+  return warnings
 }

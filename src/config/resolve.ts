@@ -1,4 +1,4 @@
-import { PlantsError } from '../platform/errors.js'
+import { malformed, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
@@ -6,10 +6,8 @@ import { parseAddress, shownAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
 import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 
-/** A value that a setting has. */
 export interface SettingSource {
   name: SettingName
-  /** as it was given, or the default, if there is one */
   value: string | undefined
   source: Source
   /** the source in words, as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
@@ -20,7 +18,6 @@ export interface SettingSource {
 
 export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
 
-/** Where a setting can have its value from. */
 interface Sources {
   flags: Flags
   io: Io
@@ -36,19 +33,20 @@ const trust: SettingName[] = ['ca-cert', 'allow-http', 'allow-async-commit']
 /** The value of a setting from the first source that has one: flag > environment > with the store > for the user > default. */
 export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {
   const { variable, scopes } = settingOf(name)
-  const isOfRun = !(isOther && trust.includes(name))
   const flag = flagOf(name)
-  const given = isOfRun ? flagValue(name, flags) : undefined
-  if (given !== undefined && flag !== undefined) return { name, value: given, source: 'flag', place: flag, key: undefined }
-  const text = isOfRun && variable !== undefined ? io.env[variable] : undefined
-  const inVariable = name === 'store' ? text?.trim() : text
-  if (inVariable && variable !== undefined) return { name, value: inVariable, source: 'variable', place: variable, key: undefined }
-  const ofStore = scopes.includes('store') && storeName !== undefined ? textOf(savedStore(saved, storeName)?.[name]) : undefined
+  const text = variable === undefined ? undefined : io.env[variable]
+  const ofRun: SettingSource[] = [
+    { name, value: flag && flagValue(name, flags), source: 'flag', place: flag ?? '', key: undefined },
+    { name, value: (name === 'store' ? text?.trim() : text) || undefined, source: 'variable', place: variable ?? '', key: undefined },
+  ]
   const key = `stores.${storeName}.${name}`
-  if (ofStore !== undefined) return { name, value: ofStore, source: 'store', place: `${key} in ${path}`, key }
-  const ofUser = scopes.includes('user') ? textOf(saved[name]) : undefined
-  if (ofUser !== undefined) return { name, value: ofUser, source: 'saved', place: `${name} in ${path}`, key: name }
-  return defaultSource(name)
+  const ofStore = storeName === undefined ? undefined : textOf(savedStore(saved, storeName)?.[name])
+  const kept: SettingSource[] = [
+    { name, value: scopes.includes('store') ? ofStore : undefined, source: 'store', place: `${key} in ${path}`, key },
+    { name, value: scopes.includes('user') ? textOf(saved[name]) : undefined, source: 'saved', place: `${name} in ${path}`, key: name },
+  ]
+  const sources = isOther && trust.includes(name) ? kept : [...ofRun, ...kept]
+  return sources.find(({ value }) => value !== undefined) ?? defaultSource(name)
 }
 
 export function defaultSource(name: SettingName): SettingSource {
@@ -72,11 +70,7 @@ export function shownValue<Text extends string | undefined>(value: Text): Text |
   return value === undefined ? value : shownAddress(value)
 }
 
-/**
- * The value of a setting, or its default, if it has one.
- *
- * @throws {PlantsError} `malformed` for a value that it cannot have
- */
+/** The value of a setting, or its default, if it has one. Throws `malformed` for a value that it cannot have. */
 export function parsed<Value>(
   name: SettingName,
   sources: SettingSource[],
@@ -89,16 +83,11 @@ export function parsed<Value>(
     return parse(place, value)
   } catch (error) {
     if (!(error instanceof PlantsError) || key === undefined) throw error
-    const hint = `Change it: plants config set ${key} VALUE. Or forget it: plants config unset ${key}`
-    throw new PlantsError('malformed', error.message, { hint, cause: error })
+    throw malformed(error.message, `Change it: plants config set ${key} VALUE. Or forget it: plants config unset ${key}`, error)
   }
 }
 
-/**
- * The store that a setting leads to, and its name, if it was saved under one.
- *
- * @throws {PlantsError} `malformed` for an invalid address, and for an unknown name
- */
+/** The store that a setting leads to, and its name, if it was saved under one. Throws `malformed`. */
 export async function resolveStore(
   setting: SettingSource,
   { saved, path }: SettingsFile,
@@ -114,17 +103,11 @@ export async function resolveStore(
 /** The place of a store that was named as an argument, not as a setting. */
 const argumentPlace = 'The store'
 
-/** The source of such a store. */
 export function namedStore(value: string): SettingSource {
   return { name: 'store', value, source: 'flag', place: argumentPlace, key: undefined }
 }
 
-/**
- * Reads an address. Throws as `parseAddress` does.
- *
- * @param place where it was given, for the message of the error
- * @param isArgument whether it stands in the command line, where others can see it
- */
+/** Reads an address, as `parseAddress` does. An argument stands in the command line, where others can see it. */
 export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
   const { env, resolvePath, userName, secrets } = io
   const dataFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder())
@@ -147,11 +130,10 @@ export async function unknownStore(name: string, saved: SavedSettings, setting?:
   const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
   const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
-  const malformed = (hint: string) => new PlantsError('malformed', message, { hint })
-  if (setting?.key !== undefined) return malformed(`${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
+  if (setting?.key !== undefined) return malformed(message, `${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
   const { similar } = await import('../platform/nearest.js')
   const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
-  if (guess !== undefined) return malformed(`Did you mean ${guess}?`)
-  if (setting === undefined) return malformed(`${known}See: plants stores list`)
-  return malformed(`${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`)
+  if (guess !== undefined) return malformed(message, `Did you mean ${guess}?`)
+  if (setting === undefined) return malformed(message, `${known}See: plants stores list`)
+  return malformed(message, `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`)
 }

@@ -1,4 +1,4 @@
-import { PlantsError } from '../platform/errors.js'
+import { malformed } from '../platform/errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
 import type { Address } from '../stores/address.js'
 import { kindNoun, kindPlural } from '../stores/registry.js'
@@ -77,12 +77,7 @@ interface Setting {
   variable?: string
   /** where it can be saved */
   scopes: Scope[]
-  /**
-   * Reads a value.
-   *
-   * @param source where it was given, for the message of the error
-   * @throws {PlantsError} `malformed`
-   */
+  /** Reads a value, which was given at `source`. Throws `malformed`. */
   parse(source: string, text: string): unknown
   /** a value, or in words what holds without one */
   default: string | { words: string }
@@ -101,17 +96,14 @@ export type Scope = 'user' | 'store'
 export type SettingName = keyof typeof settingsTable
 export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
 
-/** A setting, whatever its values are. */
 export function settingOf(name: SettingName): Setting {
   return settingsTable[name]
 }
 
-/** The settings that can be saved for all that a user does, or with a store. */
 export function settingsIn(scope: Scope): SettingName[] {
   return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
 }
 
-/** Whether a setting says something about a store of some kind. */
 export function isFor(name: SettingName, kind: Address['kind']): boolean {
   return (settingOf(name).onlyFor ?? kind) === kind
 }
@@ -121,7 +113,6 @@ export function unsupportedReason(name: SettingName, kind: Address['kind'], stor
   return `is for ${kindPlural(settingOf(name).onlyFor ?? kind)}, and ${store} is ${kindNoun(kind)}`
 }
 
-/** The default, or what holds without one in words. */
 export function defaultOf(name: SettingName): string {
   const setting = settingOf(name)
   return typeof setting.default === 'string' ? setting.default : setting.default.words
@@ -148,5 +139,5 @@ export function textOf(value: unknown): string | undefined {
 function parseCommand(source: string, text: string): string {
   if (!/(?:^|\s)["']/.test(text)) return parseText(source, text.trim())
   const hint = 'Write a space within a word as "\\ ", or put the command into a script, and name that'
-  throw new PlantsError('malformed', `${source} holds a quote, and no shell reads it`, { hint })
+  throw malformed(`${source} holds a quote, and no shell reads it`, hint)
 }

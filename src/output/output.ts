@@ -13,12 +13,7 @@ export interface Style {
   faint(text: string): string
 }
 
-/**
- * Writes an answer to stdout.
- *
- * @param hint what to do when that fails, although the work itself is done
- * @throws {PlantsError} `unwritable`, or the reason of a signal; or the EPIPE of a reader that has left
- */
+/** Writes an answer to stdout. Throws `unwritable` with the hint, the reason of a signal, or the EPIPE of a reader that has left. */
 export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
   try {
     await io.stdout.write(text)
@@ -27,31 +22,23 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
       throw new PlantsError(error.kind, `${error.message} before the answer was written`, { hint, cause: error })
     const code = systemCode(error)
     if (code === undefined || code === 'EPIPE') throw error
-    throw new PlantsError('unwritable', `The answer could not be written to stdout: ${code === 'ENOSPC' ? 'no space left' : code}`, {
-      hint,
-      cause: error,
-    })
+    const reason = code === 'ENOSPC' ? 'no space left' : code
+    throw new PlantsError('unwritable', `The answer could not be written to stdout: ${reason}`, { hint, cause: error })
   }
 }
 
 /** Writes the result of a command: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
-export function writeResult(
-  io: Io,
-  { output }: Pick<OutputStyle, 'output'>,
-  fields: object,
-  sentence: string,
-  hint = 'It is done',
-): Promise<void> {
+export function writeResult(io: Io, { output }: OutputFormat, fields: object, sentence: string, hint = 'It is done'): Promise<void> {
   return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
 }
 
-/** How answers and errors look. */
+type OutputFormat = Pick<OutputStyle, 'output'>
+
 export interface OutputStyle {
   /** of answers: sentences for people, JSON for programs */
   output: 'text' | 'json'
   /** of errors and warnings: JSON only when it was asked for */
   errors: 'text' | 'json'
-  /** whether to colour what goes to this stream */
   colors(stream: Output): boolean
 }
 
@@ -66,11 +53,7 @@ export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Pr
   void io.stderr.log(await warningOf(io, text, style))
 }
 
-/**
- * A line on a terminal that says for how long a service is waited for.
- *
- * @returns shows it, after so many milliseconds, or takes it away
- */
+/** Gives a function that shows for how many milliseconds a service is waited for, in a line on a terminal, or takes that away. */
 export function waitingLine(io: Io, host: string): (milliseconds: number | undefined) => void {
   let isShown = false
   return (milliseconds) => {
@@ -87,12 +70,7 @@ async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle): 
   return redact(`plants: ${faint(escapeControlChars(text))}\n`, io)
 }
 
-interface Rejection {
-  error: number
-  message: string
-  file: string
-  line: number
-}
+type Rejection = { error: number; message: string; file: string; line: number }
 
 export async function writeRejected(io: Io, records: readonly Rejection[], { errors, colors }: ErrorStyle): Promise<void> {
   const { bad } = await styleFor(colors(io.stderr))

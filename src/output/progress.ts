@@ -1,6 +1,5 @@
 import type { Io } from '../platform/io.js'
 
-/** How far an import is. */
 interface ProgressSnapshot {
   done: number
   rejected: number
@@ -8,36 +7,30 @@ interface ProgressSnapshot {
   part: number | undefined
 }
 
-/** One line on a terminal that shows how far an import is; elsewhere nothing. */
-export class Progress {
-  readonly #io: Io
-  readonly #isShown: boolean
-  readonly #start: number
-  #last = 0
-  #isDrawn = false
+export type Progress = ReturnType<typeof progressLine>
 
-  constructor(io: Io, isShown: boolean) {
-    this.#io = io
-    this.#isShown = isShown
-    this.#start = io.now()
-  }
-
-  /** Draws it, at most ten times a second. */
-  show(snapshot: () => ProgressSnapshot): void {
-    const now = this.#io.now()
-    if (!this.#isShown || now - this.#last < 100) return
-    this.#last = now
-    this.#isDrawn = true
-    const text = describe(snapshot(), (now - this.#start) / 1000).slice(0, this.#io.stderr.columns - 1)
-    void this.#io.stderr.log(`\r${text}\u001b[K`)
-  }
-
-  /** Takes it away, for what is written next. */
-  async clear(): Promise<void> {
-    if (!this.#isDrawn) return
-    this.#isDrawn = false
-    this.#last = 0
-    await this.#io.stderr.write('\r\u001b[K')
+/** One line on a terminal that shows how far an import is; nothing where `isShown` is false. */
+export function progressLine({ now, stderr }: Io, isShown: boolean) {
+  const start = now()
+  let last = 0
+  let isDrawn = false
+  return {
+    /** Draws it, at most ten times a second. */
+    show: (snapshot: () => ProgressSnapshot): void => {
+      const time = now()
+      if (!isShown || time - last < 100) return
+      last = time
+      isDrawn = true
+      const text = describe(snapshot(), (time - start) / 1000).slice(0, stderr.columns - 1)
+      void stderr.log(`\r${text}\u001b[K`)
+    },
+    /** Takes it away, for what is written next. */
+    clear: async (): Promise<void> => {
+      if (!isDrawn) return
+      isDrawn = false
+      last = 0
+      await stderr.write('\r\u001b[K')
+    },
   }
 }
 

@@ -4,22 +4,14 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
 
-/**
- * A request for people, as HTTP writes it.
- *
- * @param notes the source of the token in words, the absolute path of a Unix socket, and the proxy as host and port
- */
-export function requestText(
-  { method, url, headers, body }: WireRequest,
-  { token, socket, proxy }: { token: string; socket: string | undefined; proxy: string | undefined },
-): string {
+/** A request for people, as HTTP writes it, with the source of the token in words. */
+export function requestText({ method, url, headers, body }: WireRequest, token: string, socket?: string, proxy?: string): string {
   const over = socket === undefined ? '' : ` over the socket ${escapeControlChars(socket)}`
   const through = proxy === undefined ? '' : ` through the proxy ${proxy}`
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}${name === 'authorization' ? ` (${token})` : ''}`)
   return `${method} ${escapeControlChars(url)}${over}${through}\n${lines.join('\n')}\n\n${escapeUnsafe(body)}`
 }
 
-/** How curl reaches a service. */
 interface CurlOptions {
   address: RemoteAddress
   /** absolute path of a file of PEM certificates */
@@ -28,7 +20,6 @@ interface CurlOptions {
   timeout: number
   /** the proxy that is used: none at all, the one in a variable that curl does not read, or the one that it finds itself */
   proxy: 'none' | 'HTTP_PROXY' | 'its own'
-  /** whether the proxy is reached by TLS, with the same certificates */
   isProxySecure: boolean
 }
 

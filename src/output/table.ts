@@ -5,10 +5,8 @@ import type { Io } from '../platform/io.js'
 import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './output.js'
 
 /**
- * Formats plants as the rows of an aligned table, a page at a time. The first page decides the widths, in columns of a
- * terminal, and a later one can only widen them. What does not fit is cut and ends with "…".
- *
- * @param columns width of the terminal; undefined when there is none, and only what is longer than `maxCellWidth` is cut
+ * Formats plants as the rows of an aligned table, a page at a time. The first page decides the widths, in columns of a terminal, and a
+ * later one can only widen them. What is wider than the terminal, or than `maxCellWidth` without one, is cut and ends with "…".
  */
 export function plantTable(columns: number | undefined, style: Style): (page: NewPlant[]) => string {
   const titles = plantFields.map(({ name }) => name.toUpperCase())
@@ -26,8 +24,6 @@ export function plantTable(columns: number | undefined, style: Style): (page: Ne
 /**
  * Formats rows, a page at a time: as lines of JSON for programs, or for people as a table whose columns are as wide as what is in them, up
  * to `maxCellWidth`. A later page can only widen them. What does not fit of the last column goes on below.
- *
- * @param cellsOf the cells of a row, as they may be shown
  */
 export async function rowFormatter<Row extends object>(
   titles: string[],

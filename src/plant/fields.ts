@@ -1,4 +1,3 @@
-/** One field of a NewPlant. */
 interface PlantField {
   /** in JSON, as a column, as `--NAME`, and as what a prompt asks for */
   name: string

@@ -15,12 +15,10 @@ export const Kind = {
 const digits = '0123456789'
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
 
-/** The kind of each character up to U+00FF. */
 export const kinds = new Uint8Array(256)
 for (const [kind, characters] of ['', '\t\n\r ', '{', '}', '[', ']', ',', ':', '"', `+-.${digits}${letters}`].entries())
   for (const character of characters) kinds[character.charCodeAt(0)] = kind
 
-/** What is expected next. */
 export const State = { value: 0, firstItem: 1, firstKey: 2, key: 3, colon: 4, memberEnd: 5, itemEnd: 6, done: 7 } as const
 
 /** Knows which token of a JSON value may follow which. Its stack is its own, so that depth costs memory and nothing else. */

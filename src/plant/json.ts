@@ -2,18 +2,14 @@ import { JsonGrammar, Kind, kinds, State } from './json-grammar.js'
 
 /**
  * Parses one JSON text (RFC 8259) like `JSON.parse`, except that a numeric `id` of a top-level
- * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`.
- *
- * @throws {SyntaxError} with the line and column of the first character that is not JSON;
- * its `cause` is `severalValues` when the text is several JSON texts in a row.
+ * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`. Throws a SyntaxError with the place of
+ * the first character that is not JSON; its `cause` is `severalValues` when the text is several JSON texts in a row.
  */
 export function parseJson(text: string): unknown {
   const parsed = tryJson(text)
   if (!isNotJson(parsed)) return parsed.value
-  throw new SyntaxError(
-    `${parsed.reason} at line ${parsed.line}, column ${parsed.column}`,
-    parsed.isSeveral ? { cause: severalValues } : {},
-  )
+  const { reason, line, column, isSeveral } = parsed
+  throw new SyntaxError(`${reason} at line ${line}, column ${column}`, isSeveral ? { cause: severalValues } : {})
 }
 
 /** The `cause` of a syntax error in a text that holds more than one JSON value. */
@@ -34,18 +30,11 @@ export function isNotJson(parsed: Parsed): parsed is NotJson {
   return 'reason' in parsed
 }
 
-interface JsonOptions {
-  /** what the id is called */
-  idKey?: string
-  /** whether the text is likely to be no JSON */
-  isSuspect?: boolean
-}
-
 /**
  * Parses as `parseJson` does, and throws nothing. A suspect text is scanned first: each failure of `JSON.parse`
  * leaves a kilobyte, with the text, in V8's old generation.
  */
-export function tryJson(text: string, { idKey = 'id', isSuspect = false }: JsonOptions = {}): Parsed {
+export function tryJson(text: string, { idKey = 'id', isSuspect = false } = {}): Parsed {
   const found = isSuspect ? scan(text, idKey) : undefined
   if (found && !(found.isComplete && found.end === text.length)) return explain(text, found)
   let value: unknown
@@ -76,10 +65,8 @@ export class NumberText {
 }
 
 /**
- * Reads an int64 in JSON's number grammar: `-5`, `1.0` and `1e3` are integers, `1.5`, `+1` and
- * `007` are not. Decided from digits and exponent, so `1e999999999` costs nothing.
- *
- * @returns undefined when the text is not a JSON number, has a fraction, or does not fit 64 bits.
+ * Reads an int64 in JSON's number grammar: `-5`, `1.0` and `1e3` are integers, `1.5`, `+1` and `007` are not; undefined for any other
+ * text. Decided from digits and exponent, so `1e999999999` costs nothing.
  */
 export function parseInt64(text: string): bigint | undefined {
   if (/^(?:0|-?[1-9]\d{0,17})$/.test(text)) return BigInt(text)
@@ -160,13 +147,11 @@ interface Scan {
   /** after the value and its white space, or where the text stops being JSON */
   end: number
   isComplete: boolean
-  /** it stops inside a string */
   isInString: boolean
   /** raw text of the last top-level member that is the id, when that is a scalar */
   id: string | undefined
 }
 
-/** Reads the first JSON value of a text. */
 function scan(text: string, idKey: string): Scan {
   const grammar = new JsonGrammar()
   let at = skipSpace(text, 0)
@@ -215,10 +200,7 @@ function skipSpace(text: string, from: number): number {
 }
 
 /** A token; of the kind `other`, with the place where it breaks, for what is none. */
-interface Token {
-  kind: number
-  end: number
-}
+type Token = Record<'kind' | 'end', number>
 
 function tokenAt(text: string, at: number): Token {
   const kind = kinds[text.charCodeAt(at)] ?? Kind.other

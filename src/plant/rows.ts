@@ -2,10 +2,7 @@ import { type NewPlant, textFields } from './fields.js'
 import { plantFrom } from './plant.js'
 
 /** A column of texts, as ranges of bytes; `noText` where a plant has none. */
-interface TextColumn {
-  start: Uint32Array
-  end: Uint32Array
-}
+type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
  * Many NewPlants in columns, with no object for each: what an import reads and a store takes. Ids are int64 in two halves. Texts
@@ -17,7 +14,6 @@ export class PlantRows {
   length = 0
   idHigh: Int32Array
   idLow: Uint32Array
-  /** one for each of `textFields` */
   readonly texts: readonly TextColumn[]
   readonly #text: Buffer
   #decoded = Buffer.alloc(0)
@@ -38,7 +34,6 @@ export class PlantRows {
     return rows
   }
 
-  /** Adds a plant that has been checked. */
   add(plant: NewPlant): void {
     const row = this.next()
     this.idHigh[row] = Number(plant.id >> 32n)
@@ -86,11 +81,7 @@ export class PlantRows {
     return start < base ? this.#text.toString('utf8', start, end) : this.#decoded.toString('utf8', start - base, end - base)
   }
 
-  /**
-   * Keeps the text of a JSON string of `bytes`, which stands between quotes at `start - 1` and `end`.
-   *
-   * @returns undefined for an escape that JSON does not have, and for half of a surrogate pair or U+0000
-   */
+  /** Keeps the text of a JSON string between quotes at `start - 1` and `end`; undefined for one that is no text of a plant. */
   keepString(start: number, end: number): { start: number; end: number } | undefined {
     const text = parseString(this.#text.toString('utf8', start - 1, end + 1))
     if (text === undefined || !text.isWellFormed() || text.includes('\0')) return undefined
@@ -123,7 +114,6 @@ export class PlantRows {
 
 export const noText = 0xffffffff
 
-/** @param json a JSON string in quotes */
 function parseString(json: string): string | undefined {
   try {
     return JSON.parse(json)
@@ -132,7 +122,6 @@ function parseString(json: string): string | undefined {
   }
 }
 
-/** Copies a column into a larger one. */
 export function enlarge<Column extends Int32Array | Uint32Array | Float64Array>(column: Column, larger: Column): Column {
   larger.set(column)
   return larger

@@ -1,6 +1,7 @@
 import { closeSync, fchmodSync, fchownSync, fstatSync, fsync, fsyncSync, openSync, renameSync, rmSync, type Stats } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { systemCode } from './errors.js'
+import { promisify } from 'node:util'
+import { PlantsError, systemCode, systemReasons } from './errors.js'
 import { syncFolder } from './files.js'
 
 /** Puts a file in the place of another one in the same file system, durably. The file itself must be on the disk. */
@@ -11,7 +12,6 @@ export function moveIntoPlace(file: string, target: string): void {
 
 /** Replaces a file atomically: it is written beside its target, and takes its place in `commit`. End with `discard`, also after a commit. */
 export class AtomicFile {
-  /** for writing; open until `commit` or `discard` */
   readonly fd: number
   readonly #path: string
   readonly #target: string
@@ -26,14 +26,16 @@ export class AtomicFile {
 
   /** Writes to the disk, in a thread. A large file takes long, and `commit` then does not. */
   flush(): Promise<void> {
-    return new Promise((done, reject) => {
-      fsync(this.fd, (error) => (error ? reject(error) : done()))
-    })
+    return promisify(fsync)(this.fd)
   }
 
   /** @param old the file that is replaced: the new one gets its owner and mode, as far as this user may. Without it, only this user may read it. */
   commit(old?: Stats): void {
-    if (old) this.#giveTo(old)
+    try {
+      if (old) fchownSync(this.fd, old.uid, old.gid)
+    } catch (error) {
+      if (systemCode(error) !== 'EPERM') throw error
+    }
     // Whatever the umask has taken away. Another group gets no rights.
     fchmodSync(this.fd, old ? old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707) : 0o600)
     fsyncSync(this.fd)
@@ -46,34 +48,19 @@ export class AtomicFile {
     rmSync(this.#path, { force: true })
   }
 
-  #giveTo({ uid, gid }: Stats): void {
-    try {
-      fchownSync(this.fd, uid, gid)
-    } catch (error) {
-      if (systemCode(error) !== 'EPERM') throw error
-    }
-  }
-
   #close(): void {
     if (this.#isOpen) closeSync(this.fd)
     this.#isOpen = false
   }
 }
 
-/** Why the system does not let a file be written, by the code of the system call. */
-export const unwritableReasons: Readonly<Record<string, string>> = {
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EROFS: 'the disk is read-only',
-  ENOSPC: 'no space left on the disk',
-  EDQUOT: 'no space left for this user',
-  ENOENT: 'there is no such folder',
-  ENOTDIR: 'a part of its path is not a folder',
-  EISDIR: 'it is a folder',
-  ELOOP: 'its links lead in a circle',
-  ENAMETOOLONG: 'its name is too long',
-  EIO: 'the disk failed',
-  EMFILE: 'too many files are open',
-  ENFILE: 'too many files are open',
-  EBUSY: 'it is mounted by itself',
+/** `systemReasons` of a file that is written: what is not there is its folder. */
+export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such folder' }
+
+/** The error for a file that the system does not let be written; any other error is given back. */
+export function unwritable(what: string, cause: unknown, hint: string): unknown {
+  const code = systemCode(cause)
+  if (cause instanceof PlantsError || code === undefined) return cause
+  const reason = unwritableReasons[code] ?? `the system says ${code}`
+  return new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
 }

@@ -24,11 +24,7 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
   })
 }
 
-/**
- * Milliseconds to wait before another attempt: twice as long after each, up to a maximum, and never the same for two callers.
- *
- * @param attempt how many have failed before this one; 0 for the first
- */
+/** Milliseconds to wait after so many failed attempts: twice as long after each, up to `max`, and never the same for two callers. */
 export function backoff(attempt: number, { base, max, random }: { base: number; max: number; random(): number }): number {
   return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)
 }
@@ -51,7 +47,6 @@ export function timeIsOver(): DOMException {
   return new DOMException('The time is over', 'TimeoutError')
 }
 
-/** Whether `within` ended an action because its time was over. */
 export function isTimeout(reason: unknown): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
 }

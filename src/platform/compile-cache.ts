@@ -3,9 +3,8 @@ import { dirname, isAbsolute, join } from 'node:path'
 
 /**
  * Lets Node keep what it has compiled of this program for the next start (Node 22.1 and newer; a tenth of a start), in the
- * user's folder for such things. Without one that is the user's alone nothing is kept: what is in it is run.
- *
- * See https://nodejs.org/api/module.html#module-compile-cache
+ * user's folder for such things (https://nodejs.org/api/module.html#module-compile-cache). Without one that is the user's alone
+ * nothing is kept: what is in it is run.
  */
 export function useCompileCache(): void {
   const { env } = process

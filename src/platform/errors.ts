@@ -44,7 +44,6 @@ interface Details {
   cause?: unknown
   /** a remote store's own `error`, where that is not the one of the kind */
   error?: number
-  /** the HTTP status of a remote store's answer */
   status?: number | undefined
   /** what a remote store calls the request in its log */
   requestId?: string | undefined
@@ -74,15 +73,39 @@ export class PlantsError extends Error {
     this.requestId = requestId
   }
 
-  /** The exit code of the process, from the contract's table. */
   get exitCode(): number {
     return kinds[this.kind].exitCode
   }
 }
 
+/** Wrong usage, or an input that cannot be read. */
+export function malformed(message: string, hint: string | undefined, cause?: unknown): PlantsError {
+  return new PlantsError('malformed', message, { hint, cause })
+}
+
 /** The code of a failed system call, such as `ENOENT`, or undefined for any other value. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+}
+
+/** Why the system does not let a file be read or written, by the code of the failed call. */
+export const systemReasons: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'a part of its path is not a folder',
+  EISDIR: 'it is a folder',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  ELOOP: 'its links lead in a circle',
+  ENAMETOOLONG: 'its name is too long',
+  ENXIO: 'it is a device without a reader',
+  EROFS: 'the disk is read-only',
+  ENOSPC: 'no space left on the disk',
+  EDQUOT: 'no space left for this user',
+  EIO: 'the disk or the terminal failed',
+  EINVAL: 'it cannot be read',
+  EMFILE: 'too many files are open',
+  ENFILE: 'too many files are open',
+  EBUSY: 'it is mounted by itself',
 }
 
 /** A word of a command, as sh, bash and zsh take it: bare only where none of them finds anything to expand. */

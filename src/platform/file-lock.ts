@@ -1,16 +1,4 @@
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fchmodSync,
-  lstatSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, systemCode } from './errors.js'
 import { giveToOwner, prefixFor, removeFolder, tempFoldersBeside } from './files.js'
@@ -26,18 +14,15 @@ interface LockOptions extends Waiting {
 }
 
 /**
- * Runs an action while this process alone holds a lock.
- *
- * @param path the file, which is created when it is not there
- * @throws {PlantsError} `unavailable` when others held it for too long, `unwritable` for a file that is no lock; what the action throws,
- * and the system's errors
+ * Runs an action while this process alone holds a lock on a file, which is created. Throws `unavailable` when others held it for too
+ * long, `unwritable` for a file that is no lock, and the system's errors.
  */
 export async function holdLock<T>(path: string, options: LockOptions, action: () => Promise<T>): Promise<T> {
   const lock = await acquire(path, options)
   try {
     return await action()
   } finally {
-    if (options.isTemporary) rmSync(path, { force: true })
+    if (options.isTemporary) fs.rmSync(path, { force: true })
     lock.close()
   }
 }
@@ -59,7 +44,7 @@ async function acquire(path: string, options: LockOptions): Promise<Database> {
       if (inodeOf(path) === inode) return lock
       lock.close()
     } catch (error) {
-      const isRemoved = !existsSync(path) && existsSync(dirname(path))
+      const isRemoved = !fs.existsSync(path) && fs.existsSync(dirname(path))
       if (isRemoved && attempt < 50 && !options.clock.signal.aborted) continue
       throw isSqliteError(error) ? noLock(path, error.message, error) : error
     }
@@ -67,7 +52,7 @@ async function acquire(path: string, options: LockOptions): Promise<Database> {
 }
 
 function inodeOf(path: string): number | undefined {
-  return lstatSync(path, { throwIfNoEntry: false })?.ino
+  return fs.lstatSync(path, { throwIfNoEntry: false })?.ino
 }
 
 /** Throws SQLite's error when another process holds the lock. Nothing is written, so nothing could have to be rolled back. */
@@ -84,16 +69,16 @@ function lockNow(path: string, query: 'mode=rw' | 'mode=rwc'): Database {
 
 /** What is there already is not opened here: to close it would release a lock of this process. */
 function createFile(path: string, trusts: LockOptions['trusts']): void {
-  const folder = statSync(dirname(path))
+  const folder = fs.statSync(dirname(path))
   try {
-    const fd = openSync(path, 'wx', 0o600)
-    fchmodSync(fd, 0o600) // whatever the umask takes away
+    const fd = fs.openSync(path, 'wx', 0o600)
+    fs.fchmodSync(fd, 0o600) // whatever the umask takes away
     giveToOwner(fd, folder)
-    closeSync(fd)
+    fs.closeSync(fd)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
     // What others have put there may be another database, which taking the lock would change.
-    const stats = lstatSync(path)
+    const stats = fs.lstatSync(path)
     if (!stats.isFile()) throw noLock(path, 'it is no file')
     if (stats.nlink > 1) throw noLock(path, 'it has a second name (a hard link)')
     if (!trusts(stats.uid) && stats.uid !== folder.uid) throw noLock(path, 'it belongs to another user')
@@ -108,22 +93,18 @@ function noLock(path: string, why: string, cause?: unknown): PlantsError {
 /**
  * Runs an action with a place for a file in a temporary folder beside a target, for their owner alone. The folder is removed afterwards;
  * one that a killed process has left is removed by the next call.
- *
- * @param target what is to be replaced by the file
- * @param name of the file
- * @throws what the action throws, and the errors of SQLite and of the system
  */
 export async function withLockedTempDir<T>(target: string, name: string, action: (path: string) => Promise<T>): Promise<T> {
-  const created = mkdtempSync(join(dirname(target), `${prefixFor(target)}new-`))
+  const created = fs.mkdtempSync(join(dirname(target), `${prefixFor(target)}new-`))
   let folder = created
   let lock: Database | undefined
   try {
-    const { uid } = lstatSync(created)
+    const { uid } = fs.lstatSync(created)
     for (const other of tempFoldersBeside(target)) if (isAbandoned(other, name, uid)) removeFolder(other)
-    chmodSync(created, 0o700) // whatever the umask takes away
+    fs.chmodSync(created, 0o700) // whatever the umask takes away
     lock = lockNow(join(created, lockName), 'mode=rwc')
     folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // only now may others look whether it is locked
-    renameSync(created, folder)
+    fs.renameSync(created, folder)
     return await action(join(folder, name))
   } finally {
     lock?.close()
@@ -136,11 +117,11 @@ const lockName = 'lock'
 /** In a shared folder, others can give anything this name: only what this user has created, for nobody else, counts. */
 function isAbandoned(folder: string, name: string, user: number): boolean {
   try {
-    const { uid, mode } = lstatSync(folder)
+    const { uid, mode } = fs.lstatSync(folder)
     if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
     const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
-    if (!readdirSync(folder).every((entry) => names.includes(entry))) return false
-    const lock = lstatSync(join(folder, lockName), { throwIfNoEntry: false })
+    if (!fs.readdirSync(folder).every((entry) => names.includes(entry))) return false
+    const lock = fs.lstatSync(join(folder, lockName), { throwIfNoEntry: false })
     if (!lock) return true // it has a lock from its first moment under this name until it is removed
     if (!lock.isFile() || lock.nlink > 1) return false
     lockNow(join(folder, lockName), 'mode=rw').close()

@@ -1,31 +1,13 @@
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fchownSync,
-  fstatSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  realpathSync,
-  rmSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { PlantsError, systemCode } from './errors.js'
+import { malformed, systemCode } from './errors.js'
 
-/**
- * Creates a folder and its missing parents, for their owner alone. `mkdirSync` with `recursive` never returns in /proc.
- *
- * @param finish is called with each that was created, instead of giving it the mode that the umask may have narrowed
- */
-export function makeFolder(folder: string, finish = (made: string) => chmodSync(made, 0o700)): void {
-  if (existsSync(folder)) return
+/** Creates a folder and its missing parents, for their owner alone. `mkdirSync` with `recursive` never returns in /proc. */
+export function makeFolder(folder: string, finish = (made: string) => fs.chmodSync(made, 0o700)): void {
+  if (fs.existsSync(folder)) return
   makeFolder(dirname(folder), finish)
   try {
-    mkdirSync(folder, 0o700)
+    fs.mkdirSync(folder, 0o700)
     finish(folder)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
@@ -35,7 +17,7 @@ export function makeFolder(folder: string, finish = (made: string) => chmodSync(
 /** Removes a folder with all that is in it, as far as that can be removed. */
 export function removeFolder(folder: string): void {
   try {
-    rmSync(folder, { recursive: true, force: true })
+    fs.rmSync(folder, { recursive: true, force: true })
   } catch (error) {
     if (systemCode(error) === undefined) throw error
   }
@@ -49,7 +31,7 @@ export function prefixFor(file: string): string {
 /** The temporary folders that `mkdtemp` has made with this prefix. */
 export function tempFoldersBeside(file: string): string[] {
   const prefix = prefixFor(file)
-  const entries = readdirSync(dirname(file), { withFileTypes: true })
+  const entries = fs.readdirSync(dirname(file), { withFileTypes: true })
   const ours = entries.filter(
     (entry) => entry.isDirectory() && entry.name.startsWith(prefix) && /^\w{6}$/.test(entry.name.slice(prefix.length)),
   )
@@ -60,20 +42,20 @@ export function tempFoldersBeside(file: string): string[] {
 export function syncFolder(folder: string): void {
   let fd: number | undefined
   try {
-    fd = openSync(folder, 'r')
-    fsyncSync(fd)
+    fd = fs.openSync(folder, 'r')
+    fs.fsyncSync(fd)
   } catch (error) {
     // EINVAL, ENOTSUP, EISDIR: a file system, or Windows, that syncs no folders
     if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
   } finally {
-    if (fd !== undefined) closeSync(fd)
+    if (fd !== undefined) fs.closeSync(fd)
   }
 }
 
 /** Gives what root has created with `sudo`, among the files of a user, to that user. */
 export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number }): void {
-  const isOfRoot = process.platform !== 'win32' && fstatSync(fd).uid === 0
-  if (isOfRoot && uid !== 0) fchownSync(fd, uid, gid)
+  const isOfRoot = process.platform !== 'win32' && fs.fstatSync(fd).uid === 0
+  if (isOfRoot && uid !== 0) fs.fchownSync(fd, uid, gid)
 }
 
 /** How many links Linux follows. */
@@ -83,26 +65,22 @@ const maxLinks = 40
 export function* linksOf(path: string): Generator<{ path: string; uid: number; target: string }> {
   let place = path
   for (let count = 0; ; count += 1) {
-    const stats = lstatSync(place, { throwIfNoEntry: false })
+    const stats = fs.lstatSync(place, { throwIfNoEntry: false })
     if (!stats?.isSymbolicLink()) return
     if (count === maxLinks) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
-    const target = resolve(realpathSync(dirname(place)), readlinkSync(place))
+    const target = resolve(fs.realpathSync(dirname(place)), fs.readlinkSync(place))
     yield { path: place, uid: stats.uid, target }
     place = target
   }
 }
 
-/**
- * The file that a link leads to, which may not be there yet: people keep such files elsewhere, under version control.
- *
- * @throws {PlantsError} `malformed` for a link of another user, who would choose which of this user's files is written
- */
+/** The file that a link leads to, which may not be there yet. Throws `malformed` for a link of another user, who would choose the file. */
 export function targetOf(path: string, { trusts }: { trusts(uid: number): boolean }): string {
   let target = path
   for (const link of linksOf(path)) {
     if (!trusts(link.uid)) {
       const message = `${link.path} is a link of another user (uid ${link.uid}), and is not followed`
-      throw new PlantsError('malformed', message, { hint: 'Name another file, or remove the link' })
+      throw malformed(message, 'Name another file, or remove the link')
     }
     target = link.target
   }
@@ -119,12 +97,9 @@ interface Trust {
  * Why another user may have put a file, such as a Unix socket, where it is; undefined when none may. What is in a folder is decided by who
  * may write to it, so the path is followed from the root. Whoever owns a folder on the way is trusted with what is below. Where others may
  * write as well, only entries of trusted users count, and only with the sticky bit, without which anybody may replace them. Below a folder
- * that lets nobody else in, all is its owner's.
+ * that lets nobody else in, all is its owner's. Throws the system's error where nothing is there, or it may not be seen.
  *
- * @param path absolute
  * @param owners who is trusted besides, because of what is above
- * @param links that were followed
- * @throws the system's error where nothing is there, or it may not be seen
  */
 export function strangerAt(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
   if (process.platform === 'win32') return undefined
@@ -132,18 +107,18 @@ export function strangerAt(path: string, trust: Trust, owners = new Set<number>(
   let place = '/'
   let isPrivate = false
   for (const [index, name] of names.entries()) {
-    const folder = lstatSync(place)
+    const folder = fs.lstatSync(place)
     owners.add(folder.uid)
     isPrivate ||= (folder.mode & 0o011) === 0
     const isShared = !isPrivate && (folder.mode & trust.writers) !== 0
     if (isShared && (folder.mode & 0o1000) === 0)
       return `other users can replace what is in ${place} (mode ${(folder.mode & 0o777).toString(8)})`
     place = join(place, name)
-    const entry = lstatSync(place)
+    const entry = fs.lstatSync(place)
     if (isShared && !trust.trusts(entry.uid) && !owners.has(entry.uid)) return `${place} belongs to another user (uid ${entry.uid})`
     owners.add(entry.uid)
     if (entry.isSymbolicLink()) {
-      const target = resolve(dirname(place), readlinkSync(place), ...names.slice(index + 1))
+      const target = resolve(dirname(place), fs.readlinkSync(place), ...names.slice(index + 1))
       return links === maxLinks ? undefined : strangerAt(target, trust, owners, links + 1)
     }
   }

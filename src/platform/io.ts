@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
-import { PlantsError, systemCode } from './errors.js'
+import { malformed, systemCode } from './errors.js'
 import { type Input, type Output, ProcessOutput, processInput, Signals } from './streams.js'
 
 export type { Input, Output }
@@ -94,7 +94,7 @@ function resolvePath(path: string): string {
     return resolve(place)
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
-    throw new PlantsError('malformed', 'The current folder is gone', { hint: 'Go to another one, or give absolute paths', cause: error })
+    throw malformed('The current folder is gone', 'Go to another one, or give absolute paths', error)
   }
 }
 
@@ -110,7 +110,7 @@ async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
     log: ['the journal of an import', 'Set HOME and XDG_STATE_HOME to absolute paths, or set PLANTS_STATE_DIR'],
     config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
   }[kind]
-  throw new PlantsError('malformed', `There is no absolute path for ${what}, only ${folder}`, { hint })
+  throw malformed(`There is no absolute path for ${what}, only ${folder}`, hint)
 }
 
 function mayRunFor(uid: number): boolean {
@@ -138,7 +138,7 @@ function homeFolder(): string {
 function withoutHome(error: unknown): never {
   if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir')) throw error
   const hint = 'Set HOME, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH'
-  throw new PlantsError('malformed', 'This user has no home directory to keep anything in', { hint, cause: error })
+  throw malformed('This user has no home directory to keep anything in', hint, error)
 }
 
 function argumentsAreExact(): boolean {

@@ -1,19 +1,12 @@
 import { BlockList, isIP, isIPv6 } from 'node:net'
-import { PlantsError } from './errors.js'
+import { malformed } from './errors.js'
 import type { Io } from './io.js'
 import { isLoopback, urlOf } from './network.js'
 
 /** A service, and the Unix socket that leads to it instead of the network. */
-interface Service {
-  url: URL
-  socketPath?: string
-}
+type Service = { url: URL; socketPath?: string }
 
-/**
- * The URL of the proxy that leads to a service. A proxy is not asked about this machine: its own loopback is another one.
- *
- * @throws {PlantsError} `malformed` for a variable that holds no address of one
- */
+/** The URL of the proxy for a service; there is none for this machine: its own loopback is another one. Throws `malformed`. */
 export function proxyFor({ url, socketPath }: Service, io: Io): string | undefined {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
@@ -27,10 +20,8 @@ function isThisMachine(hostname: string): boolean {
 }
 
 /**
- * What has to be said to curl so that it goes the same way: it reads these variables too, but ALL_PROXY besides, HTTP_PROXY in small
+ * Which proxy to give to curl, so that it goes the same way: it reads these variables too, but ALL_PROXY besides, HTTP_PROXY in small
  * letters only, and it asks a proxy also about this machine.
- *
- * @returns whether it is to ask no proxy, or the one in HTTP_PROXY, or does what is right by itself
  */
 export function proxyForCurl(address: Service, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
   if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
@@ -53,9 +44,8 @@ function parseProxy(name: string, text: string): string {
   const proxy = text.includes('://') ? text : `http://${text}`
   const url = /^https?:\/\/./i.test(proxy) ? urlOf(proxy) : undefined
   if (url && isDecodable(url)) return url.href
-  throw new PlantsError('malformed', `${name} is not the address of an http or https proxy`, {
-    hint: url ? 'In its user name and password, "%" is written as %25' : `For example: ${name}=http://proxy.example.com:3128`,
-  })
+  const hint = url ? 'In its user name and password, "%" is written as %25' : `For example: ${name}=http://proxy.example.com:3128`
+  throw malformed(`${name} is not the address of an http or https proxy`, hint)
 }
 
 function isDecodable({ username, password }: URL): boolean {

@@ -10,12 +10,7 @@ import { PlantsError, systemCode } from './errors.js'
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
 
-/**
- * Connects to an SQLite file that exists, and that anybody may have made (https://sqlite.org/security.html).
- *
- * @param uri a `file:` URI, see https://sqlite.org/uri.html
- * @throws what SQLite throws, see `stores/sqlite/errors.ts`
- */
+/** Connects to an SQLite file that exists, by its `file:` URI. Anybody may have made it (https://sqlite.org/security.html). */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
   const limits = { sqlLength: 100_000 } // bytes, including those of what SQLite finds in a schema: many times what ours take
@@ -25,10 +20,8 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
 }
 
 /**
- * Copies a database, page by page, into a file that is empty: SQLite's online backup, in a thread of its own.
- *
- * @param db in a transaction: else SQLite begins again with each change that somebody makes meanwhile
- * @param onStep is called now and then; what it throws ends the copy, with the packaged driver only when all is copied
+ * Copies a database into an empty file: SQLite's online backup, in a thread. In a transaction, it does not begin again with each change
+ * that somebody makes meanwhile. What `onStep` throws ends the copy, with the packaged driver only when all is copied.
  */
 export async function copyDatabase(db: Database, path: string, onStep: () => void): Promise<void> {
   await loadDriver().backup(db, path, { rate: 1024, progress: onStep }) // pages, 4 MiB

@@ -81,7 +81,6 @@ export class ProcessOutput implements Output {
   #stream: NodeJS.WriteStream | undefined
   /** what waits in the queue after `#rest` */
   #lines = ''
-  /** the bytes that are being written */
   #rest: Uint8Array = new Uint8Array()
   #writing: Promise<void> | undefined
   #channel: Channel | undefined
@@ -226,7 +225,6 @@ export class ProcessOutput implements Output {
   }
 }
 
-/** characters that wait for a slow reader */
 const maxBacklog = 1_048_576
 
 /** Where a queue is written, and whether that may block, and so needs a thread. */

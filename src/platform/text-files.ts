@@ -1,17 +1,12 @@
 import { closeSync, openSync } from 'node:fs'
-import { PlantsError, systemCode } from './errors.js'
+import { malformed, PlantsError, systemCode, systemReasons } from './errors.js'
 import type { Io } from './io.js'
 import { readFrom } from './streams.js'
 
 /** A request's body, a file and stdin may hold this many bytes. */
 export const bodyLimit = 1_048_576
 
-/**
- * Reads a text from a file, or from stdin when the path is `-`: UTF-8, at most 1 MiB, a byte order mark is skipped.
- *
- * @param hints what file is wanted, and what to do with one that is too large
- * @throws {PlantsError} `malformed` or `tooLarge`, naming the source
- */
+/** Reads a file, or stdin when the path is `-`: UTF-8, at most 1 MiB, without a byte order mark. Throws `malformed` or `tooLarge`. */
 export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge?: string }): Promise<string> {
   const source = sourceName(path)
   const parts: Uint8Array[] = []
@@ -34,13 +29,7 @@ export function sourceName(path: string): string {
   return path === '-' ? 'stdin' : path
 }
 
-/**
- * Reads a whole text file that a flag has named, at most 16 MiB: a device may have no end.
- *
- * @param path absolute
- * @param hint what file the flag wants
- * @throws {PlantsError} `malformed`, naming the file
- */
+/** Reads a whole text file that a flag has named, at most 16 MiB: a device may have no end. Throws `malformed`, naming the file. */
 export function readTextFile(path: string, hint: string): string {
   const parts: Uint8Array[] = []
   let length = 0
@@ -48,7 +37,7 @@ export function readTextFile(path: string, hint: string): string {
     for (const chunk of chunksOf(path)) {
       parts.push(chunk)
       length += chunk.length
-      if (length > 16 * 1_048_576) throw new PlantsError('malformed', `${path} is larger than 16 MiB`, { hint })
+      if (length > 16 * 1_048_576) throw malformed(`${path} is larger than 16 MiB`, hint)
     }
     return Buffer.concat(parts).toString()
   } catch (error) {
@@ -59,20 +48,7 @@ export function readTextFile(path: string, hint: string): string {
 /** The error for an input that the system does not let be read. */
 export function unreadable(source: string, cause: unknown, hint: string): PlantsError {
   const code = systemCode(cause) ?? ''
-  return new PlantsError('malformed', `Could not read ${source}: ${reasons[code] ?? `the system says ${code}`}`, { hint, cause })
-}
-
-const reasons: Record<string, string> = {
-  ENOENT: 'there is no such file',
-  ENOTDIR: 'there is no such file',
-  EISDIR: 'it is a folder',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  ELOOP: 'its links lead in a circle',
-  ENAMETOOLONG: 'the path is too long',
-  ENXIO: 'it is a device without a reader',
-  EIO: 'the disk or the terminal failed',
-  EINVAL: 'it cannot be read',
+  return malformed(`Could not read ${source}: ${systemReasons[code] ?? `the system says ${code}`}`, hint, cause)
 }
 
 function* chunksOf(path: string): Iterable<Uint8Array> {
@@ -91,7 +67,7 @@ function decode(bytes: Uint8Array, source: string): string {
     if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
     const hasMark = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
     const hint = `Convert it first, from what it is in, for example: iconv -f ${hasMark ? 'UTF-16' : 'LATIN1'} -t UTF-8`
-    throw new PlantsError('malformed', `${capital(source)} is not UTF-8`, { hint, cause: error })
+    throw malformed(`${capital(source)} is not UTF-8`, hint, error)
   }
 }
 

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
-import { run } from '../../src/cli/run.js'
+import { run } from '../../src/cli/program/run.js'
 import type { Input, Io, Output } from '../../src/platform/io.js'
 import { checkSecrets } from './secrets.js'
 

@@ -10,6 +10,8 @@ export interface Terminal {
   typeBytes(bytes: number[]): void
   /** resolves when the screen holds the text, behind what the last call waited for */
   see(text: string): Promise<void>
+  /** waits for each question in turn, and types its answer */
+  answer(...answers: [question: string, text: string][]): Promise<void>
   resize(columns: number): void
   kill(signal: string): void
   /** the exit code, and everything that was on the screen */
@@ -74,6 +76,12 @@ function terminalOf(pty: IPty): Terminal {
     type: (text) => pty.write(text),
     typeBytes: (bytes) => pty.write(Buffer.from(bytes) as unknown as string), // it takes bytes, though its types do not say so
     see,
+    answer: async (...answers) => {
+      for (const [question, text] of answers) {
+        await see(question)
+        pty.write(text)
+      }
+    },
     resize: (width) => pty.resize(width, 24),
     kill: (signal) => pty.kill(signal),
     ended,

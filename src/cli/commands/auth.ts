@@ -3,7 +3,7 @@ import { withField } from '../../config/edit.js'
 import { namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
-import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { isLoginAddress } from '../../stores/address.js'
@@ -117,7 +117,6 @@ function sentence({ store, address, source, savedAt, expires }: Status, { file }
   return `${name}: ${words[source]}\n`
 }
 
-/** A store by its name, if it has one, and its address. */
 function calledBy({ store, storeName }: Settings): string {
   const address = quoteIfNeeded(loginAddress(store))
   return storeName === undefined ? address : `${storeName} (${address})`
@@ -132,18 +131,15 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
     const text = await readStdin(noun, io)
     const failure = check(text, `The ${noun} on stdin`)
     if (failure === undefined) return clean(text)
-    throw new PlantsError('malformed', failure, { hint: `Copy the ${noun} again, and nothing else with it` })
+    throw malformed(failure, `Copy the ${noun} again, and nothing else with it`)
   }
-  if (!settings.mayAsk()) {
-    const hint = `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`
-    throw new PlantsError('malformed', `Nobody can be asked for the ${noun}`, { hint })
-  }
+  if (!settings.mayAsk())
+    throw malformed(`Nobody can be asked for the ${noun}`, `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`)
   const { askForSecret } = await import('../prompts.js')
   const message = `${noun} for ${quoteIfNeeded(loginAddress(settings.store))}`
   return clean(await askForSecret(message, (text) => check(text, `A ${noun}`), settings.colors(io.stderr), io))
 }
 
-/** Reads stdin as a credential, which its errors name. */
 async function readStdin(noun: string, io: Io): Promise<string> {
   try {
     return await readText('-', io, { wanted: `Pipe the ${noun} in` })
@@ -152,11 +148,10 @@ async function readStdin(noun: string, io: Io): Promise<string> {
     const isUtf8 = !(cause instanceof PlantsError && systemCode(cause.cause) === 'ERR_ENCODING_INVALID_ENCODED_DATA')
     if (!isTooLarge && isUtf8) throw cause
     const hint = `Copy the ${noun} again, and nothing else with it`
-    throw new PlantsError('malformed', `What is on stdin ${isTooLarge ? `is too long for a ${noun}` : 'is not UTF-8'}`, { hint, cause })
+    throw malformed(`What is on stdin ${isTooLarge ? `is too long for a ${noun}` : 'is not UTF-8'}`, hint, cause)
   }
 }
 
-/** Resolves the store of this run and the kind of credential that it takes. */
 async function credentialFor(flags: GlobalFlags, io: Io): Promise<{ settings: Settings; kind: CredentialKind }> {
   const settings = await resolveSettings(flags, io)
   if (!takesCredential(settings.store)) throw takesNoToken(settings)
@@ -167,17 +162,10 @@ function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
   const names = namedStores(saved).flatMap(([name, { address }]) => (credentialOf(kindOfText(address)) === undefined ? [] : name))
   const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
   const hint = names.length === 0 ? 'Name the service: --store https://plants.example.com' : `Name the store: --store ${names[0]}${others}`
-  return new PlantsError('malformed', `${store.name} is a file, which takes no token`, { hint })
+  return malformed(`${store.name} is a file, which takes no token`, hint)
 }
 
-/** Where the token or the password of a store comes from. */
-interface Status {
-  store: string
-  address: string
-  source: CredentialSource['source'] | 'none'
-  savedAt?: string | undefined
-  expires?: string | undefined
-}
+type Status = Omit<CredentialSource, 'source'> & { store: string; address: string; source: CredentialSource['source'] | 'none' }
 
 function statusOf(settings: Settings, found: CredentialSource | undefined): Status {
   return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt, expires: found?.expires }

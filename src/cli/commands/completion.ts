@@ -1,5 +1,5 @@
 import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { defineCommand } from '../define-command.js'
 
@@ -32,7 +32,7 @@ export const completion = defineCommand({
       const [own = ''] = /[^/]*$/.exec(io.env['SHELL'] ?? '') ?? []
       const hint = `For example: plants completion ${shells.find((candidate) => candidate === own) ?? 'bash'}. How to install it: plants completion --help`
       const unknown = `There is no completion for ${quoteIfNeeded(shorten(name))}, only for bash, zsh and fish`
-      throw new PlantsError('malformed', name === '' ? 'completion needs a shell: bash, zsh or fish' : unknown, { hint })
+      throw malformed(name === '' ? 'completion needs a shell: bash, zsh or fish' : unknown, hint)
     }
     const { scripts } = await import('../completion/scripts.js')
     await writeAnswer(io, scripts[shell])

@@ -2,11 +2,11 @@ import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
 import { checkedValue, heldForKind, parseKey, withValue } from '../../config/edit.js'
 import { savedStore, settingsPath } from '../../config/file.js'
-import { isStoreName, namedStores, type SettingSource, shownValue, unknownStore } from '../../config/resolve.js'
+import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { credentialOf, kindOfText } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
@@ -61,11 +61,8 @@ const unset = defineCommand({
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const key = await parseKey(name, settings.file.saved)
-    if (key.setting === 'address') {
-      throw new PlantsError('malformed', 'A store is nothing without its address', {
-        hint: `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`,
-      })
-    }
+    if (key.setting === 'address')
+      throw malformed('A store is nothing without its address', `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`)
     const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))
     const removed = before !== after
     await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)
@@ -78,7 +75,7 @@ const list = defineCommand({
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const { rowFormatter } = await import('../../output/table.js')
-    const cellsOf = ({ name, value, source, meaning }: ListedSetting) => [
+    const cellsOf = ({ name, value, source, meaning }: ReturnType<typeof entriesOf>[number]) => [
       name,
       value === undefined ? '-' : quoteIfNeeded(value),
       source,
@@ -129,22 +126,15 @@ async function warnOfMove(name: string, address: string, settings: Preferences):
     await settings.warn(`The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`)
 }
 
-interface ListedSetting {
-  name: string
-  value: string | undefined
-  source: SettingSource['source']
-  meaning: string
-}
-
 /** All settings as they are for the store of this run, and those that are saved with any store. */
-function entriesOf({ sources, file }: Preferences): ListedSetting[] {
+function entriesOf({ sources, file }: Preferences) {
   const own = sources.map(({ name, value, source }) => ({ name, value: shownValue(value), source, meaning: settingOf(name).meaning }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) =>
-    (['address', ...settingsIn('store')] as const).flatMap((name): ListedSetting[] => {
+    (['address', ...settingsIn('store')] as const).flatMap((name) => {
       const value = fields[name]
       if (value === undefined) return []
       const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
-      return [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved', meaning }]
+      return [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved' as const, meaning }]
     }),
   )
   return [...own, ...saved]

@@ -1,15 +1,8 @@
 import { type CommandDefinition, globalOptions, type Topic } from '../define-command.js'
 import type { topicPages } from '../help/topic-pages.js'
 
-/** A command as the help of the program lists it, and its definition, which is loaded for a command line that names it. */
-interface ListedCommand {
-  name: string
-  summary: string
-  load(): Promise<CommandDefinition>
-}
-
-/** The commands in the order of the help. */
-const listed: readonly ListedCommand[] = [
+/** The commands in the order of the help. Their definitions are loaded for a command line that names them. */
+const listed: readonly { name: string; summary: string; load(): Promise<CommandDefinition> }[] = [
   { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
   { name: 'get', summary: 'show a plant', load: async () => (await import('./get.js')).get },
   { name: 'update', summary: 'change a plant', load: async () => (await import('./update.js')).update },

@@ -3,17 +3,16 @@ import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
-import { plants } from '../commands/index.js'
 import type { CommandDefinition, OptionDefinition } from '../define-command.js'
 import { helpCommand, helpOption } from '../help/page.js'
 import { type Candidate, type Completions, candidatesOnly, completeValues, nothing, type ValueContext } from './values.js'
 
 /**
  * Answers the script of a shell: a line that says which files the shell is to offer (`none`, `any`, or endings) and, after a tab,
- * the prefix of each candidate; then a line for each candidate, its meaning after a tab.
+ * the prefix of each candidate; then a line for each candidate, its meaning after a tab. The last word is the one to complete.
  */
-export async function answerCompletion(words: string[], io: Io): Promise<void> {
-  const { files, prefix, candidates } = await complete(words, () => savedSettings(io))
+export async function answerCompletion(words: string[], program: CommandDefinition, io: Io): Promise<void> {
+  const { files, prefix, candidates } = await complete(words, program, () => savedSettings(io))
   const first = `${typeof files === 'string' ? files : files.join(' ')}\t${prefix}\n`
   const lines = candidates.map(({ word, meaning }) => `${word}\t${meaning}\n`)
   await writeAnswer(io, redact([first, ...lines].join(''), io))
@@ -29,14 +28,9 @@ async function savedSettings(io: Io): Promise<SavedSettings> {
   }
 }
 
-/**
- * What the last word can become.
- *
- * @param words those after the name of the program, up to the cursor, without what a shell takes away; the last may be empty
- */
-async function complete(words: readonly string[], saved: () => Promise<SavedSettings>): Promise<Completions> {
+async function complete(words: string[], program: CommandDefinition, saved: () => Promise<SavedSettings>): Promise<Completions> {
   const text = words.at(-1) ?? ''
-  const parsed = parseWords(words.slice(0, -1))
+  const parsed = parseWords(words.slice(0, -1), program)
   const { operands, pending } = parsed
   if (pending) return completeValues(pending.choices ?? pending.values, { text, operands, saved })
   if (parsed.optionsEnded) return nothing
@@ -55,9 +49,9 @@ async function completeOperand(parsed: ParsedWords, context: ValueContext): Prom
   const { path, operands, isHelp } = parsed
   const { commands, arguments: taken = [], topics = [] } = path.at(-1) ?? {}
   if (commands || isHelp) {
-    const others = isHelp ? topics : [helpCommand]
-    const names = [...(commands ?? []).map(({ name, summary, description }) => ({ name, meaning: summary ?? description })), ...others]
-    return candidatesOnly(operands.length > 0 ? [] : names.map(({ name, meaning }) => ({ word: name, meaning })))
+    const named = (commands ?? []).map(({ name, summary, description }) => ({ word: name, meaning: summary ?? description }))
+    const others = (isHelp ? topics : [helpCommand]).map(({ name, meaning }) => ({ word: name, meaning }))
+    return operands.length > 0 ? nothing : candidatesOnly([...named, ...others])
   }
   const argument = taken[operands.length] ?? taken.findLast(({ name }) => name.includes('...'))
   if (argument) return completeValues(argument.values, context)
@@ -73,14 +67,12 @@ function optionCandidates(parsed: ParsedWords, text: string): Candidate[] {
     .filter(({ word }) => word.startsWith('--') !== isShort)
 }
 
-/** What the words in front of the cursor say. */
 interface ParsedWords {
   /** the commands that they lead to, from the program on */
   path: CommandDefinition[]
   /** the arguments of the last command; after `help`, words that are no command */
   operands: string[]
   given: Set<OptionDefinition>
-  /** the option whose value comes next */
   pending: OptionDefinition | undefined
   /** after `help`, where words name commands */
   isHelp: boolean
@@ -89,8 +81,8 @@ interface ParsedWords {
 }
 
 /** Parses words as the command line will, without errors: people are still writing. */
-function parseWords(words: readonly string[]): ParsedWords {
-  const parsed: ParsedWords = { path: [plants], operands: [], given: new Set(), pending: undefined, isHelp: false, optionsEnded: false }
+function parseWords(words: string[], program: CommandDefinition): ParsedWords {
+  const parsed: ParsedWords = { path: [program], operands: [], given: new Set(), pending: undefined, isHelp: false, optionsEnded: false }
   for (const word of words) {
     if (parsed.pending) parsed.pending = undefined
     else if (parsed.optionsEnded) parsed.operands.push(word)
@@ -116,9 +108,9 @@ function addOperand(word: string, parsed: ParsedWords): void {
 }
 
 /** The options that can be given here, those of the command first. */
-function optionsAt({ path, isHelp }: ParsedWords): OptionDefinition[] {
-  const own = isHelp ? [] : (path.slice(1).at(-1)?.options ?? [])
-  return [...own, ...(plants.options ?? []), helpOption]
+function optionsAt({ path: [program, ...below], isHelp }: ParsedWords): OptionDefinition[] {
+  const own = isHelp ? [] : (below.at(-1)?.options ?? [])
+  return [...own, ...(program?.options ?? []), helpOption]
 }
 
 function findOption(name: string, parsed: ParsedWords): OptionDefinition | undefined {

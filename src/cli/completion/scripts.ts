@@ -139,7 +139,6 @@ complete -c plants -n 'test "$__plants_files" = any' -F
 complete -c plants -f -k -a '(__plants_complete)'
 `
 
-/** What `plants completion` prints. */
 export const scripts = { bash, zsh, fish }
 
 /** A text as it is written, but for the backslash in front of `${`, which TypeScript needs and shells must not see. */

@@ -15,10 +15,7 @@ export interface Completions {
 }
 
 /** A word that ends with a dot goes on. */
-export interface Candidate {
-  word: string
-  meaning: string
-}
+export type Candidate = Record<'word' | 'meaning', string>
 
 export const nothing: Completions = { candidates: [], prefix: '', files: 'none' }
 
@@ -26,17 +23,14 @@ export function candidatesOnly(candidates: readonly Candidate[]): Completions {
   return { ...nothing, candidates }
 }
 
-/** What the values of an argument or a flag depend on. */
 export interface ValueContext {
   /** what is written of the value */
   text: string
-  /** the arguments before it */
   operands: readonly string[]
   /** what is saved; it is read only when it is asked for */
   saved(): Promise<SavedSettings>
 }
 
-/** What an argument or a flag can be. */
 export async function completeValues(values: Values | undefined, context: ValueContext): Promise<Completions> {
   if (values === undefined) return nothing
   if (typeof values !== 'string') return candidatesOnly(values.map((word) => ({ word, meaning: '' })))
@@ -78,7 +72,6 @@ function settingsFor(text: string, saved: SavedSettings): Candidate[] {
   return [...candidates('user'), ...stores]
 }
 
-/** What a setting can be, as `plants config` calls it. */
 function valuesOf(key: string): Values | undefined {
   const setting = key.replace(/^stores\.[^.]*\./, '')
   if (setting === 'address') return 'file'

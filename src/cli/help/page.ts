@@ -5,13 +5,7 @@ import type { CommandDefinition, OptionDefinition } from '../define-command.js'
 export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
 export const helpCommand = { name: 'help', meaning: 'show the help of a command' }
 
-/**
- * The help of a command. It is laid out here because it is shown a hundred times a day, and commander takes longer to load than
- * this takes altogether.
- *
- * @param path the commands that lead to it, from the program on
- * @param width columns of the place where it is shown
- */
+/** The help of a command, laid out here because commander takes longer to load than this takes altogether. */
 export function helpPage(path: readonly CommandDefinition[], width: number): string {
   const [program, ...below] = path
   const command = path.at(-1)
@@ -38,7 +32,6 @@ export function helpPage(path: readonly CommandDefinition[], width: number): str
   ].join('')
 }
 
-/** The columns that a page may have where stdout goes to. */
 export function widthFor({ stdout }: Io): number {
   return stdout.isTerminal ? stdout.columns : 100
 }
@@ -52,11 +45,7 @@ function commandRow({ name, options, arguments: taken = [], summary, description
   return { term: words.join(' '), meaning: summary ?? description }
 }
 
-/** A word and what it means, side by side. */
-export interface Row {
-  term: string
-  meaning: string
-}
+export type Row = Record<'term' | 'meaning', string>
 
 /** Rows whose meanings begin at the same column, and stay after it; below a term that leaves no room beside it. */
 export function rowsOf(rows: readonly Row[], width: number, column = columnFor(rows, width)): string {
@@ -70,7 +59,6 @@ function columnFor(rows: readonly Row[], width: number): number {
   return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
 }
 
-/** Lines under a title; they stay as they are, since some are for a shell. */
 export function section(title: string, lines: readonly string[]): string {
   return `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}`
 }

@@ -2,7 +2,6 @@ import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.j
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import { paragraph, type Row, rowsOf, section } from './page.js'
 
-/** Variables that are no settings. */
 const otherVariables: [name: string, meaning: string][] = [
   ['PLANTS_TOKEN', 'the token for the store of the current command; takes precedence over a token command and a saved token'],
   ['PLANTS_SERVE_TOKEN', 'the token that plants serve accepts, instead of those of the store'],
@@ -23,7 +22,6 @@ const otherVariables: [name: string, meaning: string][] = [
   ['NO_COLOR, FORCE_COLOR', 'no colours; colours also without a terminal (0 disables them), which takes precedence'],
 ]
 
-/** The page `plants help environment`: every setting and every variable. */
 function environmentPage(width: number): string {
   const settings = settingNames.map((name) => {
     const { meaning, variable, scopes } = settingOf(name)
@@ -47,7 +45,6 @@ function environmentPage(width: number): string {
   ].join('\n')
 }
 
-/** The meanings of docs/exit-codes-and-errors.md. */
 const exitCodeMeanings: Record<ExitCode, string> = {
   0: 'success; also if the reader of a pipe closed it, and after serve drained',
   1: 'the store rejected the request: the id or the idempotency key exists, no plant has this id, or a service rejected it for a reason of its own; a setting has no value; doctor found a problem',
@@ -62,7 +59,6 @@ const exitCodeMeanings: Record<ExitCode, string> = {
   143: 'terminated (SIGTERM)',
 }
 
-/** The page `plants help exit-codes`. */
 function exitCodesPage(width: number): string {
   const rows = exitCodes().map(([code, errors]) => {
     const values = `${errors.join(', ')}${code === 6 ? ', or the value that all rejected records have' : ''}`
@@ -72,7 +68,6 @@ function exitCodesPage(width: number): string {
   return `${paragraph(about, width)}\n${rowsOf(rows, width)}\nSee also: plants help formats\n`
 }
 
-/** The page `plants help formats`. */
 function formatsPage(width: number): string {
   return [
     paragraph('A plant has an id, a name and perhaps a tag. These are two plants, of which the second has no tag.', width),

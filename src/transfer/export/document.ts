@@ -1,7 +1,7 @@
 import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import * as zlib from 'node:zlib'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, shellWord } from '../../platform/errors.js'
 import type { Block } from '../../stores/store.js'
 import { type FormatName, type FormatWriter, formatNames } from '../formats/format.js'
 
@@ -34,7 +34,6 @@ export async function* toDocument(blocks: AsyncIterable<Block>, { record, head, 
   yield { text: isEmpty ? foot : `\n${foot}`, plants: 0 }
 }
 
-/** Makes what compresses a stream of bytes. */
 export type Compression = () => Transform
 
 /** How a file is compressed, by its name. Throws `malformed` for what this runtime does not have. */
@@ -43,12 +42,10 @@ export function compressionOf(path: string): Compression | undefined {
   if (!/\.zst$/i.test(path)) return undefined
   const { createZstdCompress } = zlib as { createZstdCompress?: Compression } // since Node 22.15
   if (createZstdCompress !== undefined) return () => createZstdCompress()
-  throw new PlantsError('malformed', 'This version of Node cannot compress with zstd', {
-    hint: `Node 22.15 and newer can. Or: plants export | zstd > ${shellWord(path)}`,
-  })
+  const hint = `Node 22.15 and newer can. Or: plants export | zstd > ${shellWord(path)}`
+  throw malformed('This version of Node cannot compress with zstd', hint)
 }
 
-/** Compresses bytes, or leaves them as they are without a compression. */
 export async function* compressed(bytes: AsyncIterable<Uint8Array>, compression: Compression | undefined): AsyncGenerator<Uint8Array> {
   if (compression === undefined) return yield* bytes
   const stream = compression()

@@ -1,18 +1,14 @@
 import { accessSync, closeSync, constants, fstatSync, openSync, type Stats, statSync, writeSync } from 'node:fs'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { AtomicFile } from '../../platform/atomic-file.js'
-import { PlantsError, systemCode } from '../../platform/errors.js'
+import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { unwritable } from '../unwritable.js'
 
 /**
  * Writes a file, which takes the place of an old one as a whole: until all is on the disk, and after whatever goes wrong, the old one is
- * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are.
- *
- * @returns how many bytes were written
- * @throws {PlantsError} `unwritable`, or `malformed` for a link of another user
- * @throws the reason of the signal, what the bytes throw, or the EPIPE of a reader that has left
+ * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are. Gives how many bytes were
+ * written. Throws `unwritable`, `malformed` for a link of another user, the reason of the signal, what the bytes throw, or EPIPE.
  */
 export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let isInPlace = false
@@ -33,25 +29,22 @@ export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, 
 }
 
 async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes: AsyncIterable<Uint8Array>): Promise<number> {
-  const fd = await openInPlace(path, signal)
-  try {
-    const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by somebody who would have us write at the end of that
-    if (isReplaced) throw new PlantsError('malformed', `${path} was replaced by a file`, { hint: 'Run it again' })
-    return await writeAll(fd, bytes, signal)
-  } finally {
-    closeSync(fd)
-  }
-}
-
-/** Never waits in a system call for the reader of a pipe: such a wait would outlive Ctrl-C. */
-async function openInPlace(path: string, signal: AbortSignal): Promise<number> {
-  for (;;) {
+  let fd: number | undefined
+  while (fd === undefined) {
     try {
-      return openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
+      // A wait in the system call for the reader of a pipe would outlive Ctrl-C.
+      fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
     } catch (error) {
       if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
       await pause(signal)
     }
+  }
+  try {
+    const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by somebody who would have us write at the end of that
+    if (isReplaced) throw malformed(`${path} was replaced by a file`, 'Run it again')
+    return await writeAll(fd, bytes, signal)
+  } finally {
+    closeSync(fd)
   }
 }
 

@@ -46,7 +46,6 @@ export class Chunk implements Batch {
     this.setRange(range.start, range.end, range.line)
   }
 
-  /** Notes where the record of the last row is. */
   setRange(start: number, end: number, line: number): void {
     const row = this.rows.length - 1
     if (row >= this.recordStart.length) this.#grow()
@@ -74,15 +73,10 @@ export class Chunk implements Batch {
 }
 
 /** A range of a chunk's bytes, exactly as they came, with the line break of a line; and the line of the first byte, from 1. */
-export interface RecordRange {
-  start: number
-  end: number
-  line: number
-}
+export type RecordRange = Record<'start' | 'end' | 'line', number>
 
 /** A record that is no NewPlant; without an error, it is the rest of the one before, which was too long to be kept. */
 export interface InvalidRecord extends RecordRange {
-  /** how many rows are before it */
   row: number
   error: RecordError | undefined
 }

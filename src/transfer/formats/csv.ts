@@ -2,12 +2,12 @@ import { isUtf8 } from 'node:buffer'
 import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { noText } from '../../plant/rows.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { type Chunk, notUtf8, type RecordRange } from './chunk.js'
-import { CsvRows, parseCells } from './csv-rows.js'
-import type { Format, FormatReader, Head, ReaderState } from './format.js'
-import { digitsEnd, readId } from './plant-object.js'
+import { type Chunk, maxRecordBytes, notUtf8, type RecordRange } from './chunk.js'
+import type { Format, Head, ReaderState } from './format.js'
+import { LineReader, Rows } from './line-reader.js'
+import { digitsEnd, readId, unread } from './plant-object.js'
 import type { FieldRules, RecordMapper } from './record-mapper.js'
 
 const columnNames = plantFields.map(({ name }) => name)
@@ -38,74 +38,50 @@ function headerOf({ bytes, start }: Head): string {
   return line.replace(/"(?:[^"]|"")*"/g, '')
 }
 
-class CsvReader implements FormatReader {
+class CsvReader extends LineReader {
   /** the header as it came, with its line break; empty before it was read */
   header: Buffer = Buffer.alloc(0)
-  readonly #mapper: RecordMapper
   readonly #delimiter: ',' | '\t'
   #columns: Columns | undefined
-  #line = 1
-  /** inside a row that is too long to be kept */
-  #isSkipping = false
 
   constructor(mapper: RecordMapper, delimiter: ',' | '\t') {
-    this.#mapper = mapper
+    super(mapper, delimiter)
     this.#delimiter = delimiter
   }
 
-  read(chunk: Chunk, isLast: boolean): number {
-    const { bytes } = chunk
-    const rows = new CsvRows(bytes, isLast, this.#delimiter)
-    const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
-    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
-    let at = 0
-    while (at < bytes.length && !chunk.isFull) {
-      const isRest = this.#isSkipping
-      if (isRest) rows.skip(at)
-      else if (!rows.find(at)) break
-      this.#isSkipping = rows.isCut
-      const range = { start: at, end: rows.end, line: this.#line }
-      if (isRest) chunk.addInvalid(undefined, range)
-      else if (rows.textEnd > at) this.#take(rows, chunk, range, isFast)
-      this.#line += countLines(bytes, at, rows)
-      at = rows.end
-    }
-    return at
+  override save(): ReaderState {
+    return { ...super.save(), header: this.header.toString() }
   }
 
-  save(): ReaderState {
-    return { line: this.#line, isSkipping: this.#isSkipping, header: this.header.toString() }
-  }
-
-  restore({ line, isSkipping, header }: ReaderState): void {
-    const bytes = Buffer.from(String(header))
-    const rows = new CsvRows(bytes, true, this.#delimiter)
+  override restore(state: ReaderState): void {
+    const bytes = Buffer.from(String(state['header']))
+    const rows = new Rows(bytes, true, this.#delimiter)
     if (bytes.length > 0 && rows.find(0)) this.#takeHeader(bytes, rows, 0)
-    this.#line = Number(line)
-    this.#isSkipping = isSkipping === true
+    super.restore(state)
   }
 
-  #take(rows: CsvRows, chunk: Chunk, range: RecordRange, isFast: boolean): void {
+  protected override takeFast(chunk: Chunk, start: number, line: number): number {
+    return this.#columns ? readPlainRow(chunk, { start, line }, this.#columns, this.#delimiter.charCodeAt(0)) : unread
+  }
+
+  protected take(rows: Rows, chunk: Chunk, range: RecordRange): void {
     const { bytes } = chunk
     const text = bytes.subarray(range.start, rows.textEnd)
     if (this.#columns === undefined) this.#takeHeader(bytes, rows, range.start)
     else if (rows.error) chunk.addInvalid(rows.error, range)
-    else if (!isFast || !rows.isPlain || !readPlainRow(chunk, range, rows.textEnd, this.#columns, this.#delimiter.charCodeAt(0)))
-      if (isUtf8(text)) this.#takeCells(parseCells(text.toString(), this.#delimiter), chunk, range, this.#columns)
-      else chunk.addInvalid(notUtf8, range)
+    else if (!isUtf8(text)) chunk.addInvalid(notUtf8, range)
+    else this.#takeCells(parseCells(text.toString(), this.#delimiter), chunk, range, this.#columns)
   }
 
   /** @throws {PlantsError} `malformed` when the header cannot be used */
-  #takeHeader(bytes: Buffer, rows: CsvRows, start: number): void {
+  #takeHeader(bytes: Buffer, rows: Rows, start: number): void {
     const text = bytes.subarray(start, rows.textEnd)
     if (rows.error !== undefined && text.includes('\r')) throw carriageReturns()
     const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
-    if (error) {
-      const hint = 'The first line must name the columns, for example: id,name,tag'
-      throw new PlantsError('malformed', `The header cannot be read: ${error.message}`, { hint })
-    }
+    if (error)
+      throw malformed(`The header cannot be read: ${error.message}`, 'The first line must name the columns, for example: id,name,tag')
     const names = parseCells(text.toString(), this.#delimiter).map((name) => name ?? '')
-    this.#columns = readHeader(names, this.#mapper.rules)
+    this.#columns = readHeader(names, this.mapper.rules)
     this.header = Buffer.from(bytes.subarray(start, rows.end))
   }
 
@@ -114,7 +90,7 @@ class CsvReader implements FormatReader {
     if (cells.length !== length) {
       const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
       chunk.addInvalid({ kind: 'malformed', message }, range)
-    } else this.#mapper.add(recordOf(cells, columns), range, chunk)
+    } else this.mapper.add(recordOf(cells, columns), range, chunk)
   }
 }
 
@@ -131,26 +107,40 @@ function recordOf(cells: (string | undefined)[], { names, id, texts, others }: C
   return record
 }
 
-/** How many lines a row ends. */
-function countLines(bytes: Buffer, start: number, { end, isPlain }: CsvRows): number {
-  if (isPlain) return bytes[end - 1] === lineFeed ? 1 : 0
-  let count = 0
-  for (let at = bytes.indexOf(lineFeed, start); at !== -1 && at < end; at = bytes.indexOf(lineFeed, at + 1)) count += 1
-  return count
+/** The cells of a valid row without its line break; an empty one without quotes is undefined. */
+export function parseCells(text: string, delimiter: string): (string | undefined)[] {
+  const cells: (string | undefined)[] = []
+  for (let at = 0; ; at += 1) {
+    let end: number
+    if (text[at] === '"') {
+      end = text.indexOf('"', at + 1)
+      while (text[end + 1] === '"') end = text.indexOf('"', end + 2)
+      cells.push(text.slice(at + 1, end).replaceAll('""', '"'))
+      end += 1
+    } else {
+      const found = text.indexOf(delimiter, at)
+      end = found === -1 ? text.length : found
+      cells.push(end === at ? undefined : text.slice(at, end))
+    }
+    if (end >= text.length) return cells
+    at = end
+  }
 }
 
-/** Reads a row without quotes, in UTF-8, into the columns of a chunk. False, and adds nothing, for one that needs its cells parsed. */
-function readPlainRow(chunk: Chunk, { start, end, line }: RecordRange, textEnd: number, columns: Columns, delimiter: number): boolean {
+/** Reads a line without quotes into the columns of a chunk, and gives where the next one begins; `unread` for one that needs its cells parsed. */
+function readPlainRow(chunk: Chunk, { start, line }: Omit<RecordRange, 'end'>, columns: Columns, delimiter: number): number {
   const { bytes, rows } = chunk
   const { starts, id, texts, others } = columns
-  if (!findCells(bytes, start, textEnd, starts, delimiter)) return false
+  const feed = bytes.indexOf(lineFeed, start)
+  const textEnd = feed > start && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
+  if (textEnd <= start || textEnd - start > maxRecordBytes || !findCells(bytes, start, textEnd, starts, delimiter)) return unread
   const startOf = (cell: number) => starts[cell] ?? 0
   const endOf = (cell: number) => (starts[cell + 1] ?? 0) - 1
-  if (others.some((other) => endOf(other) > startOf(other)) || digitsEnd(bytes, startOf(id)) !== endOf(id)) return false
+  if (others.some((other) => endOf(other) > startOf(other)) || digitsEnd(bytes, startOf(id)) !== endOf(id)) return unread
   const row = rows.next()
   if (!readId(rows, row, startOf(id), endOf(id))) {
     rows.length = row
-    return false
+    return unread
   }
   for (const [field, column] of rows.texts.entries()) {
     const cell = texts[field] ?? -1
@@ -158,18 +148,19 @@ function readPlainRow(chunk: Chunk, { start, end, line }: RecordRange, textEnd: 
     column.start[row] = isThere ? startOf(cell) : noText
     column.end[row] = isThere ? endOf(cell) : noText
   }
-  chunk.setRange(start, end, line)
-  return true
+  chunk.setRange(start, feed + 1, line)
+  return feed + 1
 }
 
-/** Finds where the cells of a row without quotes begin, and one more after it. False for another number of cells, and for U+0000. */
+/** Finds where the cells of a row without quotes begin, and one more after it. False for another number of cells, a quote, and U+0000. */
 function findCells(bytes: Buffer, start: number, end: number, starts: Uint32Array, delimiter: number): boolean {
   const count = starts.length - 1
   let cell = 0
   starts[0] = start
   for (let at = start; at < end; at += 1) {
-    if (bytes[at] === 0) return false
-    if (bytes[at] !== delimiter) continue
+    const byte = bytes[at]
+    if (byte === 0 || byte === quote) return false
+    if (byte !== delimiter) continue
     cell += 1
     if (cell >= count) return false
     starts[cell] = at + 1
@@ -178,16 +169,14 @@ function findCells(bytes: Buffer, start: number, end: number, starts: Uint32Arra
   return cell === count - 1
 }
 
-const lineFeed = 0x0a
+const [lineFeed, carriageReturn, quote] = [0x0a, 0x0d, 0x22]
 
-/** What the columns of a table hold. */
 interface Columns {
   names: readonly string[]
   /** the column of the id; -1 where records are numbered */
   id: number
   /** the column of each of `textFields`; -1 for one that is not there */
   texts: readonly number[]
-  /** where the other fields are */
   others: readonly number[]
   /** where the cells of the row that is read begin, and one more after it */
   starts: Uint32Array
@@ -197,10 +186,8 @@ interface Columns {
 function readHeader(names: readonly string[], rules: FieldRules): Columns {
   const known = new Set<string>()
   const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)
-  if (repeated !== undefined) {
-    const hint = 'Give each column a name of its own'
-    throw new PlantsError('malformed', `The header has the column ${JSON.stringify(shorten(repeated))} twice`, { hint })
-  }
+  if (repeated !== undefined)
+    throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a name of its own')
   if (names.some((name) => name.includes('\r'))) throw carriageReturns()
   const [id = -1, ...texts] = plantFields.map((field) => columnOf(field, names, rules))
   const others = names.map((_, index) => index).filter((index) => index !== id && !texts.includes(index))
@@ -209,8 +196,7 @@ function readHeader(names: readonly string[], rules: FieldRules): Columns {
 
 /** Lines end with LF or CRLF. A carriage return alone ended them before 2001; today it is a character like others, so it is not guessed at. */
 function carriageReturns(): PlantsError {
-  const hint = "Make them line feeds first: tr '\\r' '\\n'"
-  return new PlantsError('malformed', 'The header holds a carriage return, as if lines ended with that alone', { hint })
+  return malformed('The header holds a carriage return, as if lines ended with that alone', "Make them line feeds first: tr '\\r' '\\n'")
 }
 
 function columnOf({ name: field, isRequired }: KnownField, names: readonly string[], { map, idFrom }: FieldRules): number {
@@ -223,7 +209,8 @@ function columnOf({ name: field, isRequired }: KnownField, names: readonly strin
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
   const alike = names.find((name) => name.trim().toLowerCase() === field)
   const hint = `Say which column holds it: --map ${alike === undefined ? `${field}=COLUMN` : shellWord(`${field}=${alike}`)}`
-  throw new PlantsError('malformed', `The header has no column ${what}, only ${shown.join(', ')}${more}`, {
-    hint: field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint,
-  })
+  throw malformed(
+    `The header has no column ${what}, only ${shown.join(', ')}${more}`,
+    field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint,
+  )
 }

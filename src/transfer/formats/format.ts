@@ -2,36 +2,29 @@ import type { RecordKind } from '../../stores/store.js'
 import type { Chunk } from './chunk.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** The formats that plants are imported from and exported to. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 
 export interface Format {
   /** Whether an input that begins like this has the format. The formats are asked in the order of their table. */
   detect(head: Head): boolean
-  /** Makes a reader for one input. */
   read(mapper: RecordMapper): FormatReader
   write: FormatWriter
 }
 
-/** The first bytes of an input. */
 export interface Head {
   bytes: Buffer
   /** the first byte that is neither of a byte order mark nor white space */
   start: number
-  /** whether the input has no more bytes */
   isLast: boolean
 }
 
 /** Reads the records of an input. It keeps its place between chunks. */
 export interface FormatReader {
   /**
-   * Reads the complete records of a chunk's bytes: adds the plants to it, and the records that are invalid.
-   *
-   * @param isLast whether the input ends where the bytes do
-   * @returns where the first record begins that was not read: the end when all were, and always where `isLast`;
-   * or an earlier place when the chunk is full: what is left is then for the next chunk
-   * @throws {PlantsError} `malformed` for a header that cannot be used
+   * Reads the complete records of a chunk's bytes: adds the plants to it, and the records that are invalid. Throws `malformed` for a header
+   * that cannot be used. Gives where the first record begins that was not read: the end when all were, and always where `isLast`; or an
+   * earlier place when the chunk is full: what is left is then for the next chunk.
    */
   read(chunk: Chunk, isLast: boolean): number
   /** the names of the columns as they came, once they were read */
@@ -44,13 +37,7 @@ export interface FormatReader {
 /** Values that JSON can hold. */
 export type ReaderState = Readonly<Record<string, string | number | boolean>>
 
-/** How plants are written. */
-export interface FormatWriter {
-  record: RecordKind
-  head: string
-  between: string
-  foot: string
-}
+export type FormatWriter = Record<'head' | 'between' | 'foot', string> & { record: RecordKind }
 
 export function isSpace(byte: number | undefined): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09

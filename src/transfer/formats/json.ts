@@ -96,7 +96,6 @@ class JsonReader implements FormatReader {
     return until
   }
 
-  /** Takes a value whose end is known. */
   #take(reading: Reading, record: RecordRange): number {
     const { chunk } = reading
     const { start, end } = record
@@ -114,7 +113,6 @@ class JsonReader implements FormatReader {
     return this.#leave(end)
   }
 
-  /** Skips more of a value that is too long to be kept. */
   #skip(scan: JsonScan, { chunk, isLast }: Reading, at: number): number {
     const { bytes } = chunk
     const result = scan.scan(bytes, at, bytes.length)
@@ -161,12 +159,8 @@ class JsonReader implements FormatReader {
   }
 }
 
-interface Reading {
-  chunk: Chunk
-  isLast: boolean
-  /** whether `readPlantObject` may read it */
-  isFast: boolean
-}
+/** `isFast` says whether `readPlantObject` may read it. */
+type Reading = { chunk: Chunk; isLast: boolean; isFast: boolean }
 
 /**
  * Where a reader is: before everything; in an array, before its first element, after an element or after a comma; after the array; among

@@ -3,10 +3,9 @@ import { noText, type PlantRows } from '../../plant/rows.js'
 import { type Chunk, maxRecordBytes } from './chunk.js'
 
 /**
- * Reads an object as programs write it, `{"id":1,"name":"Fern","tag":"shade"}` with or without a space after each colon and comma,
- * straight into the columns of a chunk, whose bytes are UTF-8. Adds a row, whose range is then to be set.
- *
- * @returns the end of the object; `unread` for any other text, and then adds nothing
+ * Reads an object as programs write it, `{"id":1,"name":"Fern","tag":"shade"}` with or without a space after each colon and comma, straight
+ * into the columns of a chunk, whose bytes are UTF-8. Adds a row, whose range is then to be set, and gives the end of the object; adds
+ * nothing, and gives `unread`, for any other text.
  */
 export function readPlantObject(chunk: Chunk, start: number): number {
   const { bytes, rows } = chunk
@@ -82,7 +81,6 @@ function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
   return at
 }
 
-/** Where the digits of an integer end. */
 export function digitsEnd(bytes: Uint8Array, start: number): number {
   let at = bytes[start] === minus ? start + 1 : start
   for (let byte = bytes[at] ?? 0; byte >= zero && byte <= nine; byte = bytes[at] ?? 0) at += 1

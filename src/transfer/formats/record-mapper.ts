@@ -1,4 +1,4 @@
-import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
+import { checkNewPlant, type FieldName, isObject } from '../../plant/plant.js'
 import type { Chunk, RecordRange } from './chunk.js'
 
 /** How the fields of a record become those of a NewPlant. */
@@ -13,7 +13,6 @@ export interface FieldRules {
 export class RecordMapper {
   readonly rules: FieldRules
   readonly #sources: ReadonlySet<string>
-  /** the id of the next record that has none */
   nextId: bigint | undefined
 
   constructor(rules: FieldRules) {
@@ -22,24 +21,19 @@ export class RecordMapper {
     this.nextId = rules.idFrom
   }
 
-  /** what the id is called in records */
   get idKey(): string {
     return this.rules.map.id ?? 'id'
   }
 
-  /** Whether records are taken as they are. */
   get isIdentity(): boolean {
     return this.nextId === undefined && Object.keys(this.rules.map).length === 0
   }
 
-  /** @param record as `tryJson` gives it */
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
-    const mapped = this.isIdentity ? record : this.#map(record)
-    const accepted = acceptNewPlant(mapped)
-    const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
-    for (const field of otherFields) chunk.countField(field)
-    if (accepted) chunk.addPlant(accepted.plant, range)
-    else chunk.addInvalid({ kind: 'invalid', message: `Not a NewPlant: ${problemsOf(mapped).join('; ')}` }, range)
+    const checked = checkNewPlant(this.isIdentity ? record : this.#map(record))
+    for (const field of checked.otherFields) chunk.countField(field)
+    if ('plant' in checked) chunk.addPlant(checked.plant, range)
+    else chunk.addInvalid({ kind: 'invalid', message: `Not a NewPlant: ${checked.problems.join('; ')}` }, range)
   }
 
   #map(record: unknown): unknown {

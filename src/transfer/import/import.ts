@@ -1,20 +1,18 @@
 import { createHash } from 'node:crypto'
 import { orderById } from '../../plant/sort.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/conflict.js'
-import type { BulkStore, CheckpointStore, CreateManyOptions } from '../../stores/store.js'
+import type { BulkStore, CreateManyOptions } from '../../stores/store.js'
 import { Chunk } from '../formats/chunk.js'
 import type { FormatName } from '../formats/format.js'
 import { detectFormat, formats } from '../formats/formats.js'
 import { type FieldRules, RecordMapper } from '../formats/record-mapper.js'
-import type { Journal } from './journal.js'
-import { Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
+import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
 import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
 import { openSource } from './source.js'
 
-/** What a person asked for. */
 export interface ImportOptions {
   plan: ImportPlan
   /** absolute */
@@ -31,7 +29,6 @@ export interface ImportOptions {
   retry: number | undefined
 }
 
-/** What an import is to do. */
 export interface ImportPlan {
   inputs: Input[]
   /** detected where it is not given */
@@ -51,12 +48,9 @@ export interface Input {
   name: string
 }
 
-/** What an import works with. */
 export interface ImportContext {
   store: BulkStore
-  /** keeps the positions of the journal, where the store does */
-  checkpoints: CheckpointStore | undefined
-  journal: Journal | undefined
+  checkpoints: Checkpoints
   /** what the keys for a service begin with */
   key: string
   rejects: Rejects | undefined
@@ -77,32 +71,27 @@ export class Import {
   readonly counters: Counters
   /** rejected in this run */
   rejected = 0
-  /** whether all inputs were read to their end */
   isDone = false
   /** whether it stopped before a record, and resumes with that */
   isBeforeRecord = false
   format: FormatName = 'ndjson'
-  /** decompressed bytes of the inputs before this one, and of this one before the chunk */
-  #bytes = { before: 0, here: 0 }
-  /** bytes of all inputs, where that is known */
-  #total: number | undefined
+  /** bytes of the input, where it is the only one and not compressed; and those before the chunk */
+  #size: number | undefined
+  #offset = 0
   #input = 0
   /** whether anything was sent to a service */
   #hasSent = false
   readonly #mayBeLast: boolean
-  /** of the next chunk, about */
   #chunkBytes: number
-  /** when the chunk in progress began */
   #begunAt: number
   /** the chunk in progress, until it is reported */
   #chunk: Chunk | undefined
 
-  /** @param start where an earlier run stopped */
   constructor(plan: ImportPlan, context: ImportContext, start: Position | undefined) {
     this.#plan = plan
     this.#context = context
     this.#start = start
-    this.#checkpoints = new Checkpoints(context.checkpoints, context.journal, context.io)
+    this.#checkpoints = context.checkpoints
     this.#mapper = new RecordMapper(plan.rules)
     // Whether a chunk is the last one is known only when it is done.
     this.#mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
@@ -119,11 +108,10 @@ export class Import {
       this.#input = index
       const source = await openSource(path, name, this.#context.io)
       try {
-        if (this.#plan.inputs.length === 1) this.#total = source.size
+        if (this.#plan.inputs.length === 1) this.#size = source.size
         const reader = new Reader(source, hash)
         if (!(await this.#readInput(reader))) return
         hash = reader.hash
-        this.#bytes = { before: this.#bytes.before + reader.offset, here: 0 }
       } finally {
         source.close()
       }
@@ -134,12 +122,11 @@ export class Import {
   /** How far it is, with what is settled of the chunk in progress; as a part from 0 to 1, where that is known. */
   get snapshot() {
     const { rows, bytes } = this.#chunk ?? { rows: { length: 0 }, bytes: { length: 0 } }
-    const here = this.#bytes.here + (rows.length > 0 ? (this.#settled / rows.length) * bytes.length : 0)
-    const part = this.#total === undefined ? undefined : Math.min(1, (this.#bytes.before + here) / this.#total)
+    const offset = this.#offset + (rows.length > 0 ? (this.#settled / rows.length) * bytes.length : 0)
+    const part = this.#size === undefined ? undefined : Math.min(1, offset / this.#size)
     return { done: this.done, rejected: this.rejected, part }
   }
 
-  /** records with an outcome */
   get done(): number {
     return settledIn(this.counters) + this.#settled
   }
@@ -256,7 +243,6 @@ export class Import {
     })
   }
 
-  /** Where it is, as the store and the rejects file are now. */
   #position(chunk: Chunk, reader: Reader): Position {
     return {
       input: this.#input,
@@ -290,7 +276,7 @@ export class Import {
       else if (outcome === Outcome.skipped) this.counters.skipped += 1
     }
     countFields(this.counters, chunk.otherFields)
-    this.#bytes.here = reader.offset + reader.extent.length
+    this.#offset = reader.offset + reader.extent.length
     await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore), chunk.bytes, reader)
   }
 
@@ -306,20 +292,18 @@ export class Import {
     let some: RejectedRecord[] = []
     for (const record of all) {
       some.push(record)
-      if (record.why) this.#count(record.why.error, record.isUnknown)
+      if (record.why) {
+        const { error } = record.why
+        this.rejected += 1
+        if (record.isUnknown) this.counters.unknown += 1
+        else this.counters.refused[error] = (this.counters.refused[error] ?? 0) + 1
+      }
       if (some.length < 1000) continue
       await flush(some)
       some = []
     }
     if (some.length > 0) await flush(some)
     rejects?.flush()
-  }
-
-  #count(error: number, isUnknown: boolean): void {
-    const { refused } = this.counters
-    this.rejected += 1
-    if (isUnknown) this.counters.unknown += 1
-    else refused[error] = (refused[error] ?? 0) + 1
   }
 }
 
@@ -328,5 +312,5 @@ const readTimeout = 100
 
 function changed(name: string): PlantsError {
   const hint = 'To begin again with what it is now, add --restart; what is there already is then refused, or skipped with --if-exists skip'
-  return new PlantsError('malformed', `${name} was changed since its import was stopped`, { hint })
+  return malformed(`${name} was changed since its import was stopped`, hint)
 }

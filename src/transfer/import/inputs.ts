@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
-import { PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { detectFormat, formats } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
@@ -8,12 +8,7 @@ import type { ImportPlan, Input } from './import.js'
 import { Reader } from './reader.js'
 import { openSource, unreadableInput } from './source.js'
 
-/**
- * Checks the files of an import before anything is done.
- *
- * @param places files that the import writes, by the flags that name them
- * @throws {PlantsError} `malformed` for one that is not there, or that would be written over
- */
+/** Checks the inputs of an import, and the files that its flags write. Throws `malformed` for one that is missing, or written over. */
 export async function checkInputs(plan: ImportPlan, places: Record<string, string | undefined>, io: Io): Promise<void> {
   const files = plan.inputs.filter(({ path }) => path !== '-')
   for (const { path, name } of files) checkReadable(path, name)
@@ -21,7 +16,7 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
   for (const [flag, path] of Object.entries(places)) {
     const identity = path === undefined ? undefined : identityOf(path)
     const other = identity === undefined ? undefined : known.get(identity)
-    if (other !== undefined) throw new PlantsError('malformed', `${flag} names ${other}`, { hint: 'Choose another file' })
+    if (other !== undefined) throw malformed(`${flag} names ${other}`, 'Choose another file')
     if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
   }
   if (plan.inputs.length < 2) return // the first thing that is done with it is the same
@@ -31,9 +26,7 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
   const other = places['--rejects'] === undefined ? -1 : kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
   if (other < 0) return
   const names = `${plan.inputs[0]?.name} and of ${plan.inputs[other]?.name}`
-  throw new PlantsError('malformed', `What is refused of ${names} cannot be in one file: their records are not alike`, {
-    hint: 'Import them one by one',
-  })
+  throw malformed(`What is refused of ${names} cannot be in one file: their records are not alike`, 'Import them one by one')
 }
 
 function checkReadable(path: string, name: string): void {

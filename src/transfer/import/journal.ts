@@ -2,76 +2,66 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
-import { AtomicFile } from '../../platform/atomic-file.js'
-import { PlantsError, systemCode } from '../../platform/errors.js'
+import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { holdLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { unwritable } from '../unwritable.js'
 
 /** The record of an import that has begun and is not done, in a file of its own. */
-export class Journal {
-  readonly path: string
-  readonly #saved: Saved
-  /** whether it was there already */
-  readonly isOld: boolean
+export type Journal = ReturnType<typeof openJournal>
 
-  private constructor(path: string, saved: Saved, isOld: boolean) {
-    this.path = path
-    this.#saved = saved
-    this.isOld = isOld
+/** Reads the journal of an import, if there is one. Throws `malformed` for one that belongs to another import, or is none. */
+export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Binding) {
+  const found = read(path, io)
+  const all = ({ store, inputs, flags }: Binding): Record<string, string> => ({ store, inputs: inputs.join(' '), ...flags })
+  const [was, is] = [all(found ?? binding), all(binding)]
+  const changed = [...Object.keys(is), ...Object.keys(was)].find((name) => was[name] !== is[name])
+  if (changed !== undefined) {
+    const before = was[changed] === undefined ? `no ${changed}` : `${changed} ${was[changed]}`
+    throw malformed(`This import was begun with ${before} (${path})`, 'Give the same flags as then, or begin again with --restart')
   }
-
-  /** Reads the journal of an import, if there is one. Throws `malformed` for one that belongs to another import, or is none. */
-  static open(path: string, io: Pick<Io, 'trusts'>, binding: Binding): Journal {
-    const saved = read(path, io)
-    if (saved) checkBinding(path, saved, binding)
-    return new Journal(path, saved ?? { kind, version: 3, ...binding, id: randomUUID() }, saved !== undefined)
-  }
-
-  /** Makes its file, before anything happens that it is about. */
-  begin(): void {
-    if (!this.isOld) this.save(undefined)
-  }
-
-  /** Removes a journal, and gives what it was of. In a place that is not `isUsual`, of this program alone, any other file stays. */
-  static discard(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
-    let saved: Saved | undefined
-    try {
-      saved = read(path, io)
-    } catch (error) {
-      if (!(error instanceof PlantsError) || !isUsual) throw error
-    }
-    rmSync(path, { force: true })
-    return saved
-  }
-
-  get id(): string {
-    return this.#saved.id
-  }
-
-  get position(): string | undefined {
-    return this.#saved.position
-  }
-
+  const saved: Saved = found ?? { kind, version: 3, ...binding, id: randomUUID() }
   /** Writes the position, down to the disk, in place of the one before. */
-  save(position: string | undefined): void {
-    if (position !== undefined) this.#saved.position = position
+  const save = (position?: object) => {
+    if (position) saved.position = JSON.stringify(position)
     let file: AtomicFile | undefined
     try {
-      file = new AtomicFile(this.path)
-      writeFileSync(file.fd, `${JSON.stringify(this.#saved)}\n`)
+      file = new AtomicFile(path)
+      writeFileSync(file.fd, `${JSON.stringify(saved)}\n`)
       file.commit()
     } catch (error) {
-      throw unwritable(`The journal ${this.path}`, error, hint)
+      throw unwritable(`The journal ${path}`, error, hint)
     } finally {
       file?.discard()
     }
   }
-
-  remove(): void {
-    rmSync(this.path, { force: true })
+  return {
+    path,
+    id: saved.id,
+    isOld: found !== undefined,
+    get position(): string | undefined {
+      return saved.position
+    },
+    /** Makes its file, before anything happens that it is about. */
+    begin: () => {
+      if (!found) save()
+    },
+    save,
+    remove: () => rmSync(path, { force: true }),
   }
+}
+
+/** Removes a journal, and gives what it was of. In a place that is not `isUsual`, of this program alone, any other file stays. */
+export function discardJournal(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
+  let saved: Saved | undefined
+  try {
+    saved = read(path, io)
+  } catch (error) {
+    if (!(error instanceof PlantsError) || !isUsual) throw error
+  }
+  rmSync(path, { force: true })
+  return saved
 }
 
 const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
@@ -82,7 +72,6 @@ const schema = z.object({
   kind: z.literal(kind),
   version: z.literal(3),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
-  /** the name of the store */
   store: z.string(),
   /** absolute paths, and "-" for stdin */
   inputs: z.array(z.string()),
@@ -118,11 +107,8 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
   } catch (error) {
     if (hasBegun) throw error
     if (!(error instanceof PlantsError && error.retryable)) throw unwritable(`The journal ${path}`, error, hint)
-    throw new PlantsError('unavailable', 'Another plants is importing this into this store', {
-      hint: 'Wait for it. To import the same once more meanwhile, give another --journal',
-      retryable: true,
-      cause: error,
-    })
+    const wait = 'Wait for it. To import the same once more meanwhile, give another --journal'
+    throw new PlantsError('unavailable', 'Another plants is importing this into this store', { hint: wait, retryable: true, cause: error })
   }
 }
 
@@ -146,23 +132,6 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
   throw noJournal(path, 'is not the journal of an import, or one of another version')
 }
 
-function checkBinding(path: string, saved: Binding, binding: Binding): void {
-  const all = ({ store, inputs, flags }: Binding): Record<string, string> => ({ store, inputs: inputs.join(' '), ...flags })
-  const [was, is] = [all(saved), all(binding)]
-  const name = [...Object.keys(is), ...Object.keys(was)].find((one) => was[one] !== is[one])
-  if (name === undefined) return
-  throw new PlantsError(
-    'malformed',
-    `This import was begun with ${was[name] === undefined ? `no ${name}` : `${name} ${was[name]}`} (${path})`,
-    {
-      hint: 'Give the same flags as then, or begin again with --restart',
-    },
-  )
-}
-
 function noJournal(path: string, why: string, cause?: unknown): PlantsError {
-  return new PlantsError('malformed', `The journal ${path} ${why}`, {
-    hint: 'Choose another file with --journal, or begin again with --restart',
-    cause,
-  })
+  return malformed(`The journal ${path} ${why}`, 'Choose another file with --journal, or begin again with --restart', cause)
 }

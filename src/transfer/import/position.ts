@@ -9,7 +9,6 @@ const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
 
 const schema = z.object({
-  /** which of the inputs */
   input: count,
   /** the format of the input, and the state of its reader */
   format: z.enum(formatNames),
@@ -29,7 +28,6 @@ const schema = z.object({
    * `otherFields` has the first thousand names, shortened, of fields that no NewPlant has.
    */
   counters: z.object({ created: count, updated: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
-  /** bytes of the rejects file and of the reasons */
   rejects: z.optional(z.object({ records: count, reasons: count })),
   /** the outcomes of the rows of the chunk, in the order in which they are taken: run lengths, each with its outcome */
   outcomes: z.string().check(z.regex(/^(\d{1,9}:[0-6]( |$))*$/)),
@@ -42,7 +40,6 @@ const schema = z.object({
 /** Where an import is: before a chunk of an input, of which some rows may be settled. It is kept as JSON. */
 export type Position = z.infer<typeof schema>
 
-/** The results of an import so far. */
 export type Counters = Position['counters']
 
 /** Adds the fields of a chunk that no NewPlant has. */
@@ -59,7 +56,6 @@ export function rejectedIn({ refused }: Counters): number {
   return Object.values(refused).reduce((sum, count) => sum + count, 0)
 }
 
-/** All records with an outcome. */
 export function settledIn(counters: Counters): number {
   return counters.created + counters.updated + counters.skipped + counters.unknown + rejectedIn(counters)
 }
@@ -75,7 +71,6 @@ export function readPosition(text: string, inputs: number): Position | undefined
   }
 }
 
-/** The outcomes of a batch, as a position keeps them. */
 export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Position, 'outcomes' | 'refusals'> {
   const outcomeAt = (rank: number) => (rank < rows.length ? outcomes[order?.[rank] ?? rank] : undefined)
   const runs: string[] = []
@@ -101,65 +96,59 @@ export function unpackBatch({ rows, order, outcomes, rejections }: Batch, positi
   return true
 }
 
-/** How many records have an outcome. */
 export function settledAt({ counters, outcomes }: Position): number {
   let settled = settledIn(counters)
   for (const [, length = ''] of outcomes.matchAll(/(\d+):[1-9]/g)) settled += parseInt(length, 10)
   return settled
 }
 
-/** Keeps the position of an import: with its plants in a store that can do that, else in the journal. */
-export class Checkpoints {
-  /** whether the store keeps positions, with the plants of a commit */
-  readonly areInStore: boolean
-  readonly #store: CheckpointStore | undefined
-  readonly #journal: Journal | undefined
-  readonly #clock: Pick<Clock, 'now'>
-  /** rows of the chunk that may have been sent before their outcome is kept */
-  sent = 0
-  /** as many of them as an earlier run has kept */
-  sentBefore = 0
-  #savedAt = 0
+/** Keeps the position of an import: with its plants in a store that can do that, else in the journal; nowhere without a journal. */
+export type Checkpoints = ReturnType<typeof checkpointsIn>
 
-  /** @param store the store, if it keeps positions */
-  constructor(store: CheckpointStore | undefined, journal: Journal | undefined, clock: Pick<Clock, 'now'>) {
-    this.areInStore = store !== undefined
-    this.#store = store
-    this.#journal = journal
-    this.#clock = clock
-  }
+/** @param store the store, if it keeps positions */
+export function checkpointsIn(store: CheckpointStore | undefined, journal: Journal | undefined, { now }: Pick<Clock, 'now'>) {
+  let savedAt = 0
+  return {
+    areInStore: store !== undefined,
+    /** rows of the chunk that may have been sent before their outcome is kept, and as many of them as an earlier run has kept */
+    sent: 0,
+    sentBefore: 0,
 
-  /** Begins a chunk. */
-  begin(sentBefore: number): void {
-    this.sent = sentBefore
-    this.sentBefore = sentBefore
-  }
+    begin(sentBefore: number): void {
+      this.sent = sentBefore
+      this.sentBefore = sentBefore
+    },
 
-  /** What keeps the position while the rows of a chunk are created. */
-  optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
-    const journal = this.#journal
-    const save = () => JSON.stringify(position())
-    return {
-      checkpoint: journal && this.#store && (() => ({ id: journal.id, state: save() })),
-      beforeSend: async (row) => {
-        if (row < this.sent) return
-        this.sent = row + rowsAhead
-        journal?.save(save())
-      },
-      onProgress: () => {
-        const now = this.#clock.now()
-        if (this.#store || !journal || now - this.#savedAt < saveInterval) return
-        this.#savedAt = now
-        journal.save(save())
-      },
-    }
-  }
+    /** What keeps the position while the rows of a chunk are created. */
+    optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
+      return {
+        checkpoint: journal && store && (() => ({ id: journal.id, state: JSON.stringify(position()) })),
+        beforeSend: async (row) => {
+          if (row < this.sent) return
+          this.sent = row + rowsAhead
+          journal?.save(position())
+        },
+        onProgress: () => {
+          if (store || !journal || now() - savedAt < saveInterval) return
+          savedAt = now()
+          journal.save(position())
+        },
+      }
+    },
 
-  async keep(position: Position): Promise<void> {
-    if (!this.#journal) return
-    const state = JSON.stringify(position)
-    if (this.#store) await this.#store.keepCheckpoint({ id: this.#journal.id, state })
-    else this.#journal.save(state)
+    async find(): Promise<string | undefined> {
+      return journal && store ? store.findCheckpoint(journal.id) : journal?.position
+    },
+
+    async keep(position: Position): Promise<void> {
+      if (journal && store) await store.keepCheckpoint({ id: journal.id, state: JSON.stringify(position) })
+      else journal?.save(position)
+    },
+
+    async remove(): Promise<void> {
+      journal?.remove()
+      if (journal) await store?.removeCheckpoint(journal.id)
+    },
   }
 }
 

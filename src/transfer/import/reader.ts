@@ -21,7 +21,6 @@ export class Reader {
   #mapper: RecordMapper | undefined
   #records: FormatReader | undefined
   #buffer = Buffer.alloc(0)
-  /** bytes of the buffer that were read */
   #filled = 0
   #isAtEnd = false
   /** a little less than what a plant has taken so far */
@@ -35,7 +34,6 @@ export class Reader {
   /** before the chunk read last */
   state: ReadingState | undefined
 
-  /** @param hash of the inputs before this one */
   constructor(source: Source, hash: Hash) {
     this.source = source
     this.#hashBefore = hash
@@ -64,19 +62,16 @@ export class Reader {
     return start >= 0 && bytes.includes(0x0a, start)
   }
 
-  /** Chooses how to read records from here on. */
   use(format: Format, mapper: RecordMapper): void {
     this.#format = format
     this.#mapper = mapper
     this.#records = format.read(mapper)
   }
 
-  /** the names of the columns as they came */
   get header(): Buffer | undefined {
     return this.#records?.header
   }
 
-  /** Whether nothing is left after the chunk read last. */
   get isDone(): boolean {
     return this.#isEnded && this.#filled === this.extent.length
   }
@@ -93,11 +88,8 @@ export class Reader {
   }
 
   /**
-   * Reads the next chunk.
-   *
-   * @param size bytes that it is to have, about; or exactly how much it was when it was read before
-   * @param patience milliseconds to wait for more when there is something
-   * @returns nothing at the end of the input, or when that comes before the extent does
+   * Reads the next chunk, of about so many bytes, or exactly as it was read before; nothing when the input ends first. Waits for more for
+   * `patience` milliseconds when there is something.
    */
   async next(size: number | Extent, patience?: number): Promise<Chunk | undefined> {
     this.finish()
@@ -119,7 +111,6 @@ export class Reader {
     return this.#read({ length, isLast: false })
   }
 
-  /** Continues as it was when a state was saved. */
   restore({ format, nextId }: ReadingState): void {
     if (!this.#format || !this.#mapper) return
     this.#records = this.#format.read(this.#mapper)

@@ -31,8 +31,7 @@ describe('login on a terminal', () => {
   test('asks for the token, and shows nothing of it', async () => {
     const { typing, url, file } = await asked()
     typing.type('not a token\r')
-    await typing.see('holds a space')
-    typing.type('\x15')
+    await typing.answer(['holds a space', '\x15'])
     for (const character of typed) typing.type(character)
     typing.type('\r')
     const { code, screen } = await typing.ended
@@ -169,8 +168,7 @@ describe('login on a terminal', () => {
     const screens: string[] = []
 
     const login = person.session('auth login --store team --timeout 10ms', env)
-    await login.see('token for')
-    login.type(`${token}\r`)
+    await login.answer(['token for', `${token}\r`])
     screens.push((await login.ended).screen)
     for (const line of ['auth status', 'auth logout --store team', 'auth logout --store team', 'config path', 'stores list', 'doctor']) {
       screens.push((await person.session(`${line} --timeout 10ms`, env).ended).screen)
@@ -185,8 +183,7 @@ describe('login on a terminal', () => {
   }
 
   async function typeVerbose(session: Terminal, address: string): Promise<{ code: number; lines: string[] }> {
-    await session.see(`token for ${address}`)
-    session.type(`${token}\r`)
+    await session.answer([`token for ${address}`, `${token}\r`])
     const { code, screen } = await session.ended
     expect(screen).not.toContain(token)
     return { code, lines: linesOf(screen) }

@@ -19,13 +19,21 @@ describe('a token command on a terminal', () => {
     return { typing, remote }
   }
 
-  test.each([
-    ['before the questions for the plant', [], ['id', '1\r', 'name', 'Fern\r', 'tag', '\r']],
+  test.each<[when: string, flags: string[], dialogue: [question: string, text: string][]]>([
+    [
+      'before the questions for the plant',
+      [],
+      [
+        ['id', '1\r'],
+        ['name', 'Fern\r'],
+        ['tag', '\r'],
+      ],
+    ],
     ['before the request', ['--id', '1', '--name', 'Fern'], []],
   ])('may ask there, %s', async (_, flags, dialogue) => {
     const { typing, remote } = await asking(...flags)
     typing.type('1234\r')
-    for (const [index, text] of dialogue.entries()) await (index % 2 === 0 ? typing.see(text) : typing.type(text))
+    await typing.answer(...dialogue)
     await typing.see('Planted Fern')
     expect((await typing.ended).code).toBe(0)
     expect(remote.posts.map(({ headers, body }) => [headers['authorization'], body])).toEqual([
@@ -50,12 +58,7 @@ describe('a token command on a terminal', () => {
     await takeTokenFrom(person, `echo ran >&2; echo ${token}`)
     const session = person.session('create --store team')
     await session.see('ran')
-    await session.see('id')
-    session.type('1\r')
-    await session.see('name')
-    session.type('Fern\r')
-    await session.see('tag')
-    session.type('\r')
+    await session.answer(['id', '1\r'], ['name', 'Fern\r'], ['tag', '\r'])
     const { code, screen } = await session.ended
     expect({ code, count: screen.match(/ran/g)?.length }).toEqual({ code: 0, count: 1 })
     expect(screen).not.toContain(token)

@@ -23,10 +23,7 @@ test.runIf(canTrace)('a dry run opens nothing to write to it, and makes nothing 
 test('asks on a terminal, and creates nothing then', async () => {
   const folder = temporaryFolder()
   const session = terminal(['create', '--id', '1', '--dry-run', '--store', service, '--no-color'], folder)
-  await session.see('name')
-  session.type('Fern\r')
-  await session.see('tag')
-  session.type('\r')
+  await session.answer(['name', 'Fern\r'], ['tag', '\r'])
   const { code, screen } = await session.ended
   expect(code).toBe(0)
   expect(screen).toContain(`Would plant Fern (id 1) at ${service}`)

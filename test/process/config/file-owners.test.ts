@@ -36,7 +36,10 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     const user = new User()
     user.write({ timeout: '7s' })
     for (const path of [user.home, user.folder]) chmodSync(path, 0o755)
-    const refused = refusal(`The settings in ${user.file} could not be read: permission denied`, 'Change its permissions')
+    const refused = refusal(
+      `The settings in ${user.file} could not be read: permission denied`,
+      'Change its permissions, or set PLANTS_CONFIG_DIR to another folder',
+    )
     expect(await asStranger(user, 'config get timeout')).toEqual(refused)
     expect(await asStranger(user, 'config set timeout 8s')).toEqual(refused)
   })

@@ -134,8 +134,7 @@ describe('on a terminal', () => {
     const folder = temporaryFolder()
     const path = writeLines(folder, inputLines)
     const session = terminal(['import', path, '--no-color'], folder)
-    await session.see('/s')
-    session.type('\x03')
+    await session.answer(['/s', '\x03'])
     const { code, screen } = await session.ended
     const done = grouped(countOf(storeIn(folder)))
     expect(code).toBe(130)

@@ -137,7 +137,7 @@ describe('a folder in which nothing can be saved', () => {
     writeFileSync(folder, 'mine')
     for (const place of [folder, '/dev/null/plants']) {
       const result = await new AuthUser().auth(`login --with-token --store ${url}`, { stdin: token, env: { PLANTS_CONFIG_DIR: place } })
-      expect(result).toEqual(failure(74, 500, message(place, 'what should be their folder is none'), hint))
+      expect(result).toEqual(failure(74, 500, message(place, 'a part of its path is not a folder'), hint))
     }
     expect(readFileSync(folder, 'utf8')).toBe('mine')
   })

@@ -59,8 +59,8 @@ describe('a settings file that is broken is named, and left as it is:', () => {
     ],
     ['with tokens that are null', of({ tokens: null }), 'are not right: tokens must be an object'],
     ['with a token that is a text', of({ tokens: { [team]: token } }), `are not right: tokens.${team} must be an object`],
-    ['with a token that is a number', of({ tokens: { a: { token: 1, savedAt } } }), 'are not right: an entry of tokens must be a text'],
-    ['with a token of no time', of({ tokens: { a: { token } } }), 'are not right: an entry of tokens must be a text'],
+    ['with a token that is a number', of({ tokens: { a: { token: 1, savedAt } } }), 'are not right: tokens.***.token must be a text'],
+    ['with a token of no time', of({ tokens: { a: { token } } }), 'are not right: tokens.***.savedAt must be a text'],
     [
       'with several mistakes',
       of({ store: 1, stores: { a: { address: 1 }, b: [] } }),

@@ -104,7 +104,7 @@ describe('where nothing may be written', () => {
     const user = new User()
     writeFileSync(user.folder, 'mine')
     expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
-    const refused = { code: 74, out: '', err: unwritable(user, 'what should be their folder is none') }
+    const refused = { code: 74, out: '', err: unwritable(user, 'a part of its path is not a folder') }
     expect(await user.run('config set timeout 8s')).toEqual(refused)
     expect(readFileSync(user.folder, 'utf8')).toBe('mine')
   })

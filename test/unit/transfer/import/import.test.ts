@@ -126,7 +126,7 @@ describe('an import does not read', () => {
   test.each([
     ['a file that is not there', 'missing', 'there is no such file'],
     ['a folder', 'folder', 'it is a folder'],
-    ['a path through a file', 'plants/ndjson', 'there is no such file'],
+    ['a path through a file', 'plants/ndjson', 'a part of its path is not a folder'],
   ])('%s', async (_, path, why) => {
     user.write('plants', three)
     mkdirSync(join(user.folder, 'folder'))

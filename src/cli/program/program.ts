@@ -1,30 +1,23 @@
 import { parseArgs } from 'node:util'
 import type { Command } from 'commander'
-import { version } from '../../package.json'
-import { writeAnswer } from '../output/output.js'
-import { toJson } from '../plant/json.js'
-import { PlantsError, shellWord } from '../platform/errors.js'
-import type { Io } from '../platform/io.js'
-import { parseChoice, parseOutput } from '../platform/values.js'
-import { loadCommands, pathTo, plants } from './commands/index.js'
-import { answerCompletion } from './completion/complete.js'
-import type { CommandDefinition, OptionDefinition } from './define-command.js'
-import { helpOption, helpPage, widthFor } from './help/page.js'
+import { version } from '../../../package.json'
+import { writeAnswer } from '../../output/output.js'
+import { toJson } from '../../plant/json.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { parseChoice, parseOutput } from '../../platform/values.js'
+import { loadCommands, pathTo, plants } from '../commands/index.js'
+import { answerCompletion } from '../completion/complete.js'
+import type { CommandDefinition, OptionDefinition } from '../define-command.js'
+import { helpOption, helpPage, widthFor } from '../help/page.js'
 import { parsedCommand, pathOf, subcommandsOf, unknownCommand, usageError } from './usage.js'
 
-/**
- * Does what a command line says. Help, the version and a Tab are answered from the definitions of the commands; commander is loaded
- * for the rest.
- *
- * @param argv the arguments after the program's name
- * @throws {PlantsError} `malformed` for an invalid command line, and what the command throws
- */
+/** Does what a command line says. Help, the version and a Tab are answered from the definitions; commander is loaded for the rest. */
 export async function runProgram(argv: string[], io: Io): Promise<void> {
-  if (!io.argumentsAreExact())
-    throw new PlantsError('malformed', 'An argument is not UTF-8', { hint: 'Use a UTF-8 terminal, or give the plant as JSON with --file' })
+  if (!io.argumentsAreExact()) throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or give the plant as JSON with --file')
   await loadCommands(argv)
   const [first, ...rest] = argv
-  if (first === '__complete' && rest[0] === '--') return answerCompletion(rest.slice(1), io)
+  if (first === '__complete' && rest[0] === '--') return answerCompletion(rest.slice(1), plants, io)
   const isHelp = (word: string) => word === '-h' || word === '--help'
   const words = argv.filter((word) => !isHelp(word))
   const path = words.length < argv.length || first === undefined ? pathTo(words) : undefined
@@ -41,7 +34,6 @@ export function outputFlags(argv: string[]): { output: string | undefined; color
   return { output: typeof output === 'string' ? output : undefined, color: !noColor }
 }
 
-/** The page of `plants help`, a topic or a command. */
 async function writeHelp(words: readonly string[], io: Io): Promise<void> {
   const topic = words.length === 1 ? plants.topics?.find(({ name }) => name === words[0]) : undefined
   const path = pathTo(words)
@@ -79,15 +71,14 @@ async function parse(argv: string[], io: Io): Promise<void> {
 /** Refuses a command line without a command, or with an unknown one, for which commander would show the help of the program. */
 async function checkHelp(code: string, argv: string[], program: Command): Promise<void> {
   const [word] = program.parseOptions(argv).operands
-  if (word === undefined && code === 'commander.help')
-    throw new PlantsError('malformed', 'No command was given', { hint: 'See: plants --help' })
+  if (word === undefined && code === 'commander.help') throw malformed('No command was given', 'See: plants --help')
   const names = subcommandsOf(program)
   if (word !== undefined && !names.includes(word)) throw await unknownCommand(word, names, '')
 }
 
-/** Adds the commands whose definitions are loaded. */
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {
-  for (const definition of commands.filter(isLoaded)) {
+  // Of those that are not loaded, only what the help lists is known.
+  for (const definition of commands.filter(({ run, commands: below }) => run ?? below)) {
     const { run } = definition
     const command = parent.command(definition.name)
     for (const { name, description, parse: read } of definition.arguments ?? []) {
@@ -102,10 +93,6 @@ function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: 
   const path = pathOf(parent)
   parent.helpCommand(false)
   parent.command('help [command...]').action((words: string[]) => writeHelp([...path, ...words], io))
-}
-
-function isLoaded({ run, commands }: CommandDefinition): boolean {
-  return run !== undefined || commands !== undefined
 }
 
 /** Not by `.choices()`: its error names neither the option nor the value in a field. */
@@ -127,20 +114,15 @@ function refuseOptionsAsValues(argv: string[], program: Command): void {
   const index = argv.findIndex((argument, at) => takesValue.has(argument) && /^-[^\d.]/.test(argv[at + 1] ?? '') && (end < 0 || at < end))
   if (index < 0) return
   const next = (argv[index + 1] ?? '').replace(/(?<=^--[^=]*)=.*/s, '')
-  throw new PlantsError('malformed', `${argv[index]} needs a value, but ${next} follows`, {
-    hint: `For a value that begins with a dash: ${argv[index]}=${shellWord(next)}`,
-  })
+  const hint = `For a value that begins with a dash: ${argv[index]}=${shellWord(next)}`
+  throw malformed(`${argv[index]} needs a value, but ${next} follows`, hint)
 }
 
-/**
- * Prints the version; as JSON also of what the program runs on.
- *
- * @param output what `--output` says
- */
+/** Prints the version; as JSON also of what the program runs on. */
 async function writeVersion(output: string | undefined, io: Io): Promise<void> {
   if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${version}\n`)
   const { bun, node } = process.versions
-  const driver = import('../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
+  const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
   const sqlite = await driver.catch((error: unknown) => {
     if (!(error instanceof PlantsError)) throw error // the version is printed also where no store can be opened
   })

@@ -1,30 +1,92 @@
-import { maxRecordBytes, type RecordError, recordTooLarge } from './chunk.js'
+import { isUtf8 } from 'node:buffer'
+import { type Chunk, maxRecordBytes, type RecordError, type RecordRange, recordTooLarge } from './chunk.js'
+import type { FormatReader, ReaderState } from './format.js'
+import { unread } from './plant-object.js'
+import type { RecordMapper } from './record-mapper.js'
+
+/** Reads records that end with a line. */
+export abstract class LineReader implements FormatReader {
+  protected readonly mapper: RecordMapper
+  readonly #delimiter: string | undefined
+  #line = 1
+  /** inside a record that is too long to be kept */
+  #isSkipping = false
+
+  /** @param delimiter of the cells of a table, which can hold line breaks between quotes */
+  constructor(mapper: RecordMapper, delimiter?: string) {
+    this.mapper = mapper
+    this.#delimiter = delimiter
+  }
+
+  read(chunk: Chunk, isLast: boolean): number {
+    const { bytes } = chunk
+    const rows = new Rows(bytes, isLast, this.#delimiter)
+    const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
+    const isFast = this.mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
+    let at = 0
+    while (at < bytes.length && !chunk.isFull) {
+      const next = isFast && !this.#isSkipping ? this.takeFast(chunk, at, this.#line) : unread
+      if (next !== unread) this.#line += 1
+      else if (!this.#takeRow(rows, chunk, at)) break
+      at = next === unread ? rows.end : next
+    }
+    return at
+  }
+
+  /** False when the end of the row is not there yet. */
+  #takeRow(rows: Rows, chunk: Chunk, start: number): boolean {
+    const isRest = this.#isSkipping
+    if (isRest) rows.skip(start)
+    else if (!rows.find(start)) return false
+    const { end, textEnd, isCut } = rows
+    this.#isSkipping = isCut
+    const range = { start, end, line: this.#line }
+    if (isRest) chunk.addInvalid(undefined, range)
+    else if (textEnd > start) this.take(rows, chunk, range)
+    for (let at = chunk.bytes.indexOf(lineFeed, start); at !== -1 && at < end; at = chunk.bytes.indexOf(lineFeed, at + 1)) this.#line += 1
+    return true
+  }
+
+  save(): ReaderState {
+    return { line: this.#line, isSkipping: this.#isSkipping }
+  }
+
+  restore({ line, isSkipping }: ReaderState): void {
+    this.#line = Number(line)
+    this.#isSkipping = isSkipping === true
+  }
+
+  /** Takes a line that holds one usual record, whose text is UTF-8, and gives where the next one begins; `unread` for any other. */
+  protected takeFast(_chunk: Chunk, _start: number, _line: number): number {
+    return unread
+  }
+
+  protected abstract take(row: Rows, chunk: Chunk, range: RecordRange): void
+}
 
 /**
- * Finds the rows of CSV (RFC 4180) in a range of bytes. A quote counts only where a cell begins. An invalid row ends with its first line,
- * because a quote too many or too few would take all that follows.
+ * Finds lines in a range of bytes; with a delimiter, the rows of CSV (RFC 4180). A quote counts only where a cell begins. An invalid row
+ * ends with its first line, because a quote too many or too few would take all that follows.
  */
-export class CsvRows {
+export class Rows {
   readonly #bytes: Buffer
   readonly #isLast: boolean
-  readonly #delimiter: number
+  readonly #delimiter: number | undefined
   /** the next line break, and the next quote; Infinity when there is none */
   #nextBreak = -1
   #nextQuote = -1
   /** where what was found ends, and where it ends without its line break */
   end = 0
   textEnd = 0
-  /** why it is invalid */
   error: RecordError | undefined
-  /** whether it is one valid line without quotes */
-  isPlain = false
   /** whether it continues after `end`, because it is too long to be kept */
   isCut = false
 
-  constructor(bytes: Buffer, isLast: boolean, delimiter: string) {
+  constructor(bytes: Buffer, isLast: boolean, delimiter: string | undefined) {
     this.#bytes = bytes
     this.#isLast = isLast
-    this.#delimiter = delimiter.charCodeAt(0)
+    this.#delimiter = delimiter?.charCodeAt(0)
+    if (delimiter === undefined) this.#nextQuote = Infinity
   }
 
   /** Finds the row that begins at a place. False when its end is not there yet. */
@@ -35,13 +97,13 @@ export class CsvRows {
     const lineEnd = this.#nextBreak + 1
     const isQuoted = this.#nextQuote < Math.min(this.#nextBreak, until)
     const { end, fault } = isQuoted ? this.#scanQuoted(start, until) : { end: lineEnd <= until ? lineEnd : undefined, fault: undefined }
-    if (end !== undefined) return this.#row(start, end, isQuoted)
+    if (end !== undefined) return this.#row(start, end)
     const isEnd = this.#isLast && until === this.#bytes.length
     const error = fault === openQuote && !isTooLong && !isEnd ? undefined : fault // an open quote may still be closed
     if (error && lineEnd <= until) return this.#invalid(lineEnd, error)
     if (isTooLong) return this.#invalid(until, recordTooLarge, true)
     if (!isEnd) return false
-    return error ? this.#invalid(until, error) : this.#row(start, until, isQuoted)
+    return error ? this.#invalid(until, error) : this.#row(start, until)
   }
 
   /** Finds the end of the line at a place, for a row that is too long to be kept. */
@@ -60,12 +122,11 @@ export class CsvRows {
     if (this.#nextQuote < start) this.#nextQuote = next(quote)
   }
 
-  #row(start: number, end: number, isQuoted: boolean): true {
+  #row(start: number, end: number): true {
     const feed = this.#bytes[end - 1] === lineFeed ? end - 1 : end
     this.textEnd = feed > start && this.#bytes[feed - 1] === carriageReturn ? feed - 1 : feed
     this.end = end
     this.error = this.textEnd - start > maxRecordBytes ? recordTooLarge : undefined
-    this.isPlain = !isQuoted && this.error === undefined
     this.isCut = false
     return true
   }
@@ -74,7 +135,6 @@ export class CsvRows {
     this.end = end
     this.textEnd = end
     this.error = error
-    this.isPlain = false
     this.isCut = isCut
     return true
   }
@@ -103,26 +163,6 @@ const openQuote: RecordError = { kind: 'malformed', message: 'Not CSV: a quote i
 const strayQuote: RecordError = {
   kind: 'malformed',
   message: 'Not CSV: a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it',
-}
-
-/** The cells of a valid row without its line break; an empty one without quotes is undefined. */
-export function parseCells(text: string, delimiter: string): (string | undefined)[] {
-  const cells: (string | undefined)[] = []
-  for (let at = 0; ; at += 1) {
-    let end: number
-    if (text[at] === '"') {
-      end = text.indexOf('"', at + 1)
-      while (text[end + 1] === '"') end = text.indexOf('"', end + 2)
-      cells.push(text.slice(at + 1, end).replaceAll('""', '"'))
-      end += 1
-    } else {
-      const found = text.indexOf(delimiter, at)
-      end = found === -1 ? text.length : found
-      cells.push(end === at ? undefined : text.slice(at, end))
-    }
-    if (end >= text.length) return cells
-    at = end
-  }
 }
 
 /**

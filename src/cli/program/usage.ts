@@ -1,7 +1,7 @@
 import type { Command, CommanderError } from 'commander'
-import { PlantsError } from '../platform/errors.js'
-import { shorten } from '../platform/escape.js'
-import { pathTo } from './commands/index.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
+import { pathTo } from '../commands/index.js'
 
 /** What commander found wrong with a command line, in our words. The value of an unknown option is left out: it may be a secret. */
 export async function usageError(error: CommanderError, argv: string[], program: Command): Promise<PlantsError> {
@@ -9,30 +9,29 @@ export async function usageError(error: CommanderError, argv: string[], program:
   const childOf = (parent: Command, word: string) => parent.commands.find((child) => child.name() === word)
   const typed = argv.reduce((found, word) => childOf(found, word) ?? found, program) // also where commander stopped before it
   const name = pathOf(typed).join(' ')
-  const malformed = (message: string, hint = seeHelp(name)) => new PlantsError('malformed', message, { hint, cause: error })
+  const invalid = (message: string, hint = seeHelp(name)) => malformed(message, hint, error)
   switch (error.code) {
     case 'commander.unknownOption':
-      return malformed(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
+      return invalid(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
     case 'commander.unknownCommand':
       return unknownCommand(command.args[0] ?? '', subcommandsOf(command), pathOf(command).join(' '))
     case 'commander.optionMissingArgument': // which only the last one can lack
-      return malformed(`${nameOf(argv.at(-1))} needs a value`)
+      return invalid(`${nameOf(argv.at(-1))} needs a value`)
     case 'commander.missingArgument': {
       const missing = command.registeredArguments[command.args.length]?.name() ?? 'argument'
-      return malformed(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
+      return invalid(`${name} needs ${/^[aeiou]/.test(missing) ? 'an' : 'a'} ${missing}`)
     }
     case 'commander.excessArguments': {
       const count = command.registeredArguments.length
-      return malformed(`${name} takes ${['no arguments', '1 argument'][count] ?? `${count} arguments`}, but got ${command.args.length}`)
+      return invalid(`${name} takes ${['no arguments', '1 argument'][count] ?? `${count} arguments`}, but got ${command.args.length}`)
     }
     case 'commander.conflictingOption':
-      return malformed(conflictIn(command).join(' cannot be used with '), 'Leave out one of them')
+      return invalid(conflictIn(command).join(' cannot be used with '), 'Leave out one of them')
     default:
-      return malformed(error.message)
+      return invalid(error.message)
   }
 }
 
-/** Two options that were given and exclude each other. */
 function conflictIn(command: Command): string[] {
   const given = command.options.filter((option) => command.getOptionValueSource(option.attributeName()) === 'cli')
   const definitions = pathTo(pathOf(command))?.at(-1)?.options ?? []
@@ -46,8 +45,7 @@ function conflictIn(command: Command): string[] {
 
 /** @param path the words before the unknown one */
 export async function unknownCommand(word: string, names: string[], path: string): Promise<PlantsError> {
-  const hint = (await didYouMean(word, names)) ?? seeHelp(path)
-  return new PlantsError('malformed', `Unknown command ${nameOf(word)}`, { hint })
+  return malformed(`Unknown command ${nameOf(word)}`, (await didYouMean(word, names)) ?? seeHelp(path))
 }
 
 /** The first option that neither a command nor one above it has. */
@@ -82,25 +80,22 @@ async function explainUnknownOption(
 /** The nearest words. One that removes something, or widens trust, is suggested only for a word that begins like it. */
 async function didYouMean(word: string, candidates: string[]): Promise<string | undefined> {
   if (word.startsWith('-') && !word.startsWith('--')) return undefined
-  const { similar } = await import('../platform/nearest.js')
+  const { similar } = await import('../../platform/nearest.js')
   const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
   const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
   const guesses = similar(word, candidates).filter((guess) => !isRisky(guess) || beginning(guess) === beginning(word))
   return guesses.length === 0 ? undefined : `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
 }
 
-/** The last command that commander came to. */
 export function parsedCommand(command: Command): Command {
   const child = command.commands.find((candidate) => candidate.name() === command.args[0])
   return child ? parsedCommand(child) : command
 }
 
-/** The names of the subcommands that a command has. */
 export function subcommandsOf(command: Command): string[] {
   return [...(pathTo(pathOf(command))?.at(-1)?.commands ?? []).map(({ name }) => name), 'help']
 }
 
-/** The words that lead to a command. */
 export function pathOf(command: Command): string[] {
   return command.parent === null ? [] : [...pathOf(command.parent), command.name()]
 }

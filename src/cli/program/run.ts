@@ -1,16 +1,11 @@
-import { writeError } from '../output/output.js'
-import { PlantsError, systemCode } from '../platform/errors.js'
-import type { Io } from '../platform/io.js'
-import { shownAddress } from '../stores/registry.js'
-import { errorFormat, mayColor } from './context.js'
+import { writeError } from '../../output/output.js'
+import { PlantsError, systemCode } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { shownAddress } from '../../stores/registry.js'
+import { errorFormat, mayColor } from '../context.js'
 import { outputFlags, runProgram } from './program.js'
 
-/**
- * Runs the command line: does what the arguments ask for, and reports how it ended.
- *
- * @param argv the arguments after the program's name
- * @returns the exit code of the contract's table; it never throws
- */
+/** Runs the command line, and gives the exit code of the contract's table. It never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
   addSecrets(argv, io)
   try {
