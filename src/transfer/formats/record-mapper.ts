@@ -1,4 +1,4 @@
-import { checkNewPlant, type FieldName, isObject } from '../../plant/plant.js'
+import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
 import type { Chunk, RecordRange } from './chunk.js'
 
 /** How the fields of a record become those of a NewPlant. */
@@ -30,10 +30,12 @@ export class RecordMapper {
   }
 
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
-    const checked = checkNewPlant(this.isIdentity ? record : this.#map(record))
-    for (const field of checked.otherFields) chunk.countField(field)
-    if ('plant' in checked) chunk.addPlant(checked.plant, range)
-    else chunk.addInvalid({ kind: 'invalid', message: `Not a NewPlant: ${checked.problems.join('; ')}` }, range)
+    const mapped = this.isIdentity ? record : this.#map(record)
+    const accepted = acceptNewPlant(mapped)
+    const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
+    for (const field of otherFields) chunk.countField(field)
+    if (accepted) chunk.addPlant(accepted.plant, range)
+    else chunk.addInvalid({ kind: 'invalid', message: `Not a NewPlant: ${problemsOf(mapped).join('; ')}` }, range)
   }
 
   #map(record: unknown): unknown {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { parseJson } from '../../../../src/plant/json.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import { checkNewPlant } from '../../../../src/plant/plant.js'
+import { checkNewPlant } from '../../../../src/plant/schema.js'
 import { Chunk } from '../../../../src/transfer/formats/chunk.js'
 import { ndjson } from '../../../../src/transfer/formats/ndjson.js'
 import { RecordMapper } from '../../../../src/transfer/formats/record-mapper.js'
