@@ -150,7 +150,12 @@ function interrupted(importing: Import, { options, io: { signal } }: Run): Plant
 }
 
 /** What was created before a failure stays. The journal of an import that changed nothing is removed. */
-async function withResumeHint(error: unknown, importing: Import, checkpoints: Checkpoints, { options, journal, settings }: Run): Promise<unknown> {
+async function withResumeHint(
+  error: unknown,
+  importing: Import,
+  checkpoints: Checkpoints,
+  { options, journal, settings }: Run,
+): Promise<unknown> {
   const isKept = await checkpoints.find().then(
     (position) => position !== undefined,
     () => true, // a store that cannot be asked may have it
