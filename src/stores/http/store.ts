@@ -215,7 +215,11 @@ export class RemoteStore implements ReadableStore, BulkStore {
       return new PlantsError(kind, message, { hint: lastHint, retryable, error: last.error, status, cause, requestId })
     }
     const sent = exchange(this.#remote, {
-      ...{ request, expected, policy, signals, sends: 'the plant' },
+      request,
+      expected,
+      policy,
+      signals,
+      sends: 'the plant',
       onUnknown: (error) => {
         unknown = error
       },

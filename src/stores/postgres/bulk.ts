@@ -6,9 +6,9 @@ import { PlantsError } from '../../platform/errors.js'
 import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Client } from './client.js'
-import type { Connections } from './connections.js'
 import { divisionByZero, isRefusal, LeftOutError, lostCommit, mostInVain, sqlState } from './errors.js'
 import type { Account } from './login.js'
+import type { ConnectionPool } from './pool.js'
 import { checkServer } from './server-state.js'
 import {
   barrier,
@@ -26,7 +26,7 @@ import {
 } from './sql.js'
 
 /** Creates the rows of a batch that are pending, some thousands in a transaction. */
-export async function createRows(connections: Connections, batch: Batch, options: CreateManyOptions): Promise<void> {
+export async function createRows(connections: ConnectionPool, batch: Batch, options: CreateManyOptions): Promise<void> {
   const bulk = new BulkInsert(connections, batch, options)
   for (let rank = 0; rank < batch.rows.length && !options.stop.aborted; ) {
     const { rows, next } = nextRows(batch, rank)
@@ -60,13 +60,13 @@ function nextRows({ rows: plants, order, outcomes }: Batch, start: number) {
  * fastest, and which takes all of them or none; where ids are taken, those are looked up first, and the rest is inserted.
  */
 class BulkInsert {
-  readonly #connections: Connections
+  readonly #connections: ConnectionPool
   readonly #batch: Batch
   readonly #options: CreateManyOptions
   /** whether ids were taken the last time, so that looking first is worth it */
   #meetsOthers = false
 
-  constructor(connections: Connections, batch: Batch, options: CreateManyOptions) {
+  constructor(connections: ConnectionPool, batch: Batch, options: CreateManyOptions) {
     this.#connections = connections
     this.#batch = batch
     this.#options = options
@@ -248,7 +248,7 @@ function existingFrom(row: Row, attempts: bigint[]): Existing {
  * @param pages gives them in the order of their ids, each time anew
  * @throws {PlantsError} what `onConflict` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
  */
-export async function createAll(connections: Connections, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
+export async function createAll(connections: ConnectionPool, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
   const { clock, timeout, allowAsyncCommit } = connections.options
   const { address } = connections.account
   const attempt = newAttempt()

@@ -4,12 +4,12 @@ import { plantColumns, type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
 import type { Client } from './client.js'
-import type { Connections } from './connections.js'
 import { explainDatabase } from './errors.js'
+import type { ConnectionPool } from './pool.js'
 import { begin, plants, where } from './sql.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, with COPY: the server writes the records. */
-export async function* snapshot(connections: Connections, query: SnapshotQuery): AsyncGenerator<Block> {
+export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
   const client = await connections.lease(connections.turn())
   let isDone = false
   try {
@@ -59,7 +59,7 @@ function jsonMember({ name, isRequired }: TextField): string {
 }
 
 /** The output of a COPY. Each chunk may take as long as a call may, and its use as long as it likes. */
-async function* chunksOf(copy: string, client: Client, connections: Connections): AsyncGenerator<Buffer> {
+async function* chunksOf(copy: string, client: Client, connections: ConnectionPool): AsyncGenerator<Buffer> {
   const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
     const done = connections.endAt(connections.turn().deadline, client)

@@ -3,8 +3,8 @@ import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions, Right } from '../store.js'
 import type { Client } from './client.js'
-import { usingOnce } from './connections.js'
 import { divisionByZero, sqlState } from './errors.js'
+import { usingOnce } from './pool.js'
 import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaName, tokens, toRights, versions } from './sql.js'
 
 /**

@@ -18,8 +18,8 @@ import type {
   TokenStore,
 } from '../store.js'
 import type { Client } from './client.js'
-import { Connections } from './connections.js'
 import { isRefusal } from './errors.js'
+import { ConnectionPool } from './pool.js'
 import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
 import {
@@ -41,10 +41,10 @@ import { Writer } from './writer.js'
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
 export class PostgresStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
-  readonly #connections: Connections
+  readonly #connections: ConnectionPool
   readonly #writer: Writer
 
-  private constructor(connections: Connections) {
+  private constructor(connections: ConnectionPool) {
     this.#connections = connections
     this.#writer = new Writer(connections)
     this.tokens = new PostgresTokens((statement) => connections.query(statement))
@@ -160,7 +160,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
 
 /** A database, with the result of what was done there first. */
 async function connected<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>) {
-  const connections = new Connections({ address, login: await options.login(address) }, options)
+  const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
   try {
     return { connections, result: await connections.again(connections.turn(), action) }
   } catch (error) {

@@ -5,8 +5,8 @@ import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions } from '../store.js'
 import { type Creation, sendBatch } from './batch.js'
 import type { Client } from './client.js'
-import type { Connections } from './connections.js'
 import { explainDatabase, lostCommit, mayPass } from './errors.js'
+import type { ConnectionPool } from './pool.js'
 
 interface Job extends Creation {
   deadline: number
@@ -28,7 +28,7 @@ const batchCharacters = 4_000_000
  * caller gets its own answer once that is on disk. What has an id or a key in common is created in the order in which it came.
  */
 export class Writer {
-  readonly #connections: Connections
+  readonly #connections: ConnectionPool
   #jobs: Job[] = []
   /** ids and keys of what is on its way */
   readonly #busy = new Set<bigint | string>()
@@ -41,7 +41,7 @@ export class Writer {
   /** aborts when nothing waits any more: then nobody needs a connection */
   #waiting = newController()
 
-  constructor(connections: Connections) {
+  constructor(connections: ConnectionPool) {
     this.#connections = connections
   }
 

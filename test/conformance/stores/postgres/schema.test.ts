@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { Connections, usingOnce } from '../../../../src/stores/postgres/connections.js'
+import { ConnectionPool, usingOnce } from '../../../../src/stores/postgres/pool.js'
 import { grants, migrate, migrations } from '../../../../src/stores/postgres/schema.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { password } from '../../../helpers/postgres/cluster.js'
@@ -22,7 +22,7 @@ test('migrates while another store goes on creating, and the older one refuses t
   const place = await freshDatabase()
   const [older, address] = [await openShared(place), addressOf(place)]
   const options = databaseOptions(place)
-  const connections = new Connections({ address, login: await options.login(address) }, options)
+  const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
   onTestFinished(() => connections.close())
   let isMigrated = false
   const creating = (async () => {

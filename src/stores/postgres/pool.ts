@@ -18,7 +18,7 @@ export interface Turn {
 }
 
 /** A database on one server or on several: connections to the first of them that is as it was asked for, kept until they are lost. */
-export class Connections {
+export class ConnectionPool {
   readonly account: Account
   readonly options: OpenOptions
   /** for each server, a pool of connections with TLS and one without, in the order in which they are tried */
@@ -268,7 +268,7 @@ const grace = 1000
 /** Does one thing in a database. */
 export async function usingOnce<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>): Promise<T> {
   const account = { address, login: await options.login(address) }
-  const connections = new Connections(account, options)
+  const connections = new ConnectionPool(account, options)
   try {
     const turn = connections.turn()
     return await connections.use(turn, action, turn.deadline)
