@@ -119,7 +119,9 @@ const usual = errors(400, 401, 403)
 
 const operations: ({ right: Right; path: string; method: string } & Record<string, unknown>)[] = [
   {
-    ...{ right: 'create', path: '/plants', method: 'post' },
+    right: 'create',
+    path: '/plants',
+    method: 'post',
     operationId: 'createPlant',
     summary: 'Creates a new plant in the store',
     parameters: [reference('parameters', 'IdempotencyKey')],
@@ -143,7 +145,9 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     },
   },
   {
-    ...{ right: 'read', path: '/plants', method: 'get' },
+    right: 'read',
+    path: '/plants',
+    method: 'get',
     operationId: 'listPlants',
     summary: 'Lists plants in the order of their ids',
     parameters: ['Limit', 'After', 'Tag', 'Search'].map((name) => reference('parameters', name)),
@@ -161,7 +165,9 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     },
   },
   {
-    ...{ right: 'read', path: '/plants/{id}', method: 'get' },
+    right: 'read',
+    path: '/plants/{id}',
+    method: 'get',
     operationId: 'getPlant',
     summary: 'Gives the plant that has this id',
     parameters: [reference('parameters', 'Id'), reference('parameters', 'IfNoneMatch')],
@@ -174,7 +180,9 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     },
   },
   {
-    ...{ right: 'update', path: '/plants/{id}', method: 'put' },
+    right: 'update',
+    path: '/plants/{id}',
+    method: 'put',
     operationId: 'replacePlant',
     summary: 'Replaces the name and the tag of a plant, and removes its idempotency key',
     parameters: [reference('parameters', 'Id'), reference('parameters', 'IfMatch')],
@@ -191,7 +199,9 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     },
   },
   {
-    ...{ right: 'delete', path: '/plants/{id}', method: 'delete' },
+    right: 'delete',
+    path: '/plants/{id}',
+    method: 'delete',
     operationId: 'deletePlant',
     summary: 'Deletes a plant and its idempotency key',
     parameters: [reference('parameters', 'Id'), reference('parameters', 'IfMatch')],

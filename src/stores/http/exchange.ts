@@ -74,7 +74,10 @@ export function ask<T>(remote: Remote, request: HttpRequest, expected: Expected<
   const policy = new RetryPolicy(options)
   let hasWarned = false
   const asked = exchange(remote, {
-    ...{ request, expected, policy, sends: 'the question' },
+    request,
+    expected,
+    policy,
+    sends: 'the question',
     signals: [options.clock.signal],
     mayRetry: async (failure) => {
       if (!hasWarned) await access.notify(policy.explain(failure))
