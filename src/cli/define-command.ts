@@ -107,7 +107,7 @@ export const queryOptions = [
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   { flags: '--tag <text>', description: 'only plants with this tag' },
-  { flags: '--search <text>', description: 'only plants whose name or tag contains this text; a to z match A to Z' },
+  { flags: '--search <text>', description: 'only plants whose name or tag contains this text, in either case of A to Z' },
 ] as const satisfies readonly OptionDefinition[]
 
 /** An option that takes the path of a file. */

@@ -34,6 +34,7 @@ class Staging implements BulkStore {
   readonly #db: Database
   readonly #store: StagedStore | undefined
   readonly #insert: Statement
+  readonly #find: Statement
   readonly #replace: Statement
   #policy: ExistsPolicy = 'error'
 
@@ -43,6 +44,7 @@ class Staging implements BulkStore {
     const columns = ['id INTEGER PRIMARY KEY', ...textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)]
     this.#db.exec(`CREATE TEMP TABLE staged (${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
     this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
+    this.#find = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`)
     this.#replace = this.#db.prepare(`REPLACE INTO staged (${plantColumns}) VALUES (${plantParameters})`)
   }
 
@@ -67,7 +69,7 @@ class Staging implements BulkStore {
 
   #outcomeOf(plant: NewPlant, existing: NewPlant | undefined, batch: Batch, row: number): number {
     if (!existing && BigInt(this.#insert.run(...valuesOf(plant)).changes) === 1n) return Outcome.created
-    const staged: unknown = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`).get(plant.id)
+    const staged: unknown = this.#find.get(plant.id)
     const before = staged === undefined ? existing : plantIn(staged)
     const outcome = resolveConflict(this.#policy, () => before !== undefined && equalPlants(plant, before))
     if (outcome === Outcome.updated) this.#replace.run(...valuesOf(plant))

@@ -1,4 +1,4 @@
-import { plantColumns } from '../../plant/fields.js'
+import { plantColumns, textFields } from '../../plant/fields.js'
 import { type NewPlant, textLength } from '../../plant/plant.js'
 import type { ListQuery } from '../store.js'
 import type { Connection } from './connection.js'
@@ -7,10 +7,11 @@ import { largestId, smallestId, toPlant } from './schema.js'
 
 /** What a query selects plants by, besides their ids: SQL that follows another condition, and the values of its parameters. */
 export function filterOf({ tag, search }: ListQuery) {
-  const conditions: [sql: string, values: string[]][] = []
-  if (tag !== undefined) conditions.push(['AND tag = ?', [tag]])
-  if (search !== undefined) conditions.push(['AND (instr(lower(name), lower(?)) OR instr(lower(tag), lower(?)))', [search, search]])
-  return { sql: conditions.map(([sql]) => sql).join(' '), values: conditions.flatMap(([, values]) => values) }
+  const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // of ASCII alone
+  return {
+    sql: `${tag === undefined ? '' : 'AND tag = ?'} ${search === undefined ? '' : `AND (${contains.join(' OR ')})`}`.trim(),
+    values: [tag ?? [], search === undefined ? [] : contains.map(() => search)].flat(),
+  }
 }
 
 interface IdRange {
