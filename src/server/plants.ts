@@ -79,8 +79,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     const next = Object.entries({ limit, after, tag: query.tag, search: query.search }).flatMap(([name, value]) =>
       value === undefined ? [] : `${name}=${encodeURIComponent(String(value))}`,
     )
-    const headers = hasNext ? ['Link', `<plants?${next.join('&')}>; rel="next"`] : []
-    return { outcome: 'read', status: 200, body, headers: [...headers, 'Vary', 'Accept'] }
+    return { outcome: 'read', status: 200, body, headers: hasNext ? ['Link', `<plants?${next.join('&')}>; rel="next"`] : [] }
   }
 
   const routes: Route[] = [

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
 import { comparesPlants } from '../conflict.js'
@@ -79,7 +79,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   async replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
     await this.#require('update')
-    const { value, lost } = await this.#change('PUT', plant.id, only, plant)
+    const { value, lost } = await this.#change('PUT', plant.id, only, plantOf(plant))
     if (typeof value === 'object') return value
     // What a try put there whose answer was lost has another entity tag.
     const now = value === 'changed' && lost ? await this.#read(plant.id) : undefined
@@ -219,7 +219,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
       expected,
       policy,
       signals,
-      sends: 'the plant',
+      sends: request.body === undefined ? 'the request' : 'the plant',
       onUnknown: (error) => {
         unknown = error
       },

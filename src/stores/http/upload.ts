@@ -186,7 +186,7 @@ export class Upload {
     const request =
       step === 'create'
         ? requestToCreate(access, plant, this.#options.keyOf(row))
-        : requestToCorrect(access, step === 'read' ? 'GET' : 'PUT', plant.id, step === 'read' ? {} : { body: plant })
+        : requestToCorrect(access, step === 'read' ? 'GET' : 'PUT', plant.id, step === 'read' ? {} : { body: plantOf(plant) })
     pending.lastSent = this.#now()
     pending.tries += 1
     pending.token = access.token

@@ -177,7 +177,7 @@ describe('a plant at a service is corrected', () => {
     })
     expect({ code, out }).toEqual({ code: 0, out: `${renamed}\n` })
     const { line, headers, body } = remote.requests.at(-1) ?? {}
-    expect({ line, ifMatch: headers?.['if-match'], body }).toEqual({ line: 'PUT /plants/1', ifMatch: '"v1"', body: renamed })
+    expect({ line, ifMatch: headers?.['if-match'], body }).toEqual({ line: 'PUT /plants/1', ifMatch: '"v1"', body: '{"name":"Moss"}' })
   })
 
   test('again with what it is now when somebody else was faster', async () => {
