@@ -8,10 +8,7 @@ export type { FieldName, NewPlant, Plant } from './fields.js'
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
 /** A value that is a NewPlant: the plant, and the names of its fields that no NewPlant has. */
-interface Accepted {
-  plant: NewPlant
-  otherFields: string[]
-}
+type Accepted = { plant: NewPlant; otherFields: string[] }
 
 /** A value held against the rules of a NewPlant: the plant, or a phrase for each field that is wrong; and its fields that no NewPlant has. */
 export type Checked = Accepted | { problems: string[]; otherFields: string[] }
