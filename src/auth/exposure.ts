@@ -4,12 +4,10 @@ import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/address.js'
 
+type ExposureSettings = { storeName: string | undefined; allowHttp: boolean }
+
 /** Throws `malformed` where the token would be seen on its way, or go to another user of this machine. */
-export function refuseExposed(
-  address: RemoteAddress,
-  { storeName, allowHttp }: { storeName: string | undefined; allowHttp: boolean },
-  { trusts }: Io,
-): void {
+export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: ExposureSettings, { trusts }: Io): void {
   if (allowHttp) return
   let why = isOpenToAll(address) ? 'without TLS others could read it' : undefined
   let instead = 'Use https://, or, where the network is yours alone,'

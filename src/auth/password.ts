@@ -70,7 +70,7 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
       return undefined
     }
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)
-    return { path, find: (address: Login, host: PostgresHost) => findIn(lines, address, host) }
+    return { path, find: (address: Account, host: PostgresHost) => findIn(lines, address, host) }
   } catch (error) {
     const isWithoutHome = error instanceof PlantsError && !io.env['PGPASSFILE']
     if (!isWithoutHome && systemCode(error) === undefined) throw error
@@ -78,10 +78,10 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
   }
 }
 
-type Login = Pick<PostgresAddress, 'user' | 'database'>
+type Account = Pick<PostgresAddress, 'user' | 'database'>
 
 /** Lines are `host:port:database:user:password`; one that begins with `#` is a comment. */
-function findIn(lines: string[], { user, database }: Login, { host, port }: PostgresHost): string | undefined {
+function findIn(lines: string[], { user, database }: Account, { host, port }: PostgresHost): string | undefined {
   const wanted = [host === '/var/run/postgresql' ? 'localhost' : host, String(port), database, user]
   for (const line of lines) {
     if (line.startsWith('#')) continue

@@ -23,11 +23,7 @@ export interface CommandDefinition {
   run?(given: Given, io: Io): Promise<void>
 }
 
-export interface Topic {
-  name: string
-  meaning: string
-  page(width: number): Promise<string>
-}
+export type Topic = Record<'name' | 'meaning', string> & { page(width: number): Promise<string> }
 
 export interface ArgumentDefinition {
   /** `<id>`, `[shell]` or `[files...]` */

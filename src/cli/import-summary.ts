@@ -21,23 +21,23 @@ export async function writeSummary(
 ): Promise<void> {
   await warnOfOmissions(importing, options, settings)
   const { counters } = importing
-  const refused = rejectedIn(counters)
+  const rejected = rejectedIn(counters)
   const isCheck = options.staging === 'check'
   const seconds = Math.round(io.now() - start.time) / 1000
   const rate = Math.round((settledIn(counters) - start.settled) / Math.max(seconds, 0.001))
-  const isUndone = options.staging === 'atomic' && refused > 0
+  const isUndone = options.staging === 'atomic' && rejected > 0
   const [created, updated] = isUndone ? [0, 0] : [counters.created, counters.updated]
-  const counts = { updated, skipped: counters.skipped, refused, reasons: counters.refused, unknown: counters.unknown }
+  const counts = { updated, skipped: counters.skipped, refused: rejected, reasons: counters.refused, unknown: counters.unknown }
   const fields = { ...(isCheck ? { valid: created } : { created }), ...counts, seconds, rate }
   const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
   const since = start.settled > 0 ? ' since it was resumed' : ''
   const sentence = `${plants(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
-  const rejects = refused > 0 ? options.rejects : undefined
+  const rejects = rejected > 0 ? options.rejects : undefined
   const what = isCheck ? ['Checked', 'can be created'] : ['Read', 'created']
   const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated })}`
   await writeResult(io, settings, { ...fields, rejects }, text)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (refused > 0) throw incomplete(importing, options, hasJournal)
+  if (rejected > 0) throw incomplete(importing, options, hasJournal)
 }
 
 /** The counts besides what was created, such as `, 2 skipped, 3 rejected (409: 1, 422: 2)`. */

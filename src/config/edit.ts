@@ -7,10 +7,7 @@ import { type SavedSettings, type SavedStore, savedStore } from './file.js'
 import { isStoreName, resolveAddress, unknownStore } from './resolve.js'
 import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupportedReason } from './table.js'
 
-interface Key {
-  store: string | undefined
-  setting: SettingName | 'address'
-}
+type Key = { store: string | undefined; setting: SettingName | 'address' }
 
 /** @throws {PlantsError} `malformed` for what is no setting, or not one that is saved there */
 export async function parseKey(name: string, saved: SavedSettings): Promise<Key> {

@@ -15,9 +15,7 @@ export interface SavedSettings extends SavedValues {
   tokens?: Record<string, { token: string; savedAt: string }>
 }
 
-export interface SavedStore extends SavedValues {
-  address: string
-}
+export type SavedStore = SavedValues & { address: string }
 
 /** The store that was saved under a name, which may also be one that every object has. */
 export function savedStore({ stores = {} }: SavedSettings, name: string): SavedStore | undefined {

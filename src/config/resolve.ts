@@ -9,14 +9,12 @@ import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } fr
 export interface SettingSource {
   name: SettingName
   value: string | undefined
-  source: Source
+  source: 'flag' | 'variable' | 'store' | 'saved' | 'default'
   /** the source in words, as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
   place: string
   /** what `plants config` calls it, where it is saved */
   key: string | undefined
 }
-
-export type Source = 'flag' | 'variable' | 'store' | 'saved' | 'default'
 
 interface Sources {
   flags: Flags

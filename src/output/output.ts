@@ -27,12 +27,12 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
   }
 }
 
+type OutputFormat = Pick<OutputStyle, 'output'>
+
 /** Writes the result of a command: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
 export function writeResult(io: Io, { output }: OutputFormat, fields: object, sentence: string, hint = 'It is done'): Promise<void> {
   return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
 }
-
-type OutputFormat = Pick<OutputStyle, 'output'>
 
 export interface OutputStyle {
   /** of answers: sentences for people, JSON for programs */

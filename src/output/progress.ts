@@ -1,11 +1,7 @@
 import type { Io } from '../platform/io.js'
 
-interface ProgressSnapshot {
-  done: number
-  rejected: number
-  /** from 0 to 1, where that is known */
-  part: number | undefined
-}
+/** `part` is from 0 to 1, where that is known. */
+type ProgressSnapshot = { done: number; rejected: number; part: number | undefined }
 
 export type Progress = ReturnType<typeof progressLine>
 

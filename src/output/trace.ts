@@ -4,29 +4,29 @@ import { redact } from '../platform/redact.js'
 import type { Observer } from '../stores/http/types.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
-type Style = Pick<OutputStyle, 'errors'>
+type TraceStyle = Pick<OutputStyle, 'errors'>
 type TracedSetting = Record<'name' | 'fallback' | 'source' | 'place', string> & { value: string | undefined }
 
 /** `fallback` is what holds without a value, in words. */
-export function traceSettings(path: string | undefined, settings: TracedSetting[], style: Style, io: Io): void {
+export function traceSettings(path: string | undefined, settings: TracedSetting[], style: TraceStyle, io: Io): void {
   trace(io, style, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
   for (const { name, value, fallback, source, place } of settings) {
     trace(io, style, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? fallback} (${place})`])
   }
 }
 
-export function traceCredential(noun: 'token' | 'password', place: string, style: Style, io: Io): void {
+export function traceCredential(noun: 'token' | 'password', place: string, style: TraceStyle, io: Io): void {
   trace(io, style, { verbose: noun, place }, [`* ${noun} from ${place}`])
 }
 
 /** Logs which proxy is used, without its password. */
-export function traceProxy(proxy: string, style: Style, io: Io): void {
+export function traceProxy(proxy: string, style: TraceStyle, io: Io): void {
   const { host } = new URL(proxy)
   trace(io, style, { verbose: 'proxy', host }, [`* proxy ${host}`])
 }
 
 /** Logs requests and responses in curl's signs: `>` was sent, `<` was received. Tokens are redacted. */
-export function observerOf(style: Style, io: Io): Observer {
+export function observerOf(style: TraceStyle, io: Io): Observer {
   return {
     connected: (steps) => {
       const names = { name: 'name', connect: 'connect', tls: 'TLS', tunnel: 'tunnel' } as const
@@ -62,7 +62,7 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 }
 
 /** Nothing waits for whoever reads it, and signals keep their meaning meanwhile. */
-function trace(io: Io, { errors }: Style, fields: object, lines: string[]): void {
+function trace(io: Io, { errors }: TraceStyle, fields: object, lines: string[]): void {
   const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${escapeControlChars(line)}\n`).join(''), io)
   void io.stderr.log(text)
 }

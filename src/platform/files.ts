@@ -87,11 +87,8 @@ export function targetOf(path: string, { trusts }: { trusts(uid: number): boolea
   return target
 }
 
-interface Trust {
-  trusts(uid: number): boolean
-  /** the bits of a mode that let others write: a group may be of trusted users alone */
-  writers: number
-}
+/** `writers` are the bits of a mode that let others write: a group may be of trusted users alone. */
+type Trust = { trusts(uid: number): boolean; writers: number }
 
 /**
  * Why another user may have put a file, such as a Unix socket, where it is; undefined when none may. What is in a folder is decided by who

@@ -228,10 +228,7 @@ export class ProcessOutput implements Output {
 const maxBacklog = 1_048_576
 
 /** Where a queue is written, and whether that may block, and so needs a thread. */
-interface Channel {
-  fd: number
-  blocks: boolean
-}
+type Channel = { fd: number; blocks: boolean }
 
 function writeInThread(fd: number, bytes: Uint8Array): Promise<number> {
   return new Promise((resolve, reject) => {

@@ -26,7 +26,12 @@ const get = defineCommand({
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const entry = entriesOf(settings).find((candidate) => candidate.name === name)
-    if (entry?.value === undefined) throw await noValue(name, settings)
+    if (entry?.value === undefined) {
+      const known = settingNames.find((candidate) => candidate === name)
+      const { setting } = known === undefined ? await parseKey(name, settings.file.saved) : { setting: known }
+      const all = `For the value of all stores: plants config get ${setting}`
+      throw new PlantsError('notFound', `${name} has no value`, { hint: known ? `The default applies: ${defaultOf(known)}` : all })
+    }
     const isSeen = io.stdout.isTerminal && settings.errors === 'text'
     const text = settings.errors === 'json' ? toJson(entry) : isSeen ? quoteIfNeeded(entry.value) : entry.value
     await writeAnswer(io, `${text}\n`)
@@ -103,15 +108,6 @@ export const config: CommandDefinition = {
   description: 'Read and change the settings. Those of a store are called stores.NAME.SETTING.',
   commands: [get, set, unset, list, path],
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
-}
-
-async function noValue(name: string, settings: Preferences): Promise<PlantsError> {
-  const known = settingNames.find((candidate) => candidate === name)
-  const hint =
-    known === undefined
-      ? `For the value of all stores: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
-      : `The default applies: ${defaultOf(known)}`
-  return new PlantsError('notFound', `${name} has no value`, { hint })
 }
 
 /** What was for the old address may not be meant for the new one. */

@@ -13,8 +13,10 @@ export async function run(argv: string[], io: Io): Promise<number> {
     return 0
   } catch (error) {
     if (systemCode(error) === 'EPIPE') return 0
-    const failure = error instanceof PlantsError ? error : defect(error)
-    return await report(failure, argv, io)
+    if (error instanceof PlantsError) return await report(error, argv, io)
+    const message = `A mistake in plants, not in what you did: ${error instanceof Error ? error.message : String(error)}`
+    const hint = 'Please report it, with what you ran'
+    return await report(new PlantsError('defect', message, { hint, cause: error }), argv, io)
   }
 }
 
@@ -45,9 +47,4 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
     const shown = shownAddress(text, (secret) => found.push(secret))
     for (const secret of found) if (!shown.includes(secret)) secrets.add(secret) // else a *** in its place would say which word it is
   }
-}
-
-function defect(cause: unknown): PlantsError {
-  const message = `A mistake in plants, not in what you did: ${cause instanceof Error ? cause.message : String(cause)}`
-  return new PlantsError('defect', message, { hint: 'Please report it, with what you ran', cause })
 }

@@ -82,10 +82,7 @@ export interface InvalidRecord extends RecordRange {
 }
 
 /** Why a record is no NewPlant. It is not an Error: an input can have millions of them, and a stack takes a kilobyte. */
-export interface RecordError {
-  kind: Kind
-  message: string
-}
+export type RecordError = { kind: Kind; message: string }
 
 /** bytes of a record at most: as many as of the body of a request */
 export const maxRecordBytes = bodyLimit

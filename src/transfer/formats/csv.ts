@@ -108,7 +108,7 @@ function recordOf(cells: (string | undefined)[], { names, id, texts, others }: C
 }
 
 /** The cells of a valid row without its line break; an empty one without quotes is undefined. */
-export function parseCells(text: string, delimiter: string): (string | undefined)[] {
+function parseCells(text: string, delimiter: string): (string | undefined)[] {
   const cells: (string | undefined)[] = []
   for (let at = 0; ; at += 1) {
     let end: number

@@ -46,12 +46,12 @@ export class Reader {
   }
 
   /** The first bytes, up to 64 KiB and at least a line that is not blank, without a byte order mark; the first chunk begins with them. */
-  async head(patience?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
+  async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
       before = this.#filled
       await this.#fill(before + 1)
     }
-    await this.#fill(headSize, patience)
+    await this.#fill(headSize, timeout)
     if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) this.#pass(3)
     return { bytes: this.#buffer.subarray(0, this.#filled), isLast: this.#isAtEnd }
   }
@@ -89,13 +89,13 @@ export class Reader {
 
   /**
    * Reads the next chunk, of about so many bytes, or exactly as it was read before; nothing when the input ends first. Waits for more for
-   * `patience` milliseconds when there is something.
+   * `timeout` milliseconds when there is something.
    */
-  async next(size: number | Extent, patience?: number): Promise<Chunk | undefined> {
+  async next(size: number | Extent, timeout?: number): Promise<Chunk | undefined> {
     this.finish()
     const known = typeof size === 'number' ? undefined : size
     for (let wanted = known?.length ?? Number(size); ; wanted += readSize) {
-      await this.#fill(wanted, patience)
+      await this.#fill(wanted, timeout)
       const length = known?.length ?? Math.min(this.#filled, wanted)
       if (this.#filled < length || (this.#filled === 0 && (this.#isEnded || !this.#isAtEnd))) return undefined
       this.state = this.save()
@@ -156,14 +156,14 @@ export class Reader {
     this.extent = { length: 0, isLast: false }
   }
 
-  async #fill(wanted: number, patience?: number): Promise<void> {
+  async #fill(wanted: number, timeout?: number): Promise<void> {
     if (this.#buffer.length < wanted) {
       const larger = Buffer.allocUnsafeSlow(wanted + readSize)
       this.#buffer.copy(larger, 0, 0, this.#filled)
       this.#buffer = larger
     }
     while (this.#filled < wanted && !this.#isAtEnd) {
-      const count = await this.source.read(this.#buffer, this.#filled, this.#filled > 0 ? patience : undefined)
+      const count = await this.source.read(this.#buffer, this.#filled, this.#filled > 0 ? timeout : undefined)
       if (count === undefined) return
       this.#isAtEnd = count === 0
       this.#filled += count
@@ -177,7 +177,7 @@ const readSize = 1_048_576
 /** bytes of a chunk, about: the first, for a service too, and the next ones of plants that came in the order of their ids, or did not */
 export const chunkBytes = { smallest: 8192, firstForService: 65_536, first: 262_144, sorted: 2_097_152, unsorted: 16_777_216 } as const
 
-/** Bytes of the next chunk for a service: what takes about a second, so that one is soon told how it goes. */
+/** Bytes of the next chunk for a service: what takes about a second, so that progress is shown soon. */
 export function nextChunkBytes(bytes: number, milliseconds: number): number {
   if (milliseconds > 2000) return Math.max(chunkBytes.smallest, bytes / 2)
   return milliseconds < 1000 ? Math.min(1_048_576, bytes * 2) : bytes

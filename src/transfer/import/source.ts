@@ -12,9 +12,9 @@ export interface Source {
   size: number | undefined
   /**
    * Puts its next bytes into a buffer, after `from`, as many as are there and fit, and gives how many: none at its end; undefined when none
-   * came within `patience` milliseconds, or before it was stopped.
+   * came within `timeout` milliseconds, or before it was stopped.
    */
-  read(into: Buffer, from: number, patience?: number): Promise<number | undefined>
+  read(into: Buffer, from: number, timeout?: number): Promise<number | undefined>
   close(): void
 }
 
@@ -68,11 +68,11 @@ function streamSource(name: string, input: AsyncIterable<Uint8Array>, stop: Abor
   let rest: Uint8Array = new Uint8Array()
   let next: Promise<IteratorResult<Uint8Array>> | undefined
   /** The next piece, if it comes in time; otherwise it is there for the next call. */
-  const nextPiece = async (patience = maxTimer) => {
+  const nextPiece = async (timeout = maxTimer) => {
     next ??= pieces.next()
     next.catch(() => undefined) // the race below reports it, now or in the next call
     const settled = new AbortController()
-    const late = wait(patience, [stop, settled.signal]).catch(() => undefined)
+    const late = wait(timeout, [stop, settled.signal]).catch(() => undefined)
     try {
       const result = await Promise.race([next, late])
       if (result) next = undefined
@@ -86,9 +86,9 @@ function streamSource(name: string, input: AsyncIterable<Uint8Array>, stop: Abor
   return {
     name,
     size: undefined,
-    read: async (into, from, patience) => {
+    read: async (into, from, timeout) => {
       while (rest.length === 0) {
-        const result = await nextPiece(patience)
+        const result = await nextPiece(timeout)
         if (!result) return undefined
         if (result.done) return 0
         rest = result.value

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { resolveSettings, type Settings } from '../../../src/cli/context.js'
 import type { GlobalFlags } from '../../../src/cli/define-command.js'
-import type { Source } from '../../../src/config/resolve.js'
+import type { SettingSource } from '../../../src/config/resolve.js'
 import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../../src/config/table.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -27,7 +27,7 @@ class Desk {
   #certificates: [right: string, wrong: string] | undefined
 
   /** Gives a setting a value at a source. */
-  give(name: SettingName, source: Source, value: string): void {
+  give(name: SettingName, source: SettingSource['source'], value: string): void {
     const { variable = '', isSwitch } = settingOf(name)
     const flag = flagOf(name) ?? ''
     const ofFile = isSwitch ? value === 'true' : value
@@ -38,7 +38,7 @@ class Desk {
   }
 
   /** The source in the words of messages. */
-  place(name: SettingName, source: Source): string {
+  place(name: SettingName, source: SettingSource['source']): string {
     const { variable = '' } = settingOf(name)
     const flag = flagOf(name) ?? ''
     const places = { flag, variable, store: `stores.team.${name} in ${this.file}`, saved: `${name} in ${this.file}`, default: 'default' }
@@ -167,7 +167,7 @@ const probes: Record<SettingName, Probe> = {
 }
 
 /** All sources that a setting can have, the strongest first. */
-function sourcesOf(name: SettingName): Source[] {
+function sourcesOf(name: SettingName): SettingSource['source'][] {
   const { variable, scopes } = settingOf(name)
   const flag = flagOf(name)
   const has = { flag, variable, store: scopes.includes('store'), saved: scopes.includes('user'), default: true }
@@ -176,7 +176,7 @@ function sourcesOf(name: SettingName): Source[] {
 
 interface Row {
   name: SettingName
-  winner: Source
+  winner: SettingSource['source']
   /** the values are given the other way round, and --verbose is asked for JSON */
   isTurned: boolean
 }
