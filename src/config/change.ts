@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, lchownSync, lstatSync, mkdtempSync, type Stats, statSync } from 'node:fs'
+import { chmodSync, closeSync, constants, existsSync, fchownSync, fstatSync, mkdtempSync, openSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../platform/errors.js'
@@ -61,9 +61,16 @@ function unwritable(path: string, reason: string, hint: string, cause?: unknown)
   return new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reason}`, { hint, cause })
 }
 
-/** Gives what root has made, for a user with `sudo`, to the owner of its place; a link which that user could put there is not followed. */
+/** Gives what root has made, for a user with `sudo`, to the owner of its place: never a file that this user has linked there instead. */
 function giveToOwner(path: string, { uid, gid }: Stats): void {
-  if (process.platform !== 'win32' && uid !== 0 && lstatSync(path).uid === 0) lchownSync(path, uid, gid)
+  if (process.platform === 'win32' || uid === 0) return
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
+  try {
+    const made = fstatSync(fd)
+    if (made.uid === 0 && (made.isDirectory() || made.nlink === 1)) fchownSync(fd, uid, gid)
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** conf writes into a folder that nobody else can enter, or has made before; its file then takes the place of the old one. */
