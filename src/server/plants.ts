@@ -72,10 +72,12 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     const body = `[${plants.map(toWireJson).join()}]`
     const bytes = Buffer.byteLength(body)
     if (inFlight.listed + bytes > maxListed) throw busy()
-    inFlight.listed += bytes
-    response.once('close', () => {
-      inFlight.listed -= bytes
-    })
+    if (!response.destroyed) {
+      inFlight.listed += bytes
+      response.once('close', () => {
+        inFlight.listed -= bytes
+      })
+    }
     const next = Object.entries({ limit, after, tag: query.tag, search: query.search }).flatMap(([name, value]) =>
       value === undefined ? [] : `${name}=${encodeURIComponent(String(value))}`,
     )

@@ -146,17 +146,18 @@ export class Router {
   async #stream(call: Call, { contentType, pieces, outcome }: StreamedAnswer & { outcome: string }): Promise<void> {
     const { request, response, requestId } = call
     if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 does not tell the end of a stream: use HTTP/1.1')
-    let isBegun = false
+    const begin = () => {
+      if (!response.headersSent && !response.destroyed) respondWith(response, 200, ['Content-Type', contentType], requestId)
+    }
     for await (const piece of request.method === 'HEAD' ? [] : pieces) {
+      if (response.headersSent) await this.#authenticate(call)
       if (response.destroyed) break
-      if (isBegun) await this.#authenticate(call)
-      else respondWith(response, 200, ['Content-Type', contentType], requestId)
-      isBegun = true
+      begin()
       const taken = response.write(piece) ? undefined : untilTaken(response)
       await new Promise(setImmediate) // else a fast reader would leave no time to anybody else
       await taken
     }
-    if (!isBegun && !response.destroyed) respondWith(response, 200, ['Content-Type', contentType], requestId)
+    begin()
     const isWhole = !response.destroyed
     response.end()
     if (response.headersSent) this.#record(call, 200, isWhole ? outcome : 'aborted')
@@ -187,6 +188,7 @@ export class Router {
 /** Resolves when the client has taken what was written, or is gone. */
 function untilTaken(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
+    if (response.destroyed) return resolve() // its event has come already
     const end = () => {
       response.off('drain', end).off('close', end)
       resolve()

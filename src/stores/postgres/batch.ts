@@ -42,7 +42,7 @@ export async function sendBatch(creations: Creation[], sending: Sending): Promis
       if (ids.has(String(creation.plant.id))) creation.answer = 'created'
       else creation.attempts.pop()
     }
-    await settle(creations, ids.size === 0, sending)
+    await settle(creations, sending)
     return ids.size
   } catch (error) {
     if (isRefusal(error)) for (const { attempts } of creations) if (attempts.at(-1) === attempt) attempts.pop()
@@ -50,13 +50,9 @@ export async function sendBatch(creations: Creation[], sending: Sending): Promis
   }
 }
 
-/** Finds out why plants were not created. Without a key, and sent for the first time, there is only one reason. */
-async function settle(creations: Creation[], areAll: boolean, { client, account, options }: Sending): Promise<void> {
-  const unclear: Creation[] = []
-  for (const creation of creations.filter(({ answer }) => answer === undefined)) {
-    if (areAll || creation.key !== undefined || creation.attempts.length > 0) unclear.push(creation)
-    else creation.answer = idExists(creation.plant.id)
-  }
+/** Finds out why plants were not created. */
+async function settle(creations: Creation[], { client, account, options }: Sending): Promise<void> {
+  const unclear = creations.filter(({ answer }) => answer === undefined)
   if (unclear.length === 0) return
   const verdicts = verdictsOn(unclear, await client.ask(findStatement(unclear)))
   // It is there, but it may be there before it is on the standbys: what is written behind it waits for both.

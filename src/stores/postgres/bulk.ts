@@ -6,7 +6,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Client } from './client.js'
-import { divisionByZero, isRefusal, LeftOutError, lostCommit, mostInVain, sqlState } from './errors.js'
+import { divisionByZero, driverError, isRefusal, LeftOutError, lostCommit, mostInVain, sqlState } from './errors.js'
 import type { Account } from './login.js'
 import type { ConnectionPool } from './pool.js'
 import { checkServer } from './server-state.js'
@@ -77,13 +77,15 @@ class BulkInsert {
     const { account } = this.#connections
     const { stop } = this.#options
     const turn = { ...this.#connections.turn(), signal: stop }
-    const portion: Portion = { rows, attempts: [], isEnd: false }
+    const portion: Portion = { rows, tries: 0, attempts: [], later: undefined }
     try {
       await this.#connections.retry(turn, () => {
+        portion.tries += 1
+        portion.later = undefined
         for (const row of portion.rows) this.#batch.outcomes[row] = Outcome.pending // what was noted in vain
         return this.#connections.use(turn, (client) => this.#settle(portion, client), turn.deadline)
       })
-      return portion.isEnd
+      return portion.later !== undefined
     } catch (error) {
       for (const row of portion.rows) this.#batch.outcomes[row] = Outcome.pending
       if (portion.attempts.length > 0) throw lostCommit(account.address, error)
@@ -94,7 +96,8 @@ class BulkInsert {
 
   /** Creates rows or finds out why they cannot be, until each has its outcome. */
   async #settle(portion: Portion, client: Client): Promise<void> {
-    const mayCopy = portion.attempts.length === 0 && !this.#meetsOthers
+    // Rows are copied as they come, which can deadlock with others; they are inserted in the order of their ids, which cannot.
+    const mayCopy = portion.tries === 1 && !this.#meetsOthers
     if (mayCopy && (await this.#transact(portion, portion.rows, client, (attempt) => this.#copy(portion.rows, attempt, client)))) return
     for (let before = Infinity, inVain = 0; ; ) {
       const { free, changed } = await this.#lookUp(portion, client)
@@ -117,8 +120,9 @@ class BulkInsert {
   async #transact(portion: Portion, rows: number[], client: Client, write: (attempt: bigint) => Promise<number[]>): Promise<boolean> {
     const { account, options } = this.#connections
     const attempt = newAttempt()
-    portion.attempts.push(attempt)
-    const forget = () => portion.attempts.splice(portion.attempts.indexOf(attempt), 1)
+    const forget = () => {
+      portion.attempts = portion.attempts.filter((each) => each !== attempt)
+    }
     const undo = async () => {
       forget()
       for (const row of rows) this.#batch.outcomes[row] = Outcome.pending
@@ -130,6 +134,7 @@ class BulkInsert {
       const written = await write(attempt)
       if (written.length === 0) return await undo()
       await this.#keepCheckpoint(client)
+      portion.attempts.push(attempt) // from here on, the rows may be stored
       await client.ask({ text: options.allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` })
       forget()
       const done = new Set(written)
@@ -147,7 +152,9 @@ class BulkInsert {
   /** Creates all rows, or none: then it throws. */
   async #copy(rows: number[], attempt: bigint, client: Client): Promise<number[]> {
     const stream = client.query(copyFrom(copyStatement))
-    const done = new Promise<void>((resolve, reject) => stream.on('finish', resolve).on('error', reject))
+    const done = new Promise<void>((resolve, reject) => {
+      stream.on('finish', resolve).on('error', (error) => reject(driverError(error)))
+    })
     done.catch(() => undefined) // it is awaited below
     for (const piece of copyData(this.#batch.rows, rows, attempt))
       if (!stream.write(piece)) await Promise.race([new Promise((resolve) => stream.once('drain', resolve)), done])
@@ -184,7 +191,7 @@ class BulkInsert {
   async #lookUp(portion: Portion, client: Client): Promise<{ free: number[]; changed: number[] }> {
     const { rows, outcomes } = this.#batch
     const { ifExists, stopsAtReject } = this.#options
-    const pending = portion.rows.filter((row) => outcomes[row] === Outcome.pending)
+    const pending = portion.rows.filter((row) => outcomes[row] === Outcome.pending && !portion.later?.has(row))
     const ids = pending.map((row) => rows.idAt(row))
     const found = await client.ask(getManyStatement(ids, comparesPlants(ifExists)))
     const taken = new Map(found.map((row) => [row[0] ?? '', existingFrom(row, portion.attempts)]))
@@ -202,10 +209,7 @@ class BulkInsert {
       const stays = outcome === Outcome.skipped || outcome === Outcome.taken
       taken.set(id, { isOurs: false, plant: stays ? existing?.plant : plant })
       if (!stopsAtReject || outcome !== Outcome.taken) continue
-      // What comes after it is not created, now or the next time.
-      portion.isEnd = true
-      const later = new Set(pending.slice(index + 1))
-      portion.rows = portion.rows.filter((other) => !later.has(other))
+      portion.later = new Set([...(portion.later ?? []), ...pending.slice(index + 1)])
       break
     }
     return left
@@ -216,10 +220,11 @@ class BulkInsert {
 interface Portion {
   /** those of which it is not known for good what became of them */
   rows: number[]
+  tries: number
   /** the marks under which they were sent, and may have been stored */
   attempts: bigint[]
-  /** whether the last of the rows was refused, and that ends the import */
-  isEnd: boolean
+  /** those after one that was refused, and so ends the import */
+  later: Set<number> | undefined
 }
 
 /** A plant whose id is taken: by one of the table, or by a row before it. */
@@ -254,18 +259,23 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
   const attempt = newAttempt()
   let isSent = false
   const createPages = async (client: Client) => {
-    await client.ask(begin())
+    const limited = (action: () => Promise<unknown>) => {
+      const end = connections.endAt(clock.now() + timeout, client) // each may take as long as a call may
+      return action().finally(end)
+    }
+    await limited(() => client.ask(begin()))
     for (const page of pages()) {
       clock.signal.throwIfAborted()
-      const end = connections.endAt(clock.now() + timeout, client) // each may take as long as a call may
-      await createPage(client, page, { address, attempt, onConflict }).finally(end)
+      await limited(() => createPage(client, page, { address, attempt, onConflict }))
     }
-    if (isSent) await client.ask({ text: barrier })
+    if (isSent) await limited(() => client.ask({ text: barrier }))
     isSent = true
-    await client.ask({ text: allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` }).catch((error: unknown) => {
+    try {
+      await limited(() => client.ask({ text: allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` }))
+    } catch (error) {
       isSent = !isRefusal(error)
       throw error
-    })
+    }
   }
   const turn = connections.turn()
   try {

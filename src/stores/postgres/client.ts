@@ -80,6 +80,7 @@ export class Client extends pg.Client {
       this.#isDoubtful ||= routine === 'SyncRepWaitForLSN'
     })
     this.connection
+      .on('error', () => this.destroy()) // also where the driver would leave it open: a login that fails here
       .on('authenticationCleartextPassword', () => this.#noteMethod('password'))
       .on('authenticationMD5Password', () => this.#noteMethod('md5'))
       .on('authenticationSASL', () => this.#noteMethod('scram-sha-256'))

@@ -18,23 +18,42 @@ const internalError = 'XX000'
 /** What a division by zero says: that a check of ours, such as `durabilityCheck`, has failed. */
 export const divisionByZero = '22012'
 
-/** Whether the server has said no, so that what was asked for has not happened. Else the connection was lost, and nobody knows. */
+/**
+ * Whether the server has said no, so that what was asked for has not happened. Else the connection was lost, and nobody knows: a pooler such
+ * as PgBouncer reports the loss of its own connection to the server with a state of class 08.
+ */
 export function isRefusal(error: unknown): boolean {
-  return sqlState(error) !== undefined
+  const state = sqlState(error)
+  return state !== undefined && !state.startsWith('08') && state !== '40003'
 }
 
-/** What the driver says without a code that tells it apart, as an error that has one. */
+/** A connection could not be made, or was lost: nobody knows what became of a statement that was under way. */
+export class ConnectionError extends Error {
+  /** of the system call, or of TLS */
+  readonly code: string | undefined
+  /** whether a server was there at all */
+  readonly isReached: boolean
+
+  constructor(cause: unknown, message = textOf(cause), code = systemCode(cause)) {
+    super(message, { cause })
+    this.code = code
+    this.isReached = !isTimeout(cause) && !(cause instanceof Error && 'syscall' in cause)
+  }
+}
+
+/** What the driver says, as an error of the server, a `LoginError`, or a `ConnectionError`. */
 export function driverError(error: unknown): Error {
+  if (error instanceof LoginError || error instanceof ConnectionError || error instanceof PlantsError) return error
+  if (error instanceof pg.DatabaseError && error.code) return error
   const message = error instanceof Error ? error.message : ''
   const [, method] = /^Unknown authenticationOk message type (\d+)$/.exec(message) ?? []
   if (method !== undefined) return new LoginError(`it asks for a way to log in that is not known here (${method})`)
   if (message.startsWith('SASL: ')) return new LoginError(message.replace(/^SASL: (SCRAM-SERVER-\w+-MESSAGE: )?/, ''))
-  if (message === 'The server does not support SSL connections')
-    return Object.assign(new Error('the server has no TLS'), { code: 'NO_TLS' })
-  if (message === 'timeout expired') return timeIsOver()
-  if (message === 'Connection terminated unexpectedly') return new Error('the server closed the connection')
-  if (error instanceof Error && !(error instanceof RangeError || error instanceof TypeError || foreign.test(message))) return error
-  return new Error('what answers is no PostgreSQL server', { cause: error })
+  if (message === 'The server does not support SSL connections') return new ConnectionError(error, 'the server has no TLS', 'NO_TLS')
+  if (message === 'timeout expired') return new ConnectionError(timeIsOver())
+  if (message === 'Connection terminated unexpectedly') return new ConnectionError(error, 'the server closed the connection')
+  const isForeign = error instanceof RangeError || error instanceof TypeError || error instanceof pg.DatabaseError || foreign.test(message)
+  return isForeign ? new ConnectionError(error, 'what answers is no PostgreSQL server') : new ConnectionError(error)
 }
 
 /** What the driver says of messages that it cannot read, or that may not come. */
@@ -45,8 +64,7 @@ const foreign =
 export function mayEnterOtherwise(error: unknown): boolean {
   const state = sqlState(error)
   if (state !== undefined) return state.startsWith('28')
-  const isUnreached = error instanceof Error && 'syscall' in error
-  return !isUnreached && !isTimeout(error) && !(error instanceof LoginError) && !(error instanceof PlantsError)
+  return error instanceof ConnectionError && error.isReached
 }
 
 /** Whether other servers are not tried: a wrong password would else look like a server that is away. */
@@ -60,10 +78,11 @@ export function isUnknownParameter(error: unknown): boolean {
 }
 
 /** Whether the same can succeed in a moment: the server, or another one in its place, is not ready, or has broken it off for the sake of others. */
-export function isPassing(error: unknown): boolean {
+export function mayPass(error: unknown): boolean {
+  if (error instanceof PlantsError) return error.retryable
   const state = sqlState(error)
-  if (state === undefined) return !permanentCodes.has(systemCode(error) ?? '')
-  return passingClasses.has(state.slice(0, 2)) || passingStates.has(state)
+  if (state !== undefined) return passingClasses.has(state.slice(0, 2)) || passingStates.has(state)
+  return error instanceof ConnectionError && !permanentCodes.has(error.code ?? '')
 }
 
 /** connection, transaction rollback, resources, operator intervention, system */
@@ -84,20 +103,11 @@ const permanentCodes = new Set([
   'CERT_HAS_EXPIRED',
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'ERR_TLS_CERT_ALTNAME_INVALID',
-  'LOGIN_EXPOSED',
-  'LOGIN_NO_PASSWORD',
-  'LOGIN_REFUSED',
-  'LOGIN_SOCKET',
   'NO_TLS',
   'SELF_SIGNED_CERT_IN_CHAIN',
   'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ])
-
-/** As `isPassing`, also of an error of ours. */
-export function mayPass(error: unknown): boolean {
-  return error instanceof PlantsError ? error.retryable : isPassing(error)
-}
 
 /** Rows that were sent, and are not there, though nothing stands in their way: a trigger or a rule of the table has left them out. */
 export class LeftOutError extends PlantsError {
@@ -119,13 +129,13 @@ export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsErr
   })
 }
 
-/** Turns what a server, the system or TLS said into an error that says what to do about it; one of ours stays as it is. */
-export function explainDatabase(error: unknown, { address, login }: Account): PlantsError {
-  if (error instanceof PlantsError) return error
+/** Turns what a server, the system or TLS said into a `PlantsError` that says what to do about it; any other error stays as it is. */
+export function explainDatabase(error: unknown, { address, login }: Account): unknown {
+  if (!(error instanceof pg.DatabaseError || error instanceof ConnectionError || error instanceof LoginError)) return error
   const code = sqlState(error) ?? systemCode(error) ?? ''
   const explain = explanations[code] ?? explanations[code.slice(0, 2)] ?? (isRefusal(error) ? refused : unreached)
   const { message, hint, kind = 'unavailable' } = explain(address, textOf(error), login)
-  return new PlantsError(kind, message, { hint, retryable: isPassing(error), cause: error })
+  return new PlantsError(kind, message, { hint, retryable: mayPass(error), cause: error })
 }
 
 interface Explanation {
@@ -197,6 +207,7 @@ function hostsOf(hosts: PostgresAddress['hosts']): string {
 
 /** What a failure says of itself. Several addresses of one host fail together, in an error without a text of its own. */
 function textOf(error: unknown): string {
+  if (error instanceof ConnectionError) return error.message
   if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
   if (isTimeout(error)) return 'no answer in time'
   const code = isRefusal(error) ? '' : (systemCode(error) ?? '')

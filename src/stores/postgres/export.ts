@@ -4,13 +4,14 @@ import { plantColumns, type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
 import type { Block, RecordKind, SnapshotQuery } from '../store.js'
 import type { Client } from './client.js'
-import { explainDatabase } from './errors.js'
+import { driverError, explainDatabase } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 import { begin, plants, where } from './sql.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, with COPY: the server writes the records. */
 export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
-  const client = await connections.lease(connections.turn())
+  const turn = connections.turn()
+  const client = await connections.retry(turn, () => connections.lease(turn))
   let isDone = false
   try {
     const { parameters, copy } = copyStatements(query)
@@ -26,8 +27,7 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
   } catch (error) {
     throw explainDatabase(error, connections.account)
   } finally {
-    if (!isDone) client.destroy()
-    client.release(!isDone)
+    connections.giveBack(client, !isDone)
   }
 }
 
@@ -63,7 +63,12 @@ async function* chunksOf(copy: string, client: Client, connections: ConnectionPo
   const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
     const done = connections.endAt(connections.turn().deadline, client)
-    const { value, done: isEnd } = await chunks.next().finally(done)
+    const { value, done: isEnd } = await chunks
+      .next()
+      .catch((error: unknown) => {
+        throw driverError(error)
+      })
+      .finally(done)
     if (isEnd) return
     yield value
   }
@@ -76,9 +81,9 @@ async function* wholeRecords(chunks: AsyncIterable<Buffer>, hasQuotes: boolean):
   for await (const chunk of chunks) {
     let plants = 0
     let end = 0
-    for (const [at, byte] of chunk.entries()) {
-      if (byte === quote && hasQuotes) isQuoted = !isQuoted
-      const isEnd = byte === lineFeed && !isQuoted
+    for (let at = 0; at < chunk.length; at += 1) {
+      if (hasQuotes && chunk[at] === quote) isQuoted = !isQuoted
+      const isEnd = chunk[at] === lineFeed && !isQuoted
       plants += Number(isEnd)
       if (isEnd) end = at + 1
     }

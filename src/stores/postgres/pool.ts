@@ -5,7 +5,17 @@ import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
 import { Client, type Endpoint, endpointsOf } from './client.js'
-import { driverError, explainDatabase, isFinal, isRefusal, isStale, isUnknownParameter, mayEnterOtherwise, mayPass } from './errors.js'
+import {
+  ConnectionError,
+  driverError,
+  explainDatabase,
+  isFinal,
+  isRefusal,
+  isStale,
+  isUnknownParameter,
+  mayEnterOtherwise,
+  mayPass,
+} from './errors.js'
 import type { Account } from './login.js'
 import { checkServer, isWanted } from './server-state.js'
 import type { Row } from './sql.js'
@@ -34,6 +44,11 @@ export class ConnectionPool {
   readonly #closing = new AbortController()
   /** why there was no connection the last time that one was tried */
   #failure: PlantsError | undefined
+  /** tries to connect that have failed, one after the other */
+  #failures = 0
+  /** connections that are lent, or being made for somebody */
+  #inUse = 0
+  readonly #waiters = new Set<() => void>()
 
   constructor(account: Account, options: OpenOptions) {
     setMaxListeners(0, options.clock.signal, this.#closing.signal) // each call listens to them
@@ -107,9 +122,7 @@ export class ConnectionPool {
       throw error
     } finally {
       done()
-      isBroken ||= client.getTransactionStatus() !== 'I' // of an action that has ended in the middle of a transaction
-      if (isBroken) client.destroy()
-      client.release(isBroken)
+      this.giveBack(client, isBroken)
     }
   }
 
@@ -132,41 +145,98 @@ export class ConnectionPool {
     for (const client of this.#clients) client.destroy()
   }
 
-  /** A connection, or why there was none until the deadline; one that comes later goes back to its pool. */
+  /** A connection, until it is given back. Throws why there was none until the deadline. */
   async lease({ deadline, signal }: Turn): Promise<Lease> {
     const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
     for (const each of signals) each.throwIfAborted()
-    const connecting = this.#connect()
     const left = Math.max(0, deadline - this.options.clock.now())
     try {
-      return await within(
-        left,
-        signals,
-        (late) =>
-          new Promise<Lease>((resolve, reject) => {
-            late.addEventListener('abort', () => reject(isTimeout(late.reason) ? this.late() : late.reason))
-            connecting.then(resolve, reject)
-          }),
-      )
+      return await within(left, signals, async (late) => {
+        await this.#enter(late)
+        return this.#connectUntil(late)
+      })
     } catch (error) {
-      connecting.then(
-        (client) => client.release(),
-        () => undefined,
-      )
-      throw error
+      throw isTimeout(error) ? this.late() : error
     }
   }
 
+  /** @param isBroken whether it is of no more use */
+  giveBack(client: Lease, isBroken: boolean): void {
+    // One that was given up, or whose action has ended in the middle of a transaction, is of no more use either.
+    const isOver = isBroken || client.connection.stream.destroyed || client.getTransactionStatus() !== 'I'
+    if (isOver) client.destroy()
+    client.release(isOver)
+    this.#leave()
+  }
+
+  /** Waits until fewer than `size` connections are in use, in turn. */
+  #enter(late: AbortSignal): Promise<void> {
+    if (this.#inUse < this.size) {
+      this.#inUse += 1
+      return Promise.resolve()
+    }
+    return new Promise((resolve, reject) => {
+      const enter = () => {
+        late.removeEventListener('abort', giveUp)
+        resolve()
+      }
+      const giveUp = () => {
+        this.#waiters.delete(enter)
+        reject(late.reason)
+      }
+      this.#waiters.add(enter)
+      late.addEventListener('abort', giveUp, { once: true })
+    })
+  }
+
+  #leave(): void {
+    const [next] = this.#waiters
+    if (next === undefined) {
+      this.#inUse -= 1
+      return
+    }
+    this.#waiters.delete(next)
+    next()
+  }
+
+  /** A connection; one that comes too late goes back. */
+  #connectUntil(late: AbortSignal): Promise<Lease> {
+    const connecting = this.#connect()
+    connecting.catch(() => this.#leave())
+    return new Promise((resolve, reject) => {
+      const giveUp = () => {
+        reject(late.reason)
+        connecting.then(
+          (client) => this.giveBack(client, false),
+          () => undefined,
+        )
+      }
+      if (late.aborted) return giveUp()
+      late.addEventListener('abort', giveUp, { once: true })
+      connecting.then(
+        (client) => {
+          late.removeEventListener('abort', giveUp)
+          if (!late.aborted) resolve(client)
+        },
+        (error: unknown) => {
+          late.removeEventListener('abort', giveUp)
+          reject(error)
+        },
+      )
+    })
+  }
+
   /** What is reported when there was no connection until the deadline. */
-  late(): PlantsError {
+  late(): unknown {
     if (this.#failure) return this.#failure
-    if (!this.#current) return explainDatabase(timeIsOver(), this.account)
+    if (!this.#current) return explainDatabase(new ConnectionError(timeIsOver()), this.account)
     const message = `All connections to ${this.account.address.name} are busy`
     return new PlantsError('unavailable', message, { hint: 'Try again, or allow more of them: ?max=', retryable: true })
   }
 
   /** Goes through the servers from the last one that was connected to. Throws what says most of why none is there. */
   async #connect(): Promise<Lease> {
+    if (this.#failures > 0) await this.pause(this.#failures, this.#closing.signal) // all who wait share the tries
     let failure: unknown
     for (const pools of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
       try {
@@ -244,13 +314,16 @@ export class ConnectionPool {
 
   #noteSuccess(): void {
     this.#failure = undefined
+    this.#failures = 0
     this.#awaySince = undefined
     if (this.#isAway) this.options.onAway?.(undefined)
     this.#isAway = false
   }
 
-  #noteFailure(failure: PlantsError): void {
+  #noteFailure(failure: unknown): void {
+    if (!(failure instanceof PlantsError)) return
     this.#failure = failure
+    this.#failures += 1
     const now = this.options.clock.now()
     this.#awaySince ??= now
     if (!failure.retryable || this.#isAway || now - this.#awaySince < 1000) return
@@ -259,8 +332,7 @@ export class ConnectionPool {
   }
 }
 
-/** A connection that is lent: `release` gives it back, with true when it is of no more use. */
-export type Lease = Client & pg.PoolClient
+type Lease = Client & pg.PoolClient
 
 /** milliseconds in which a server that works has ended a statement whose time was over */
 const grace = 1000

@@ -18,17 +18,19 @@ import type {
   TokenStore,
 } from '../store.js'
 import type { Client } from './client.js'
-import { isRefusal } from './errors.js'
+import { isRefusal, lostCommit } from './errors.js'
 import { ConnectionPool } from './pool.js'
 import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
 import {
+  barrier,
   deleteStatement,
   findCheckpointStatement,
   getManyStatement,
   getStatement,
   keepCheckpointStatement,
   pageStatement,
+  pinned,
   removeCheckpointStatement,
   replaceStatement,
   rightsStatement,
@@ -108,16 +110,21 @@ export class PostgresStore implements ServedStore, CheckpointStore {
    */
   async #change(statement: QueryConfig, lookUp: () => Promise<NewPlant | undefined>): Promise<NewPlant | undefined> {
     let isLost = false
-    const [row] = await this.#connections.again(this.#connections.turn(), async (client) => {
+    const change = async (client: Client) => {
       try {
         return await client.ask(statement)
       } catch (error) {
         isLost ||= !isRefusal(error)
         throw error
       }
+    }
+    const [row] = await this.#connections.again(this.#connections.turn(), change).catch((error: unknown) => {
+      throw isLost ? lostCommit(this.#connections.account.address, error) : error
     })
     if (row) return toPlant(row)
-    return isLost ? lookUp() : undefined
+    if (!isLost) return undefined
+    await this.#connections.query(pinned(barrier)) // what is read then is on the standbys as well
+    return lookUp()
   }
 
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {

@@ -5,7 +5,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions } from '../store.js'
 import { type Creation, sendBatch } from './batch.js'
 import type { Client } from './client.js'
-import { explainDatabase, lostCommit, mayPass } from './errors.js'
+import { explainDatabase, LeftOutError, lostCommit, mayPass, mostInVain } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 
 interface Job extends Creation {
@@ -17,6 +17,8 @@ interface Job extends Creation {
   leave: () => void
   /** what went wrong the last time that it was sent */
   failure: unknown
+  /** how often it was sent without any effect, though nothing stood in its way */
+  inVain: number
 }
 
 /** Creates in one statement at most, and characters of their texts. */
@@ -54,7 +56,7 @@ export class Writer {
         job.reject(job.attempts.length > 0 ? lostCommit(this.#connections.account.address, signal?.reason) : signal?.reason)
       }
       const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
-      const job: Job = { ...asked, attempts: [], answer: undefined, failure: undefined }
+      const job: Job = { ...asked, attempts: [], answer: undefined, failure: undefined, inVain: 0 }
       this.#await(job)
       this.#start()
     })
@@ -159,16 +161,23 @@ export class Writer {
 
   /** Answers the callers of a batch. What was not stored, and can be a moment later, waits again. */
   #settle(jobs: Job[]): void {
-    const open: Job[] = []
-    const now = this.#connections.options.clock.now()
-    for (const job of jobs) {
-      for (const mark of marksOf(job)) this.#busy.delete(mark)
-      if (job.answer === 'created') job.resolve(plantOf(job.plant))
-      else if (job.answer) job.reject(job.answer)
-      else if (mayPass(job.failure) && job.deadline > now) open.push(job)
-      else this.#refuse(job, job.failure)
-    }
+    for (const job of jobs) for (const mark of marksOf(job)) this.#busy.delete(mark)
+    const open = jobs.filter((job) => !this.#answer(job))
     if (open.length > 0) this.#awaitAgain(open)
+  }
+
+  /** False for a job that is to be sent again. */
+  #answer(job: Job): boolean {
+    const { account, options } = this.#connections
+    if (job.answer === 'created') job.resolve(plantOf(job.plant))
+    else if (job.answer) job.reject(job.answer)
+    else {
+      if (job.failure === undefined) job.inVain += 1
+      if (job.inVain === mostInVain) job.reject(new LeftOutError(account.address))
+      else if (job.deadline > options.clock.now() && (job.failure === undefined || mayPass(job.failure))) return false
+      else this.#refuse(job, job.failure ?? this.#connections.late())
+    }
+    return true
   }
 
   /** Ends what waits when its time is over. What waits longest stands in front. */
@@ -195,9 +204,13 @@ export class Writer {
   /** Rejects a creation: with an unknown outcome where it may have been stored. */
   #refuse(job: Job, error: unknown): void {
     job.signal?.removeEventListener('abort', job.leave)
-    const { message, hint, retryable } = explainDatabase(error, this.#connections.account)
+    const explained = explainDatabase(error, this.#connections.account)
     if (job.attempts.length > 0) job.reject(lostCommit(this.#connections.account.address, error))
-    else job.reject(new PlantsError('unavailable', message, { hint, retryable, cause: error }))
+    else if (!(explained instanceof PlantsError)) job.reject(explained)
+    else {
+      const { message, hint, retryable } = explained
+      job.reject(new PlantsError('unavailable', message, { hint, retryable, cause: error }))
+    }
   }
 }
 
