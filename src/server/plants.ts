@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { toWireJson } from '../plant/json.js'
 import { type NewPlant, textLength } from '../plant/plant.js'
-import type { ListQuery, ReadableStore, Right } from '../stores/store.js'
+import type { ListQuery, ReadableStore, Right, ServedStore } from '../stores/store.js'
 import { busy, HttpError } from './errors.js'
 import { openApi } from './openapi.js'
 import { etagOf, listLimits, listsTag, parseId, parseListQuery } from './parameters.js'
@@ -9,7 +9,7 @@ import { type InFlight, parseIdempotencyKey, parseNewPlant, parsePlant } from '.
 import type { Call, LoggedAnswer, Route } from './router.js'
 
 export interface PlantRoutesOptions {
-  store: ReadableStore
+  store: Pick<ServedStore, keyof ReadableStore | 'maxSnapshots'>
   /** which operations there are */
   rights: readonly Right[]
   /** "" or "/v1" */
@@ -25,7 +25,7 @@ const maxListed = 67_108_864
 /** of a page, about */
 const pageCharacters = 1_000_000
 
-/** snapshots at a time: each has a connection to the store for as long as its reader takes */
+/** snapshots at a time: each reader takes as long as it likes */
 const maxSnapshots = 2
 
 /** The operations on a store, and the description of the interface. */
@@ -56,7 +56,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
   }
 
   const snapshot = async function* (query: ListQuery): AsyncGenerator<string> {
-    if (inFlight.snapshots >= maxSnapshots) throw busy()
+    if (inFlight.snapshots >= Math.min(maxSnapshots, store.maxSnapshots)) throw busy()
     inFlight.snapshots += 1
     try {
       for await (const { text } of store.snapshot({ ...query, record: 'json' })) yield `${text}\n`

@@ -11,9 +11,9 @@ export const Outcome = {
   updated: 3,
   /** another plant has its id */
   taken: 4,
-  /** for the reason in the batch's `refusals` */
+  /** for the reason in the batch's `rejections` */
   refused: 5,
-  /** it was sent, and whether it was stored cannot be found out; what happened is in the batch's `refusals` */
+  /** it was sent, and whether it was stored cannot be found out; what happened is in the batch's `rejections` */
   unknown: 6,
 } as const
 export type Outcome = (typeof Outcome)[keyof typeof Outcome]

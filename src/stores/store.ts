@@ -32,16 +32,24 @@ export interface ReadableStore extends PlantStore {
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
   /**
    * The plants in the order of their ids, as they all were at one moment, written as text, some hundred KiB at a time. Others
-   * can write meanwhile; of this store nothing else is asked until the iteration has ended.
+   * can write meanwhile. It keeps a connection of its own until the iteration has ended.
+   *
+   * @throws {PlantsError} `unavailable`
    */
   snapshot(query: SnapshotQuery): AsyncIterable<Block>
   /**
    * Replaces the name and the tag of the plant with this id, and removes its idempotency key, so that a late retry of its create is a
    * conflict; with `only`, if it is still equal to this one. Returns the plant as it is now, or undefined when nothing was replaced:
    * there is none with this id, or it has changed.
+   *
+   * @throws {PlantsError} `unavailable` when nothing was changed; `unknownOutcome` when that could not be found out
    */
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined>
-  /** Removes a plant with its idempotency key, and gives it back if there was one; with `only`, if it is still this one. */
+  /**
+   * Removes a plant with its idempotency key, and gives it back if there was one; with `only`, if it is still this one.
+   *
+   * @throws {PlantsError} as `replace` does
+   */
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
 }
 
@@ -96,7 +104,7 @@ export interface Batch {
 }
 
 export interface CreateManyOptions {
-  /** what a row counts as whose id is taken: refused, done, or done only when name and tag are equal */
+  /** what a row counts as whose id is taken: rejected, done, done only when name and tag are equal, or an update where they are not */
   ifExists: ExistsPolicy
   /** nothing more is begun after a row was refused; rows are then taken in their order */
   stopsAtReject: boolean
@@ -220,6 +228,8 @@ export interface ServedStore extends ReadableStore {
   readonly tokens: TokenStore
   /** What the store's own credentials can do, in the order of `rights`. */
   rights(): Promise<readonly Right[]>
+  /** how many snapshots there can be at a time without holding up others */
+  readonly maxSnapshots: number
   /** Resolves when a plant could be created now; rejects with why it could not. */
   check(): Promise<void>
 }

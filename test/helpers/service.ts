@@ -97,6 +97,7 @@ export async function serveStore(
       close: () => store.close(),
       check: async () => undefined,
       rights: async () => rights,
+      maxSnapshots: Infinity,
       get: (id) => store.get?.(id) ?? unused(),
       list: (query) => store.list?.(query) ?? unused(),
       snapshot: (query) => store.snapshot?.(query) ?? unused(),

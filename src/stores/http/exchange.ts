@@ -16,7 +16,7 @@ export interface Remote {
 }
 
 /** A request that is sent until it is settled, and what it should get. */
-export interface Exchange<T> {
+interface Exchange<T> {
   request: HttpRequest
   expected: Expected<T>
   /** what the request holds, in words */

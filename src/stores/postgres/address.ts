@@ -180,7 +180,7 @@ function valueText(text: string): string {
 }
 
 /** What stands in an address; what does not is undefined. */
-export interface PostgresUri {
+interface PostgresUri {
   user: string | undefined
   password: string | undefined
   /** what stands for each host, as `[name, port]` */
@@ -190,10 +190,10 @@ export interface PostgresUri {
 }
 
 /** Refuses an address. What it is told must repeat nothing that may be a part of a password. */
-export type Refuse = (why: string, hint?: string) => PlantsError
+type Refuse = (why: string, hint?: string) => PlantsError
 
 /** Each is what libpq calls it, but for `max`, which is ours. */
-export const parameterNames = [
+const parameterNames = [
   ...[
     'application_name',
     'connect_timeout',
@@ -217,7 +217,7 @@ export const parameterNames = [
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
  */
-export function parseUri(address: string, refuse: Refuse, place: AddressContext): PostgresUri {
+function parseUri(address: string, refuse: Refuse, place: AddressContext): PostgresUri {
   const { user, password, authority, path, query } = takeApart(address, refuse)
   const fromQuery = /(?:^|&)password=([^&]*)/.exec(query)?.[1] ?? ''
   for (const text of [password, fromQuery]) if (text !== '') keepSecret(text, address, refuse, place)
@@ -300,11 +300,7 @@ const usualPort = '5432'
 const socketFolder = '/var/run/postgresql'
 
 /** The servers of an address, of parameters in it, of the environment, or the one that libpq has by default. */
-export function hostsOf(
-  { hosts, parameters }: PostgresUri,
-  env: Readonly<Record<string, string | undefined>>,
-  refuse: Refuse,
-): PostgresHost[] {
+function hostsOf({ hosts, parameters }: PostgresUri, env: Readonly<Record<string, string | undefined>>, refuse: Refuse): PostgresHost[] {
   const named = hosts?.some(([host]) => host !== '') || (hosts?.length ?? 0) > 1 ? hosts?.map(([host]) => host) : undefined
   const numbered = hosts?.some(([, port]) => port !== undefined) || (hosts?.length ?? 0) > 1 ? hosts?.map(([, port]) => port) : undefined
   const names = parameters.get('host')?.split(',') ?? named ?? (env['PGHOST'] || usualHost()).split(',')

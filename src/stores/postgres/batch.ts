@@ -16,7 +16,7 @@ export interface Creation extends Entry {
   answer: 'created' | PlantsError | undefined
 }
 
-export interface Sending {
+interface Sending {
   client: Client
   account: Account
   options: Pick<OpenOptions, 'allowAsyncCommit'>

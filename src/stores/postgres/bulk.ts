@@ -319,7 +319,7 @@ const uniqueViolation = '23505'
  * Writes rows as the statement COPY takes them in its binary format, with the columns id, attempt, and the texts
  * (https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4), in pieces: the server takes in the first while the next is written.
  */
-export function* copyData(rows: PlantRows, which: number[], attempt: bigint): Generator<Uint8Array> {
+function* copyData(rows: PlantRows, which: number[], attempt: bigint): Generator<Uint8Array> {
   yield header
   for (let from = 0; from < which.length; from += rowsInPiece) yield pieceOf(rows, which.slice(from, from + rowsInPiece), attempt)
   yield trailer

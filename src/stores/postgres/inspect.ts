@@ -36,7 +36,7 @@ export async function checkPassword(address: PostgresAddress, options: OpenOptio
 }
 
 /** Whether there is a store, and whether plants could be created in it. */
-export async function rightsOver(client: Client): Promise<{ exists: boolean; isWritable: boolean }> {
+async function rightsOver(client: Client): Promise<{ exists: boolean; isWritable: boolean }> {
   const [[exists, mayMake, mayCreate] = []] = await client.ask(pinned(rights))
   return { exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
 }

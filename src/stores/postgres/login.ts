@@ -39,7 +39,7 @@ export function parseRequireAuth(text: string): { isNegated: boolean; methods: L
 }
 
 /** How a connection may log in. */
-export interface LoginRules {
+interface LoginRules {
   /** of the address */
   requireAuth: string | undefined
   /** whether nobody else can be at its other end, or read along: who is there may get the password itself */

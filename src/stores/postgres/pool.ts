@@ -109,7 +109,8 @@ export class ConnectionPool {
    *
    * @param turn until when it may wait for one
    * @param end until when the action may take
-   * @throws what the action throws; what was wrong with the server that is there; `PlantsError` when all connections were busy until the deadline
+   * @throws what the action throws; what `driverError` makes of a connection that could not be made; `PlantsError` when all connections were
+   * busy until the deadline
    */
   async use<T>(turn: Turn, action: (client: Client) => Promise<T>, end = Infinity): Promise<T> {
     const client = await this.lease(turn)

@@ -60,7 +60,7 @@ async function versionOf(client: Client, address: PostgresAddress): Promise<numb
 }
 
 /** Whether what was asked for is not there: a schema or a table. */
-export function isMissing(error: unknown): boolean {
+function isMissing(error: unknown): boolean {
   return ['3F000', '42P01'].includes(sqlState(error) ?? '')
 }
 
@@ -186,7 +186,7 @@ const fault = `SELECT min(relname || ' ' || flaw) FROM (
 ) AS flaws`
 
 /** Fails, with a division by zero, where there is no schema that can be used; what comes after it is not looked at then. */
-export const schemaCheck = `${context} SELECT 1 / (EXISTS (SELECT FROM space) AND (${stranger}) IS NULL AND (${fault}) IS NULL)::int`
+const schemaCheck = `${context} SELECT 1 / (EXISTS (SELECT FROM space) AND (${stranger}) IS NULL AND (${fault}) IS NULL)::int`
 
 /** A role, which is there already, and what a service that logs in as it offers. */
 export interface Grant {

@@ -7,7 +7,7 @@ import type { Account } from './login.js'
 import { plants } from './sql.js'
 
 /** What a server said of itself when it was connected to. */
-export interface ServerState {
+interface ServerState {
   version: string
   isReadOnly: boolean
   isStandby: boolean

@@ -43,12 +43,14 @@ import { Writer } from './writer.js'
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
 export class PostgresStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
+  readonly maxSnapshots: number
   readonly #connections: ConnectionPool
   readonly #writer: Writer
 
   private constructor(connections: ConnectionPool) {
     this.#connections = connections
     this.#writer = new Writer(connections)
+    this.maxSnapshots = connections.size - 1 // each has a connection for as long as its reader takes
     this.tokens = new PostgresTokens((statement) => connections.query(statement))
   }
 

@@ -29,6 +29,7 @@ import { Writer } from './writer.js'
 /** The embedded store: one SQLite file, shared by any number of processes. */
 export class SqliteStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
+  readonly maxSnapshots = Infinity
   readonly #connection: Connection
   readonly #options: OpenOptions
   readonly #writer: Writer
