@@ -110,6 +110,12 @@ export class Connections {
     this.#connections.set(socket, connection)
     socket.once('close', () => {
       this.#connections.delete(socket)
+      // node:http tells this only to the response whose turn it is.
+      for (const response of [...connection.open]) {
+        if (response.socket !== null) continue
+        response.destroy()
+        response.emit('close')
+      }
       this.#pipelined -= Math.max(0, connection.open.length - 1)
       connection.open.length = 0
     })

@@ -22,6 +22,9 @@ export interface PlantRoutesOptions {
 /** bytes of lists that clients have not taken yet, on all connections */
 const maxListed = 67_108_864
 
+/** lists that are read at a time: a search may go through all plants, and holds what it has found */
+const maxLists = 4
+
 /** of a page, about */
 const pageCharacters = 1_000_000
 
@@ -65,9 +68,18 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     }
   }
 
+  const inTurn = limiter(maxLists)
+
   const page = async ({ request, response }: Call): Promise<LoggedAnswer> => {
     const { limit = listLimits.default, ...query } = parseListQuery(request.url ?? '')
-    const { plants, hasNext } = await queued(0, () => pageOf(store.list({ ...query, limit: limit + 1 }), limit))
+    const left = new AbortController()
+    response.once('close', () => left.abort(busy()))
+    const { signal } = left
+    const read = () => {
+      signal.throwIfAborted()
+      return pageOf(store.list({ ...query, limit: limit + 1, signal }), limit)
+    }
+    const { plants, hasNext } = await queued(0, () => inTurn(read))
     const after = plants.at(-1)?.id
     const body = `[${plants.map(toWireJson).join()}]`
     const bytes = Buffer.byteLength(body)
@@ -158,6 +170,23 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     },
   ]
   return routes.filter(({ right }) => right === undefined || rights.includes(right))
+}
+
+/** Runs so many actions at a time, and the others in their order. */
+function limiter(most: number) {
+  const waiting: (() => void)[] = []
+  let running = 0
+  return async <T>(action: () => Promise<T>): Promise<T> => {
+    if (running < most) running += 1
+    else await new Promise<void>((resolve) => waiting.push(resolve))
+    try {
+      return await action()
+    } finally {
+      const next = waiting.shift()
+      if (next) next()
+      else running -= 1
+    }
+  }
 }
 
 /** The first plants of a list: so many, or fewer where they are large. */

@@ -168,7 +168,7 @@ export class Router {
     const { requestId, response, route } = call
     const { status, error, body, headers, outcome } = toHttpError(failure, requestId)
     const isBegun = response.headersSent
-    if (error >= 500 || (isBegun && !(failure instanceof HttpError))) this.#options.log.error(failure, requestId)
+    if (!(failure instanceof HttpError) && (error >= 500 || isBegun)) this.#options.log.error(failure, requestId)
     if (isBegun) {
       response.destroy()
       this.#record(call, response.statusCode, outcome)

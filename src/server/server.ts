@@ -154,7 +154,7 @@ export class HttpServer {
     const connection = this.#connections.of(request.socket)
     if (this.#connections.isClosing(connection)) return
     this.#connections.admit(connection, response)
-    response.on('close', () => {
+    response.once('close', () => {
       this.#connections.release(connection, response)
       const isLogged = response.headersSent || (connection.isBroken && !request.complete)
       if (!isLogged) this.#log.record({ outcome: 'aborted' })

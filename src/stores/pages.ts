@@ -6,11 +6,12 @@ const pageRows = 1000
 
 /** The pages of a list, in the order of ids. `readPage` gives at most `rows` plants after an id, and none at the end. */
 export async function* pagesOf(
-  { after, limit = Infinity }: ListQuery,
+  { after, limit = Infinity, signal }: ListQuery,
   readPage: (after: bigint | undefined, rows: number) => Promise<NewPlant[]>,
 ): AsyncIterable<NewPlant[]> {
   let last = after
   for (let left = limit; left > 0; ) {
+    signal?.throwIfAborted()
     const page = await readPage(last, Math.min(left, pageRows))
     if (page.length === 0) return
     yield page

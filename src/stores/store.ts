@@ -62,6 +62,8 @@ export interface ListQuery {
   tag?: string | undefined
   /** only plants whose name or tag contains this text; the letters A to Z match in either case, every other character exactly */
   search?: string | undefined
+  /** ends the search for more, with its reason */
+  signal?: AbortSignal | undefined
 }
 
 export interface SnapshotQuery extends ListQuery {

@@ -53,7 +53,7 @@ export async function* readSnapshot(remote: Remote, query: SnapshotQuery): Async
   const request = requestTo(remote.access, 'GET', `/plants${queryOf(query, query.limit)}`, { accept: ndjson })
   const stream = await ask(remote, { ...request, streamedType: ndjson }, expectedStream)
   const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
-  if (coding !== undefined || (chunked === undefined && length === undefined)) {
+  if (coding !== undefined || (chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked')) {
     stream.destroy()
     throw unusable(remote, 'a stream that is packed, or whose end cannot be told')
   }

@@ -15,14 +15,15 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
   let isDone = false
   try {
     const { parameters, copy } = copyStatements(query)
-    await client.ask({ text: `${begin('ISOLATION LEVEL REPEATABLE READ READ ONLY').text}; SET LOCAL statement_timeout = 0` })
-    await client.ask(parameters)
+    const ask = (statement: QueryConfig) => client.ask(statement).finally(connections.endAt(connections.turn().deadline, client))
+    await ask({ text: `${begin('ISOLATION LEVEL REPEATABLE READ READ ONLY').text}; SET LOCAL statement_timeout = 0` })
+    await ask(parameters)
     for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, connections), query.record !== 'json')) {
       const text = bytes.toString()
       // COPY writes two backslashes for one.
       yield { text: query.record === 'json' ? escapeUnsafe(text.replaceAll('\\\\', '\\')) : text, plants }
     }
-    await client.ask({ text: 'COMMIT' })
+    await ask({ text: 'COMMIT' })
     isDone = true
   } catch (error) {
     throw explainDatabase(error, connections.account)

@@ -70,6 +70,7 @@ export async function findRange(connection: Connection, query: ListQuery, after:
     if (step.isFound) return step
     first = step.last + 1n
     await new Promise(setImmediate)
+    query.signal?.throwIfAborted()
   }
   return undefined
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
+import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { Block, ReadableStore } from '../../../src/stores/store.js'
@@ -166,4 +167,37 @@ test('a drain ends a stream that takes longer', async () => {
   await service.drain(100)
   expect(await textOf(stream)).toBeUndefined()
   await expect.poll(() => seen.isEnded).toBe(true)
+})
+
+test('clients that leave before their answers keep no place among streams, and none among lists', async () => {
+  let waits: (() => void)[] = []
+  const store = {
+    ...storeWith(endless).store,
+    async *list(): AsyncGenerator<NewPlant[]> {
+      await new Promise<void>((resolve) => waits.push(resolve))
+      yield [{ id: 1n, name: 'F'.repeat(8_388_608) }]
+    },
+  }
+  const service = await serveStore(store)
+  const { port, hostname } = new URL(service.address)
+  const ask = (accept: string) => `GET /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nAccept: ${accept}\r\n\r\n`
+  // Several requests on each connection, which goes away while they are answered: a stream, another one, and a list.
+  for (let round = 0; round < 12; round += 1) {
+    const socket = connect(Number(port), hostname)
+    socket.on('error', () => undefined).write(ask('application/x-ndjson').repeat(2) + ask('application/json'))
+    await once(socket, 'data')
+    await expect.poll(() => waits.length, { interval: 5 }).toBe(1)
+    socket.resetAndDestroy()
+    await once(socket, 'close')
+    for (const resume of waits) resume()
+    waits = []
+    await expect.poll(() => service.log(), { interval: 5 }).toContain('aborted')
+  }
+  const stream = await streamFrom(service.address)
+  const other = await streamFrom(service.address)
+  expect([stream.statusCode, other.statusCode]).toEqual([200, 200])
+  const list = exchange({ place: placeOf(service.address), token: testToken }, { method: 'GET', target: '/plants' })
+  await expect.poll(() => waits.length, { interval: 5 }).toBe(1)
+  for (const resume of waits) resume()
+  expect((await list).status).toBe(200)
 })

@@ -147,6 +147,12 @@ describe('what a service answers that reads', () => {
       5,
       'URL answered a stream that is packed, or whose end cannot be told',
     ],
+    ...['identity', 'chunked, gzip'].map((coding): [string, Answer, number, string] => [
+      `the transfer coding ${coding}`,
+      `HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: ${coding}\r\n\r\n${fern}\n`,
+      5,
+      'URL answered a stream that is packed, or whose end cannot be told',
+    ]),
     ['another media type', page([fern]), 5, 'URL answered 200 with JSON that is no stream of plants'],
   ])('a stream with %s is none', async (_, answer, code, message) => {
     const result = await runAt(['export'], { 'GET /plants': [answer] })
