@@ -25,7 +25,7 @@ describe('a store behind HTTP', () => {
 
   test('that does not answer fails when the time is over', async () => {
     const remote = await Hostile.listen({ posts: [() => undefined] })
-    const disk = await Disk.build({ stores: { team: { address: remote.url, timeout: '100ms' } }, tokens: { [remote.url]: isHere } })
+    const disk = await Disk.build({ stores: { team: { address: remote.url, timeout: '1s' } }, tokens: { [remote.url]: isHere } })
     expect((await disk.examine()).ill).toMatchObject([
       { check: 'store team', state: 'failed', message: expect.stringMatching(/^(?!.*got the plant).*the time is over/) },
     ])

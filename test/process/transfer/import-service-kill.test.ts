@@ -26,7 +26,7 @@ interface Scenario {
 }
 
 describe('an import and its service, both killed at random, go on, and at the end the store holds exactly the input:', {
-  timeout: rounds(isSoak ? 400_000 : 120_000),
+  timeout: rounds(isSoak ? 400_000 : 240_000),
 }, () => {
   test('ids in order, at a port', async () => {
     await killAndGoOn(() => ({ place: ['--port', '0'], lines: good }))
