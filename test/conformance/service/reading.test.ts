@@ -149,13 +149,13 @@ describe('a client that may not', () => {
   })
 
   test('is in the log by the path of the route, and not by what it asked for', async () => {
-    await exchange(service(), get('/plants/777?secret-1'))
+    await exchange(service(), get('/plants/9007199254740993?secret-1'))
     await exchange(service(), get('/plants?tag=secret-2'))
     await expect
       .poll(() => service().log.filter(({ outcome, path }) => outcome === '404' && path === '/plants/{id}').length)
       .toBeGreaterThan(0)
     expect(service().log).toContainEqual(expect.objectContaining({ outcome: 'read', status: 200, method: 'GET', path: '/plants' }))
-    expect(service().err).not.toMatch(/777|secret-/)
+    expect(service().err).not.toMatch(/9007199254740993|secret-/)
   })
 })
 
