@@ -1,6 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { toWireJson } from '../plant/json.js'
 import { type NewPlant, textLength } from '../plant/plant.js'
+import { Semaphore } from '../platform/semaphore.js'
+import { queryText } from '../stores/pages.js'
 import type { ListQuery, ReadableStore, Right, ServedStore } from '../stores/store.js'
 import { busy, HttpError } from './errors.js'
 import { openApi } from './openapi.js'
@@ -68,18 +70,21 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     }
   }
 
-  const inTurn = limiter(maxLists)
+  const lists = new Semaphore(maxLists)
 
   const page = async ({ request, response }: Call): Promise<LoggedAnswer> => {
     const { limit = listLimits.default, ...query } = parseListQuery(request.url ?? '')
     const left = new AbortController()
     response.once('close', () => left.abort(busy()))
     const { signal } = left
-    const read = () => {
-      signal.throwIfAborted()
-      return pageOf(store.list({ ...query, limit: limit + 1, signal }), limit)
-    }
-    const { plants, hasNext } = await queued(0, () => inTurn(read))
+    const { plants, hasNext } = await queued(0, async () => {
+      await lists.enter(signal)
+      try {
+        return await pageOf(store.list({ ...query, limit: limit + 1, signal }), limit)
+      } finally {
+        lists.leave()
+      }
+    })
     const after = plants.at(-1)?.id
     const body = `[${plants.map(toWireJson).join()}]`
     const bytes = Buffer.byteLength(body)
@@ -90,10 +95,8 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
         inFlight.listed -= bytes
       })
     }
-    const next = Object.entries({ limit, after, tag: query.tag, search: query.search }).flatMap(([name, value]) =>
-      value === undefined ? [] : `${name}=${encodeURIComponent(String(value))}`,
-    )
-    return { outcome: 'read', status: 200, body, headers: hasNext ? ['Link', `<plants?${next.join('&')}>; rel="next"`] : [] }
+    const next = `<plants?${queryText({ ...query, limit, after })}>; rel="next"`
+    return { outcome: 'read', status: 200, body, headers: hasNext ? ['Link', next] : [] }
   }
 
   const routes: Route[] = [
@@ -170,23 +173,6 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     },
   ]
   return routes.filter(({ right }) => right === undefined || rights.includes(right))
-}
-
-/** Runs so many actions at a time, and the others in their order. */
-function limiter(most: number) {
-  const waiting: (() => void)[] = []
-  let running = 0
-  return async <T>(action: () => Promise<T>): Promise<T> => {
-    if (running < most) running += 1
-    else await new Promise<void>((resolve) => waiting.push(resolve))
-    try {
-      return await action()
-    } finally {
-      const next = waiting.shift()
-      if (next) next()
-      else running -= 1
-    }
-  }
 }
 
 /** The first plants of a list: so many, or fewer where they are large. */

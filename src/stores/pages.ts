@@ -19,3 +19,9 @@ export async function* pagesOf(
     left -= page.length
   }
 }
+
+/** A query of a list as the service has it in an address: `limit=100&after=1`, its texts percent-encoded; empty without any. */
+export function queryText({ limit, after, tag, search }: ListQuery): string {
+  const given = Object.entries({ limit, after, tag, search }).filter(([, value]) => value !== undefined)
+  return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
+}

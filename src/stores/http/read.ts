@@ -6,6 +6,7 @@ import type { NewPlant } from '../../plant/plant.js'
 import { within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { urlOf } from '../../platform/network.js'
+import { queryText } from '../pages.js'
 import type { Block, ListQuery, RecordKind, SnapshotQuery } from '../store.js'
 import { type Expected, headerOf, parseStored, readPage } from './classify.js'
 import type { HttpRequest, HttpResponse } from './client.js'
@@ -21,7 +22,7 @@ const pageRows = 1000
 export async function* listPages(remote: Remote, query: ListQuery): AsyncGenerator<NewPlant[]> {
   const check = orderOf(remote, query)
   let left = query.limit ?? Infinity
-  let path: string | undefined = `/plants${queryOf(query, Math.min(left, pageRows))}`
+  let path: string | undefined = pathFor({ ...query, limit: Math.min(left, pageRows) })
   while (path !== undefined && left > 0) {
     const request: HttpRequest = { ...requestTo(remote.access, 'GET', path), maxBody: maxRead }
     const { plants, next } = await ask(remote, request, expectedPage)
@@ -50,7 +51,7 @@ const expectedPage: Expected<Page> = {
 
 /** The plants of a service at one moment, as blocks of text. */
 export async function* readSnapshot(remote: Remote, query: SnapshotQuery): AsyncGenerator<Block> {
-  const request = requestTo(remote.access, 'GET', `/plants${queryOf(query, query.limit)}`, { accept: ndjson })
+  const request = requestTo(remote.access, 'GET', pathFor(query), { accept: ndjson })
   const stream = await ask(remote, { ...request, streamedType: ndjson }, expectedStream)
   const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
   if (coding !== undefined || (chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked')) {
@@ -106,6 +107,11 @@ async function* chunksOf({ address, options }: Remote, stream: IncomingMessage):
   }
 }
 
+function pathFor(query: ListQuery): string {
+  const text = queryText(query)
+  return text === '' ? '/plants' : `/plants?${text}`
+}
+
 /** Checks that each plant is one that was asked for, and comes after the one before. */
 function orderOf(remote: Remote, { after, tag }: ListQuery): (plant: NewPlant) => void {
   let last = after
@@ -118,12 +124,6 @@ function orderOf(remote: Remote, { after, tag }: ListQuery): (plant: NewPlant) =
 
 function unusable({ address }: Remote, what: string): PlantsError {
   return new PlantsError('unusable', `${address.name} answered ${what}`, { hint: 'Is it a Plant Store? Ask its operator' })
-}
-
-function queryOf({ after, tag, search }: ListQuery, limit: number | undefined): string {
-  const given = Object.entries({ limit, after, tag, search }).filter(([, value]) => value !== undefined)
-  const parts = given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`)
-  return parts.length === 0 ? '' : `?${parts.join('&')}`
 }
 
 /** The target of a Link header with `rel="next"` (RFC 8288). */

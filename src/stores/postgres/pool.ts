@@ -2,6 +2,7 @@ import { setMaxListeners } from 'node:events'
 import pg from 'pg'
 import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
+import { Semaphore } from '../../platform/semaphore.js'
 import type { PostgresAddress } from '../address.js'
 import type { OpenOptions } from '../store.js'
 import { Client, type Endpoint, endpointsOf } from './client.js'
@@ -46,14 +47,14 @@ export class ConnectionPool {
   #failure: PlantsError | undefined
   /** tries to connect that have failed, one after the other */
   #failures = 0
-  /** connections that are lent, or being made for somebody */
-  #inUse = 0
-  readonly #waiters = new Set<() => void>()
+  /** for connections that are lent, or being made for somebody */
+  readonly #places: Semaphore
 
   constructor(account: Account, options: OpenOptions) {
     setMaxListeners(0, options.clock.signal, this.#closing.signal) // each call listens to them
     this.account = account
     this.options = options
+    this.#places = new Semaphore(this.size)
     const { hosts, targetSessionAttrs } = account.address
     const passes = targetSessionAttrs === 'prefer-standby' ? (['standby', 'any'] as const) : [targetSessionAttrs]
     this.#servers = passes.flatMap((attributes) =>
@@ -153,7 +154,7 @@ export class ConnectionPool {
     const left = Math.max(0, deadline - this.options.clock.now())
     try {
       return await within(left, signals, async (late) => {
-        await this.#enter(late)
+        await this.#places.enter(late)
         return this.#connectUntil(late)
       })
     } catch (error) {
@@ -167,64 +168,25 @@ export class ConnectionPool {
     const isOver = isBroken || client.connection.stream.destroyed || client.getTransactionStatus() !== 'I'
     if (isOver) client.destroy()
     client.release(isOver)
-    this.#leave()
-  }
-
-  /** Waits until fewer than `size` connections are in use, in turn. */
-  #enter(late: AbortSignal): Promise<void> {
-    if (this.#inUse < this.size) {
-      this.#inUse += 1
-      return Promise.resolve()
-    }
-    return new Promise((resolve, reject) => {
-      const enter = () => {
-        late.removeEventListener('abort', giveUp)
-        resolve()
-      }
-      const giveUp = () => {
-        this.#waiters.delete(enter)
-        reject(late.reason)
-      }
-      this.#waiters.add(enter)
-      late.addEventListener('abort', giveUp, { once: true })
-    })
-  }
-
-  #leave(): void {
-    const [next] = this.#waiters
-    if (next === undefined) {
-      this.#inUse -= 1
-      return
-    }
-    this.#waiters.delete(next)
-    next()
+    this.#places.leave()
   }
 
   /** A connection; one that comes too late goes back. */
-  #connectUntil(late: AbortSignal): Promise<Lease> {
+  async #connectUntil(late: AbortSignal): Promise<Lease> {
     const connecting = this.#connect()
-    connecting.catch(() => this.#leave())
-    return new Promise((resolve, reject) => {
-      const giveUp = () => {
-        reject(late.reason)
-        connecting.then(
-          (client) => this.giveBack(client, false),
-          () => undefined,
-        )
-      }
-      if (late.aborted) return giveUp()
-      late.addEventListener('abort', giveUp, { once: true })
-      connecting.then(
-        (client) => {
-          late.removeEventListener('abort', giveUp)
-          if (!late.aborted) resolve(client)
-        },
-        (error: unknown) => {
-          late.removeEventListener('abort', giveUp)
-          reject(error)
-        },
-      )
+    const aborted = new Promise<never>((_, reject) => {
+      if (late.aborted) reject(late.reason)
+      late.addEventListener('abort', () => reject(late.reason), { once: true })
     })
+    try {
+      return await Promise.race([connecting, aborted])
+    } catch (error) {
+      connecting.then(
+        (client) => this.giveBack(client, false),
+        () => this.#places.leave(),
+      )
+      throw error
+    }
   }
 
   /** What is reported when there was no connection until the deadline. */

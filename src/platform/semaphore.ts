@@ -1,0 +1,41 @@
+/** Lets so many in at a time, the others in the order in which they came. */
+export class Semaphore {
+  readonly #size: number
+  #inside = 0
+  readonly #waiters = new Set<() => void>()
+
+  constructor(size: number) {
+    this.#size = size
+  }
+
+  /** Waits for a place, which `leave` gives back. Throws the reason of the signal when it aborts before. */
+  async enter(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted()
+    if (this.#inside < this.#size) {
+      this.#inside += 1
+      return
+    }
+    await new Promise<void>((resolve, reject) => {
+      const enter = () => {
+        signal.removeEventListener('abort', giveUp)
+        resolve()
+      }
+      const giveUp = () => {
+        this.#waiters.delete(enter)
+        reject(signal.reason)
+      }
+      this.#waiters.add(enter)
+      signal.addEventListener('abort', giveUp, { once: true })
+    })
+  }
+
+  leave(): void {
+    const [next] = this.#waiters
+    if (next === undefined) {
+      this.#inside -= 1
+      return
+    }
+    this.#waiters.delete(next)
+    next()
+  }
+}
