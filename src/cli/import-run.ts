@@ -149,6 +149,16 @@ function interrupted(importing: Import, { options, io: { signal } }: Run): Plant
   return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 
+/** Whether there may be a position to resume from. A store that is away is not asked: it would take as long again to say so. */
+async function mayResume(error: unknown, importing: Import, checkpoints: Checkpoints): Promise<boolean> {
+  const kind = error instanceof PlantsError ? error.kind : undefined
+  if (kind === 'unavailable' || kind === 'unknownOutcome') return importing.isBegun || kind === 'unknownOutcome'
+  return checkpoints.find().then(
+    (text) => text !== undefined,
+    () => true,
+  )
+}
+
 /** What was created before a failure stays. The journal of an import that changed nothing is removed. */
 async function withResumeHint(
   error: unknown,
@@ -156,10 +166,7 @@ async function withResumeHint(
   checkpoints: Checkpoints,
   { options, journal, settings }: Run,
 ): Promise<unknown> {
-  const isKept = await checkpoints.find().then(
-    (position) => position !== undefined,
-    () => true, // a store that cannot be asked may have it
-  )
+  const isKept = await mayResume(error, importing, checkpoints)
   if (journal && !isKept) journal.remove()
   if (!(journal ? isKept : importing.isBegun)) return error
   if (!(error instanceof PlantsError) || error.kind === 'defect') return error
@@ -167,7 +174,7 @@ async function withResumeHint(
   const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
   const again = `What was created stays. To continue, run it again with --if-exists ${policy}`
   const resume = journal ? 'To resume, run the same command again' : again
-  const { kind, message, hint, retryable, status, requestId } = error
+  const { message, hint, retryable, status, requestId } = error
   const hints = hint === undefined ? resume : `${hint}. ${resume}`
-  return new PlantsError(kind, message, { hint: hints, retryable, error: error.error, status, requestId, cause: error })
+  return new PlantsError(error.kind, message, { hint: hints, retryable, error: error.error, status, requestId, cause: error })
 }

@@ -72,7 +72,7 @@ async function warnOfOmissions(
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
-  return new PlantsError('unknownOutcome', `Whether ${plants(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is not known`, {
+  return new PlantsError('unknownOutcome', `Whether ${plants(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`, {
     hint: rejects === undefined ? 'Look in the store for those that were named' : `They are in ${rejects}: look in the store for them`,
   })
 }

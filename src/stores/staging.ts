@@ -74,7 +74,7 @@ class Staging implements BulkStore {
     const outcome = resolveConflict(this.#policy, () => before !== undefined && equalPlants(plant, before))
     if (outcome === Outcome.updated) this.#replace.run(...valuesOf(plant))
     if (outcome === Outcome.taken && !existing)
-      batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} stands in the input before`))
+      batch.rejections.set(row, new PlantsError('conflict', `The id ${plant.id} is in the input twice`))
     return outcome
   }
 

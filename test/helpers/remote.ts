@@ -36,7 +36,7 @@ export function linesOf(err: string, remote: Hostile): unknown[] {
   return general.split('\n').flatMap((line): unknown[] => (line === '' ? [] : [line.startsWith('{') ? JSON.parse(line) : line]))
 }
 
-const unknownOutcome = 'Whether the plant 1 is stored is not known'
+const unknownOutcome = 'Whether the plant 1 is stored is unknown'
 
 /** What a hint says of a plant that may be stored: by what is known of the service's idempotency keys. */
 export const howToRepeat = {

@@ -56,7 +56,7 @@ export function isRefused(cause: unknown): boolean {
 type Reason = [reason: string, hint: string]
 
 const notRunning: Reason = ['the connection was refused', 'Is it running? Try: plants serve']
-const noRoute: Reason = ['there is no way to HOST', 'Check the address and the network']
+const noRoute: Reason = ['there is no route to HOST', 'Check the address and the network']
 const slow: Reason = ['the connection timed out', 'Check the address and the network, or wait longer with --timeout 2m']
 
 const reasons: Record<string, Reason> = {
@@ -64,9 +64,9 @@ const reasons: Record<string, Reason> = {
   ENOENT: ['there is no socket at HOST', 'Is it running? Try: plants serve --socket PATH'],
   ENOTDIR: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
   ENOTSOCK: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
-  EACCES: ['this user may not open HOST', 'Change the permissions of the socket'],
-  ENOTFOUND: ['the name HOST is not known', 'Check the address for typing errors'],
-  EAI_AGAIN: ['the name HOST could not be looked up', 'Check the network'],
+  EACCES: ['permission denied for HOST', 'Change the permissions of the socket'],
+  ENOTFOUND: ['the host HOST is unknown', 'Check the address for typing errors'],
+  EAI_AGAIN: ['the host HOST could not be resolved', 'Check the network'],
   EHOSTUNREACH: noRoute,
   ENETUNREACH: noRoute,
   EADDRNOTAVAIL: noRoute,
@@ -87,20 +87,20 @@ function isTls(code: string): boolean {
 
 function tlsReason(cause: unknown, hasOwnTrust: boolean): Reason {
   const code = codeOf(cause)
-  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return ['TLS failed, because its certificate is for another name', 'Check the address']
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return ['TLS failed: its certificate is for another name', 'Check the address']
   if (/EXPIRED|NOT_YET_VALID/.test(code))
-    return ['TLS failed, because its certificate is not valid today', 'Check the clock, or ask its operator']
+    return ['TLS failed: its certificate has expired or is not yet valid', 'Check the clock, or ask its operator']
   if (/SELF_SIGNED|VERIFY|ISSUER/.test(code) && hasOwnTrust) {
-    return ['TLS failed, because none of the certificates given with --ca-cert has signed its own', 'Give the one that has']
+    return ['TLS failed: its certificate is not signed by a certificate given with --ca-cert', 'Give the one that signed it']
   }
   if (/SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
     return [
-      'TLS failed, because nobody whom this machine trusts has signed its certificate',
-      'If you know who has, give their certificate with --ca-cert FILE',
+      'TLS failed: its certificate is not trusted (unknown issuer)',
+      'If you trust the issuer, give its certificate with --ca-cert FILE',
     ]
   }
   if (/wrong version number|packet length too long|http request/.test(textOf(cause))) {
-    return ['TLS failed, because the other side does not speak it', 'Try http:// for a service on this machine']
+    return ['TLS failed: the server does not use TLS', 'Try http:// for a service on this machine']
   }
   return [
     `TLS failed: ${/SSL routines:[^:]*:([^:]+)/.exec(textOf(cause))?.[1] ?? textOf(cause)}`,

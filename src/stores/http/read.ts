@@ -100,8 +100,8 @@ async function* chunksOf({ address, options }: Remote, stream: IncomingMessage):
     }
   } catch (error) {
     options.clock.signal.throwIfAborted()
-    const hint = 'What came of it is not complete. Try again'
-    throw new PlantsError('unavailable', `${address.name} broke its answer off`, { hint, retryable: true, cause: error })
+    const hint = 'The output is incomplete. Try again'
+    throw new PlantsError('unavailable', `${address.name} ended its response too early`, { hint, retryable: true, cause: error })
   } finally {
     stream.destroy()
   }

@@ -167,7 +167,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const settled = [[404, 'missing'] as const, [412, 'changed'] as const]
     return this.#write(request, expectStored(id, settled, this.#keepEtag), {
       isIdempotent: true,
-      unknownHint: () => `Whether the plant ${id} was changed is not known. ${this.#howToLook(id)}`,
+      unknownHint: () => `Whether the plant ${id} was changed is unknown. ${this.#howToLook(id)}`,
     })
   }
 
@@ -244,7 +244,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
   #howToRepeat(id: bigint, key: string, hasWarned: boolean): string {
     const { supportsKeys, operations } = this.#description ?? {}
     const look = operations?.has(operationOf.read) ? this.#howToLook(id) : undefined
-    const unknown = `Whether the plant ${id} is stored is not known`
+    const unknown = `Whether the plant ${id} is stored is unknown`
     if (supportsKeys === false)
       return `${unknown}, and this service has no idempotency keys${look === undefined ? ': look there before you repeat it' : `. ${look}`}`
     const repeat = `${look === undefined ? '' : `${look}. `}To make no second one, repeat it with: --idempotency-key ${shellWord(key)}`

@@ -279,9 +279,9 @@ function parseQuery(query: string, refuse: Refuse): Map<string, string> {
 function unknown(name: string | undefined, refuse: Refuse): PlantsError {
   // Services that host databases write it into the addresses that they hand out.
   if (name === 'channel_binding')
-    return refuse('asks for channel_binding, which is not known here', 'Leave it out: with sslmode=verify-full nobody stands in between')
+    return refuse('asks for channel_binding, which is not supported', 'Leave it out: with sslmode=verify-full nobody is in between')
   const which = name === undefined ? '' : ` ${JSON.stringify(shorten(name))}`
-  return refuse(`holds a parameter${which} that is not known here`, `There are: ${parameterNames.join(', ')}`)
+  return refuse(`holds a parameter${which} that is not supported`, `There are: ${parameterNames.join(', ')}`)
 }
 
 function decoded(text: string, refuse: Refuse): string {

@@ -6,12 +6,12 @@ import type { Client } from './client.js'
 import { isRefusal } from './errors.js'
 import type { Account } from './login.js'
 import { checkServer } from './server-state.js'
-import { barrier, type Entry, findStatement, insertStatement, newAttempt, pinned, type Row, toPlant } from './sql.js'
+import { barrier, type Entry, findStatement, insertStatement, newWriteId, pinned, type Row, toPlant } from './sql.js'
 
 /** A plant that is to be created, with somebody who waits for the answer. */
 export interface Creation extends Entry {
-  /** the marks under which it was sent, and may have been stored */
-  attempts: bigint[]
+  /** those of writes that may have stored it */
+  writeIds: bigint[]
   /** what came of it: nothing more is done about it then */
   answer: 'created' | PlantsError | undefined
 }
@@ -29,23 +29,23 @@ interface Sending {
  * @param creations in the order of their ids, each id and each key once
  * @returns how many were created
  * @throws when the server refused it, so that nothing was stored of those without an answer; or when the connection was lost: then they
- * keep the mark of this attempt
+ * keep the id of this write
  */
 export async function sendBatch(creations: Creation[], sending: Sending): Promise<number> {
   const { client, options } = sending
-  const attempt = newAttempt()
-  for (const { attempts } of creations) attempts.push(attempt)
+  const writeId = newWriteId()
+  for (const { writeIds } of creations) writeIds.push(writeId)
   try {
-    const created = await client.ask(insertStatement(creations, attempt, options.allowAsyncCommit))
+    const created = await client.ask(insertStatement(creations, writeId, options.allowAsyncCommit))
     const ids = new Set(created.map(([id]) => id))
     for (const creation of creations) {
       if (ids.has(String(creation.plant.id))) creation.answer = 'created'
-      else creation.attempts.pop()
+      else creation.writeIds.pop()
     }
     await settle(creations, sending)
     return ids.size
   } catch (error) {
-    if (isRefusal(error)) for (const { attempts } of creations) if (attempts.at(-1) === attempt) attempts.pop()
+    if (isRefusal(error)) for (const { writeIds } of creations) if (writeIds.at(-1) === writeId) writeIds.pop()
     throw error
   }
 }
@@ -67,12 +67,12 @@ export function verdictsOn(creations: Creation[], rows: Row[]): Map<Creation, 'c
   const byId = new Map(rows.filter(([which]) => which === 'id').map((row) => [row[1], row]))
   return new Map(
     creations.flatMap((creation): [Creation, 'created' | PlantsError][] => {
-      const { plant, key, attempts } = creation
+      const { plant, key, writeIds } = creation
       const first = key === undefined ? undefined : byKey.get(key)
       const other = byId.get(String(plant.id))
       if (first) return [[creation, equalPlants(plantIn(first), plant) ? 'created' : keyConflict(plantIn(first).id)]]
       if (!other) return []
-      const isOurs = key === undefined && attempts.some((attempt) => String(attempt) === other[2])
+      const isOurs = key === undefined && writeIds.some((writeId) => String(writeId) === other[2])
       return [[creation, isOurs ? 'created' : idExists(plant.id)]]
     }),
   )

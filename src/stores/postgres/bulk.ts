@@ -6,7 +6,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Client } from './client.js'
-import { divisionByZero, driverError, isRefusal, LeftOutError, lostCommit, mostInVain, sqlState } from './errors.js'
+import { divisionByZero, driverError, isRefusal, LeftOutError, lostCommit, maxFutile, sqlState } from './errors.js'
 import type { Account } from './login.js'
 import type { ConnectionPool } from './pool.js'
 import { checkServer } from './server-state.js'
@@ -18,7 +18,7 @@ import {
   getManyStatement,
   insertStatement,
   keepCheckpointStatement,
-  newAttempt,
+  newWriteId,
   pinned,
   type Row,
   toPlant,
@@ -56,7 +56,7 @@ function nextRows({ rows: plants, order, outcomes }: Batch, start: number) {
 }
 
 /**
- * Creates rows together with the position of their import, a transaction for each portion of them. They are copied, which is by far the
+ * Creates rows together with the position of their import, a transaction for each chunk. They are copied, which is by far the
  * fastest, and which takes all of them or none; where ids are taken, those are looked up first, and the rest is inserted.
  */
 class BulkInsert {
@@ -72,42 +72,42 @@ class BulkInsert {
     this.#options = options
   }
 
-  /** Creates rows, again for as long as what fails may pass. True when one was refused that ends it, or when it was told to stop. */
+  /** Creates rows, again for as long as its failures are transient. True when one was refused that ends it, or when it was told to stop. */
   async create(rows: number[]): Promise<boolean> {
     const { account } = this.#connections
     const { stop } = this.#options
-    const turn = { ...this.#connections.turn(), signal: stop }
-    const portion: Portion = { rows, tries: 0, attempts: [], later: undefined }
+    const limits = { ...this.#connections.limits(), signal: stop }
+    const chunk: Chunk = { rows, tries: 0, writeIds: [], later: undefined }
     try {
-      await this.#connections.retry(turn, () => {
-        portion.tries += 1
-        portion.later = undefined
-        for (const row of portion.rows) this.#batch.outcomes[row] = Outcome.pending // what was noted in vain
-        return this.#connections.use(turn, (client) => this.#settle(portion, client), turn.deadline)
+      await this.#connections.retry(limits, () => {
+        chunk.tries += 1
+        chunk.later = undefined
+        for (const row of chunk.rows) this.#batch.outcomes[row] = Outcome.pending // what was noted in vain
+        return this.#connections.use(limits, (client) => this.#settle(chunk, client), limits.deadline)
       })
-      return portion.later !== undefined
+      return chunk.later !== undefined
     } catch (error) {
-      for (const row of portion.rows) this.#batch.outcomes[row] = Outcome.pending
-      if (portion.attempts.length > 0) throw lostCommit(account.address, error)
+      for (const row of chunk.rows) this.#batch.outcomes[row] = Outcome.pending
+      if (chunk.writeIds.length > 0) throw lostCommit(account.address, error)
       if (stop.aborted) return true
       throw error
     }
   }
 
   /** Creates rows or finds out why they cannot be, until each has its outcome. */
-  async #settle(portion: Portion, client: Client): Promise<void> {
+  async #settle(chunk: Chunk, client: Client): Promise<void> {
     // Rows are copied as they come, which can deadlock with others; they are inserted in the order of their ids, which cannot.
-    const mayCopy = portion.tries === 1 && !this.#meetsOthers
-    if (mayCopy && (await this.#transact(portion, portion.rows, client, (attempt) => this.#copy(portion.rows, attempt, client)))) return
-    for (let before = Infinity, inVain = 0; ; ) {
-      const { free, changed } = await this.#lookUp(portion, client)
-      this.#meetsOthers = free.length < portion.rows.length
+    const mayCopy = chunk.tries === 1 && !this.#meetsOthers
+    if (mayCopy && (await this.#transact(chunk, chunk.rows, client, (writeId) => this.#copy(chunk.rows, writeId, client)))) return
+    for (let before = Infinity, futile = 0; ; ) {
+      const { free, changed } = await this.#lookUp(chunk, client)
+      this.#meetsOthers = free.length < chunk.rows.length
       if (free.length + changed.length === 0) return this.#keepCheckpoint(client)
-      inVain += Number(free.length === before)
-      if (inVain === mostInVain) throw new LeftOutError(this.#connections.account.address)
+      futile += Number(free.length === before)
+      if (futile === maxFutile) throw new LeftOutError(this.#connections.account.address)
       before = free.length
-      const write = (attempt: bigint) => this.#insertAndUpdate(free, changed, attempt, client)
-      if (await this.#transact(portion, [...free, ...changed], client, write)) return
+      const write = (writeId: bigint) => this.#insertAndUpdate(free, changed, writeId, client)
+      if (await this.#transact(chunk, [...free, ...changed], client, write)) return
     }
   }
 
@@ -117,11 +117,11 @@ class BulkInsert {
    * @param write notes the outcomes of those that it has written, and gives them; nothing is stored when it gives none
    * @returns whether all were written; also false when an id was taken, so that nothing was stored
    */
-  async #transact(portion: Portion, rows: number[], client: Client, write: (attempt: bigint) => Promise<number[]>): Promise<boolean> {
+  async #transact(chunk: Chunk, rows: number[], client: Client, write: (writeId: bigint) => Promise<number[]>): Promise<boolean> {
     const { account, options } = this.#connections
-    const attempt = newAttempt()
+    const writeId = newWriteId()
     const forget = () => {
-      portion.attempts = portion.attempts.filter((each) => each !== attempt)
+      chunk.writeIds = chunk.writeIds.filter((each) => each !== writeId)
     }
     const undo = async () => {
       forget()
@@ -131,14 +131,14 @@ class BulkInsert {
     }
     try {
       await client.ask(begin())
-      const written = await write(attempt)
+      const written = await write(writeId)
       if (written.length === 0) return await undo()
       await this.#keepCheckpoint(client)
-      portion.attempts.push(attempt) // from here on, the rows may be stored
+      chunk.writeIds.push(writeId) // from here on, the rows may be stored
       await client.ask({ text: options.allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` })
       forget()
       const done = new Set(written)
-      portion.rows = written.length === portion.rows.length ? [] : portion.rows.filter((row) => !done.has(row))
+      chunk.rows = written.length === chunk.rows.length ? [] : chunk.rows.filter((row) => !done.has(row))
       return written.length === rows.length
     } catch (error) {
       if (!isRefusal(error) && !(error instanceof PlantsError)) throw error
@@ -150,13 +150,13 @@ class BulkInsert {
   }
 
   /** Creates all rows, or none: then it throws. */
-  async #copy(rows: number[], attempt: bigint, client: Client): Promise<number[]> {
+  async #copy(rows: number[], writeId: bigint, client: Client): Promise<number[]> {
     const stream = client.query(copyFrom(copyStatement))
     const done = new Promise<void>((resolve, reject) => {
       stream.on('finish', resolve).on('error', (error) => reject(driverError(error)))
     })
     done.catch(() => undefined) // it is awaited below
-    for (const piece of copyData(this.#batch.rows, rows, attempt))
+    for (const piece of copyData(this.#batch.rows, rows, writeId))
       if (!stream.write(piece)) await Promise.race([new Promise((resolve) => stream.once('drain', resolve)), done])
     stream.end()
     await done
@@ -169,11 +169,11 @@ class BulkInsert {
    * Creates the rows whose id is free, then replaces the plants that others change. Where an id has been taken meanwhile, none is written
    * if an order is to be kept: those that change plants come after those that are created, and the first that is refused ends the import.
    */
-  async #insertAndUpdate(free: number[], changed: number[], attempt: bigint, client: Client): Promise<number[]> {
+  async #insertAndUpdate(free: number[], changed: number[], writeId: bigint, client: Client): Promise<number[]> {
     const { rows, outcomes } = this.#batch
     const entries = free.map((row) => ({ plant: rows.at(row), key: undefined, row }))
     entries.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
-    const ids = new Set(free.length === 0 ? [] : (await client.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
+    const ids = new Set(free.length === 0 ? [] : (await client.ask(insertStatement(entries, writeId, true))).map(([id]) => id))
     if (ids.size < free.length && (this.#options.stopsAtReject || changed.length > 0)) return []
     const created = entries.filter(({ plant }) => ids.has(String(plant.id))).map(({ row }) => row)
     for (const row of created) outcomes[row] = Outcome.created
@@ -188,13 +188,13 @@ class BulkInsert {
   }
 
   /** Looks up which ids are taken, and notes what that means for their rows. Gives those that are still to be written. */
-  async #lookUp(portion: Portion, client: Client): Promise<{ free: number[]; changed: number[] }> {
+  async #lookUp(chunk: Chunk, client: Client): Promise<{ free: number[]; changed: number[] }> {
     const { rows, outcomes } = this.#batch
     const { ifExists, stopsAtReject } = this.#options
-    const pending = portion.rows.filter((row) => outcomes[row] === Outcome.pending && !portion.later?.has(row))
+    const pending = chunk.rows.filter((row) => outcomes[row] === Outcome.pending && !chunk.later?.has(row))
     const ids = pending.map((row) => rows.idAt(row))
     const found = await client.ask(getManyStatement(ids, comparesPlants(ifExists)))
-    const taken = new Map(found.map((row) => [row[0] ?? '', existingFrom(row, portion.attempts)]))
+    const taken = new Map(found.map((row) => [row[0] ?? '', existingFrom(row, chunk.writeIds)]))
     // What a commit has stored whose answer was lost may not be on the standbys yet: what is written after it waits for both.
     if ([...taken.values()].some(({ isOurs }) => isOurs)) await client.ask(pinned(barrier))
     const left: Record<'free' | 'changed', number[]> = { free: [], changed: [] }
@@ -209,7 +209,7 @@ class BulkInsert {
       const stays = outcome === Outcome.skipped || outcome === Outcome.taken
       taken.set(id, { isOurs: false, plant: stays ? existing?.plant : plant })
       if (!stopsAtReject || outcome !== Outcome.taken) continue
-      portion.later = new Set([...(portion.later ?? []), ...pending.slice(index + 1)])
+      chunk.later = new Set([...(chunk.later ?? []), ...pending.slice(index + 1)])
       break
     }
     return left
@@ -217,12 +217,12 @@ class BulkInsert {
 }
 
 /** Rows that are created together. */
-interface Portion {
+interface Chunk {
   /** those of which it is not known for good what became of them */
   rows: number[]
   tries: number
-  /** the marks under which they were sent, and may have been stored */
-  attempts: bigint[]
+  /** those of writes that may have stored them */
+  writeIds: bigint[]
   /** those after one that was refused, and so ends the import */
   later: Set<number> | undefined
 }
@@ -242,9 +242,9 @@ function outcomeOf(plant: Plant | undefined, existing: Existing | undefined, pol
   return resolveConflict(policy, () => plant !== undefined && existing.plant !== undefined && equalFields(plant, existing.plant))
 }
 
-function existingFrom(row: Row, attempts: bigint[]): Existing {
+function existingFrom(row: Row, writeIds: bigint[]): Existing {
   const plant = row[1] == null ? undefined : toPlant(row)
-  return { isOurs: attempts.some((attempt) => String(attempt) === row.at(-1)), plant }
+  return { isOurs: writeIds.some((writeId) => String(writeId) === row.at(-1)), plant }
 }
 
 /**
@@ -256,17 +256,17 @@ function existingFrom(row: Row, attempts: bigint[]): Existing {
 export async function createAll(connections: ConnectionPool, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
   const { clock, timeout, allowAsyncCommit } = connections.options
   const { address } = connections.account
-  const attempt = newAttempt()
+  const writeId = newWriteId()
   let isSent = false
   const createPages = async (client: Client) => {
     const limited = (action: () => Promise<unknown>) => {
-      const end = connections.endAt(clock.now() + timeout, client) // each may take as long as a call may
+      const end = connections.destroyAt(clock.now() + timeout, client) // each may take as long as a call may
       return action().finally(end)
     }
     await limited(() => client.ask(begin()))
     for (const page of pages()) {
       clock.signal.throwIfAborted()
-      await limited(() => createPage(client, page, { address, attempt, onConflict }))
+      await limited(() => createPage(client, page, { address, writeId, onConflict }))
     }
     if (isSent) await limited(() => client.ask({ text: barrier }))
     isSent = true
@@ -277,9 +277,9 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
       throw error
     }
   }
-  const turn = connections.turn()
+  const limits = connections.limits()
   try {
-    await connections.retry(turn, () => connections.use(turn, createPages))
+    await connections.retry(limits, () => connections.use(limits, createPages))
   } catch (error) {
     throw isSent ? lostCommit(address, error) : error
   }
@@ -287,28 +287,28 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
 
 interface PageOptions {
   address: Account['address']
-  attempt: bigint
+  writeId: bigint
   onConflict: OnConflict
 }
 
 /** Creates those that are not there, and has the others judged, but for those of a try before this one. */
-async function createPage(client: Client, page: NewPlant[], { address, attempt, onConflict }: PageOptions): Promise<void> {
+async function createPage(client: Client, page: NewPlant[], { address, writeId, onConflict }: PageOptions): Promise<void> {
   let left = page
-  for (let inVain = 0; left.length > 0; ) {
+  for (let futile = 0; left.length > 0; ) {
     const entries = left.map((plant) => ({ plant, key: undefined }))
-    const created = new Set((await client.ask(insertStatement(entries, attempt, true))).map(([id]) => id))
+    const created = new Set((await client.ask(insertStatement(entries, writeId, true))).map(([id]) => id))
     const others = left.filter(({ id }) => !created.has(String(id)))
     if (others.length === 0) return
     const rows = await client.ask(getManyStatement(others.map(({ id }) => id)))
     const existing = new Map(rows.map((row) => [row[0], row]))
     const changed = others.filter((plant) => {
       const row = existing.get(String(plant.id))
-      return row && row.at(-1) !== String(attempt) && onConflict(plant, toPlant(row))
+      return row && row.at(-1) !== String(writeId) && onConflict(plant, toPlant(row))
     })
     if (changed.length > 0) await client.ask(updateStatement(changed))
     const gone = others.filter(({ id }) => !existing.has(String(id))) // they were deleted a moment ago
-    inVain += Number(gone.length === left.length)
-    if (inVain === mostInVain) throw new LeftOutError(address)
+    futile += Number(gone.length === left.length)
+    if (futile === maxFutile) throw new LeftOutError(address)
     left = gone
   }
 }
@@ -319,16 +319,16 @@ const uniqueViolation = '23505'
  * Writes rows as the statement COPY takes them in its binary format, with the columns id, attempt, and the texts
  * (https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4), in pieces: the server takes in the first while the next is written.
  */
-function* copyData(rows: PlantRows, which: number[], attempt: bigint): Generator<Uint8Array> {
+function* copyData(rows: PlantRows, which: number[], writeId: bigint): Generator<Uint8Array> {
   yield header
-  for (let from = 0; from < which.length; from += rowsInPiece) yield pieceOf(rows, which.slice(from, from + rowsInPiece), attempt)
+  for (let from = 0; from < which.length; from += rowsInPiece) yield pieceOf(rows, which.slice(from, from + rowsInPiece), writeId)
   yield trailer
 }
 
 /** of about 50 bytes each */
 const rowsInPiece = 1024
 
-function pieceOf(rows: PlantRows, which: number[], attempt: bigint): Uint8Array {
+function pieceOf(rows: PlantRows, which: number[], writeId: bigint): Uint8Array {
   const bytes = Buffer.allocUnsafeSlow(sizeOf(rows, which))
   let at = 0
   for (const row of which) {
@@ -337,7 +337,7 @@ function pieceOf(rows: PlantRows, which: number[], attempt: bigint): Uint8Array 
     bytes.writeInt32BE(rows.idHigh[row] ?? 0, at + 6)
     bytes.writeUInt32BE(rows.idLow[row] ?? 0, at + 10)
     bytes.writeUInt32BE(8, at + 14)
-    bytes.writeBigInt64BE(attempt, at + 18)
+    bytes.writeBigInt64BE(writeId, at + 18)
     at += 26
     for (const { start, end } of rows.texts) {
       const from = start[row] ?? noText

@@ -129,7 +129,7 @@ export class Client extends pg.Client {
 
   /** A second challenge would be one that this program has not agreed to. */
   #noteMethod(method: LoginMethod): void {
-    if (this.#method !== 'none') this.destroy(new LoginError('what answers is no PostgreSQL server'))
+    if (this.#method !== 'none') this.destroy(new LoginError('the server does not speak the PostgreSQL protocol'))
     this.#method = method
   }
 

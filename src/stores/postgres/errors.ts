@@ -47,13 +47,13 @@ export function driverError(error: unknown): Error {
   if (error instanceof pg.DatabaseError && error.code) return error
   const message = error instanceof Error ? error.message : ''
   const [, method] = /^Unknown authenticationOk message type (\d+)$/.exec(message) ?? []
-  if (method !== undefined) return new LoginError(`it asks for a way to log in that is not known here (${method})`)
+  if (method !== undefined) return new LoginError(`it asks for a way to log in that is not supported (${method})`)
   if (message.startsWith('SASL: ')) return new LoginError(message.replace(/^SASL: (SCRAM-SERVER-\w+-MESSAGE: )?/, ''))
   if (message === 'The server does not support SSL connections') return new ConnectionError(error, 'the server has no TLS', 'NO_TLS')
   if (message === 'timeout expired') return new ConnectionError(timeIsOver())
   if (message === 'Connection terminated unexpectedly') return new ConnectionError(error, 'the server closed the connection')
   const isForeign = error instanceof RangeError || error instanceof TypeError || error instanceof pg.DatabaseError || foreign.test(message)
-  return isForeign ? new ConnectionError(error, 'what answers is no PostgreSQL server') : new ConnectionError(error)
+  return isForeign ? new ConnectionError(error, 'the server does not speak the PostgreSQL protocol') : new ConnectionError(error)
 }
 
 /** What the driver says of messages that it cannot read, or that may not come. */
@@ -78,7 +78,7 @@ export function isUnknownParameter(error: unknown): boolean {
 }
 
 /** Whether the same can succeed in a moment: the server, or another one in its place, is not ready, or has broken it off for the sake of others. */
-export function mayPass(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   if (error instanceof PlantsError) return error.retryable
   const state = sqlState(error)
   if (state !== undefined) return passingClasses.has(state.slice(0, 2)) || passingStates.has(state)
@@ -92,7 +92,7 @@ const passingClasses = new Set(['08', '40', '53', '57', '58'])
 const passingStates = new Set(['25006', '55P03'])
 
 /** Whether a connection that got such an answer is of no more use for writing. */
-export function isStale(error: unknown): boolean {
+export function isReadOnly(error: unknown): boolean {
   return sqlState(error) === '25006'
 }
 
@@ -112,17 +112,17 @@ const permanentCodes = new Set([
 /** Rows that were sent, and are not there, though nothing stands in their way: a trigger or a rule of the table has left them out. */
 export class LeftOutError extends PlantsError {
   constructor({ name }: PostgresAddress) {
-    const hint = 'Look for triggers, rules and policies of plant_store.plants that are none of plants'
-    super('unavailable', `${name} leaves out plants that it is sent`, { hint })
+    const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
+    super('unavailable', `${name} did not insert plants that it was sent`, { hint })
   }
 }
 
 /** inserts without any effect after which rows count as left out: others may create and delete the ids meanwhile */
-export const mostInVain = 3
+export const maxFutile = 3
 
 /** What could not be found out until the time was over. */
 export function lostCommit({ name }: PostgresAddress, cause: unknown): PlantsError {
-  const message = `The connection to ${name} was lost in the middle of a commit: whether it is stored is not known`
+  const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
   return new PlantsError('unknownOutcome', message, {
     hint: 'When the database is back, plants get shows whether the plant is there',
     cause,
@@ -135,7 +135,7 @@ export function explainDatabase(error: unknown, { address, login }: Account): un
   const code = sqlState(error) ?? systemCode(error) ?? ''
   const explain = explanations[code] ?? explanations[code.slice(0, 2)] ?? (isRefusal(error) ? refused : unreached)
   const { message, hint, kind = 'unavailable' } = explain(address, textOf(error), login)
-  return new PlantsError(kind, message, { hint, retryable: mayPass(error), cause: error })
+  return new PlantsError(kind, message, { hint, retryable: isTransient(error), cause: error })
 }
 
 interface Explanation {
@@ -149,19 +149,19 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
   '25006': ({ name }) => ({ message: `${name} is read-only now`, hint: 'Try again, or name the server that takes writes' }),
   '28': notLetIn,
   '3D': ({ name, database }) => ({
-    message: `${name} leads to no database`,
-    hint: `Make it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
+    message: `${name} names a database that does not exist`,
+    hint: `Create it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
   }),
   '42501': ({ name, user }, text) => ({
-    message: `${user} may not do this in ${name}: ${text}`,
+    message: `Permission denied for ${user} in ${name}: ${text}`,
     hint: `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. To update and to delete, add --allow create,read,update,delete. For anything else use the address of the owner`,
   }),
   '53100': ({ name }) => ({ message: `No space left on the disk of ${name}`, hint: 'Free some space there, then try again' }),
   '53300': ({ name }) => ({
-    message: `${name} has no connection left`,
+    message: `${name} has no free connection`,
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
   }),
-  '57014': ({ name }) => ({ message: `${name} did not get it done in time`, hint: 'Try again, or raise --timeout' }),
+  '57014': ({ name }) => ({ message: `${name} did not finish in time`, hint: 'Try again, or raise --timeout' }),
   LOGIN_EXPOSED: ({ name }, text) => ({
     message: `Could not log in to ${name}: ${text}`,
     hint: 'Add to the address: sslmode=verify-full. Or, where the network is yours alone: require_auth=password, or require_auth=md5',
@@ -180,13 +180,13 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
     message: `${name} has no TLS`,
     hint: `Turn ssl on there. Or, where the network is yours alone, reach it without: sslmode=prefer instead of ${sslmode}`,
   }),
-  ENOTFOUND: ({ name, hosts }) => ({ message: `${name} names a host that is not known: ${hostsOf(hosts)}`, hint: 'Check the address' }),
+  ENOTFOUND: ({ name, hosts }) => ({ message: `${name} has an unknown host: ${hostsOf(hosts)}`, hint: 'Check the address' }),
 }
 
 const impostorHint = 'Is it the right server? Ask who runs it how to log in'
 
 function notLetIn({ name, user }: PostgresAddress, text: string, { passwordHint }: Login): Explanation {
-  return { message: `${name} does not let ${user} in: ${text}`, hint: passwordHint, kind: 'unauthorized' }
+  return { message: `${name} rejected the login of ${user}: ${text}`, hint: passwordHint, kind: 'unauthorized' }
 }
 
 function untrusted({ name }: PostgresAddress, text: string): Explanation {
@@ -216,21 +216,21 @@ function textOf(error: unknown): string {
 
 /** A server may say as much as it likes, also in a name that it repeats. */
 function cut(text: string): string {
-  return text.length > mostTold ? `${text.slice(0, mostTold)}…` : text
+  return text.length > maxText ? `${text.slice(0, maxText)}…` : text
 }
 
-const mostTold = 1000
+const maxText = 1000
 
 const lost = 'the connection was lost'
 /** Those of OpenSSL are the same in every version of Node. */
 const wordsFor: Record<string, string> = {
   CERT_HAS_EXPIRED: 'its certificate has expired',
   DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
-  ECONNREFUSED: 'nothing listens there',
+  ECONNREFUSED: 'connection refused',
   ECONNRESET: lost,
-  EHOSTUNREACH: 'there is no way to this host',
-  ENETUNREACH: 'there is no way to this network',
-  ENOENT: 'there is no such socket',
+  EHOSTUNREACH: 'no route to host',
+  ENETUNREACH: 'network is unreachable',
+  ENOENT: 'no such socket',
   EPIPE: lost,
   SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in certificate chain',
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'unable to get local issuer certificate',

@@ -10,12 +10,12 @@ import { begin, plants, where } from './sql.js'
 
 /** Reads plants as `ReadableStore.snapshot` has it, with COPY: the server writes the records. */
 export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
-  const turn = connections.turn()
-  const client = await connections.retry(turn, () => connections.lease(turn))
+  const limits = connections.limits()
+  const client = await connections.retry(limits, () => connections.lease(limits))
   let isDone = false
   try {
     const { parameters, copy } = copyStatements(query)
-    const ask = (statement: QueryConfig) => client.ask(statement).finally(connections.endAt(connections.turn().deadline, client))
+    const ask = (statement: QueryConfig) => client.ask(statement).finally(connections.destroyAt(connections.limits().deadline, client))
     await ask({ text: `${begin('ISOLATION LEVEL REPEATABLE READ READ ONLY').text}; SET LOCAL statement_timeout = 0` })
     await ask(parameters)
     for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, connections), query.record !== 'json')) {
@@ -63,7 +63,7 @@ function jsonMember({ name, isRequired }: TextField): string {
 async function* chunksOf(copy: string, client: Client, connections: ConnectionPool): AsyncGenerator<Buffer> {
   const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
-    const done = connections.endAt(connections.turn().deadline, client)
+    const done = connections.destroyAt(connections.limits().deadline, client)
     const { value, done: isEnd } = await chunks
       .next()
       .catch((error: unknown) => {

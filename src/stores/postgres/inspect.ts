@@ -59,7 +59,7 @@ export function foresee(address: PostgresAddress, plant: NewPlant, create: Creat
     const { isWritable } = await rightsOver(client)
     if (!isWritable) throw mayNotCreate(address)
     if ((await identify(client, address)) === 0) return { exists: false, creates: true }
-    const creation: Creation = { plant, key: create.idempotencyKey, attempts: [], answer: undefined }
+    const creation: Creation = { plant, key: create.idempotencyKey, writeIds: [], answer: undefined }
     const verdict = verdictsOn([creation], await client.ask(findStatement([creation]))).get(creation)
     if (verdict instanceof PlantsError) throw verdict
     return { exists: true, creates: verdict === undefined }

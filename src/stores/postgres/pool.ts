@@ -11,18 +11,18 @@ import {
   driverError,
   explainDatabase,
   isFinal,
+  isReadOnly,
   isRefusal,
-  isStale,
+  isTransient,
   isUnknownParameter,
   mayEnterOtherwise,
-  mayPass,
 } from './errors.js'
 import type { Account } from './login.js'
 import { checkServer, isWanted } from './server-state.js'
 import type { Row } from './sql.js'
 
-/** Until when something may take, and what ends it before. */
-export interface Turn {
+/** How long a call may take, and what ends it before. */
+export interface Limits {
   /** as the clock has it; for ever when it is Infinity */
   deadline: number
   signal?: AbortSignal | undefined
@@ -67,34 +67,35 @@ export class ConnectionPool {
     return this.account.address.max
   }
 
-  /** A turn of a call that begins now. */
-  turn(): Turn {
+  /** Those of a call that begins now. */
+  limits(): Limits {
     const { clock, timeout } = this.options
     return { deadline: clock.now() + timeout, signal: clock.signal }
   }
 
   /** Runs a statement that can be run twice. */
   query(statement: pg.QueryConfig): Promise<Row[]> {
-    return this.again(this.turn(), (client) => client.ask(statement))
+    return this.run((client) => client.ask(statement))
   }
 
-  /** Uses a connection for what can be done twice, until the deadline. */
-  again<T>(turn: Turn, action: (client: Client) => Promise<T>): Promise<T> {
-    return this.retry(turn, () => this.use(turn, action, turn.deadline))
+  /** Uses a connection for what can be done twice. */
+  run<T>(action: (client: Client) => Promise<T>): Promise<T> {
+    const limits = this.limits()
+    return this.retry(limits, () => this.use(limits, action, limits.deadline))
   }
 
   /**
-   * Does what can be done twice, again for as long as what fails may pass.
+   * Does what can be done twice, again for as long as its failures are transient.
    *
    * @throws {PlantsError} what failed last, and what to do about it
    */
-  async retry<T>({ deadline, signal }: Turn, action: () => Promise<T>): Promise<T> {
+  async retry<T>({ deadline, signal }: Limits, action: () => Promise<T>): Promise<T> {
     for (let tries = 0; ; tries += 1) {
       try {
         return await action()
       } catch (error) {
         signal?.throwIfAborted()
-        if (this.options.clock.now() >= deadline || !mayPass(error)) throw explainDatabase(error, this.account)
+        if (this.options.clock.now() >= deadline || !isTransient(error)) throw explainDatabase(error, this.account)
         await this.pause(tries, signal)
       }
     }
@@ -108,19 +109,19 @@ export class ConnectionPool {
   /**
    * Uses a connection that nobody else uses meanwhile.
    *
-   * @param turn until when it may wait for one
+   * @param limits until when it may wait for one
    * @param end until when the action may take
    * @throws what the action throws; what `driverError` makes of a connection that could not be made; `PlantsError` when all connections were
    * busy until the deadline
    */
-  async use<T>(turn: Turn, action: (client: Client) => Promise<T>, end = Infinity): Promise<T> {
-    const client = await this.lease(turn)
-    const done = this.endAt(end, client)
+  async use<T>(limits: Limits, action: (client: Client) => Promise<T>, end = Infinity): Promise<T> {
+    const client = await this.lease(limits)
+    const done = this.destroyAt(end, client)
     let isBroken = false
     try {
       return await action(client)
     } catch (error) {
-      isBroken = !(error instanceof PlantsError) && (!isRefusal(error) || isStale(error))
+      isBroken = !(error instanceof PlantsError) && (!isRefusal(error) || isReadOnly(error))
       throw error
     } finally {
       done()
@@ -133,7 +134,7 @@ export class ConnectionPool {
    *
    * @returns what is called when it is done
    */
-  endAt(deadline: number, client: Client): () => void {
+  destroyAt(deadline: number, client: Client): () => void {
     const left = Math.max(0, deadline - this.options.clock.now()) + (this.#hasTimeouts ? grace : 0)
     if (left > maxTimer) return () => undefined
     const timer = setTimeout(() => client.destroy(timeIsOver() as Error), left)
@@ -148,7 +149,7 @@ export class ConnectionPool {
   }
 
   /** A connection, until it is given back. Throws why there was none until the deadline. */
-  async lease({ deadline, signal }: Turn): Promise<Lease> {
+  async lease({ deadline, signal }: Limits): Promise<Lease> {
     const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
     for (const each of signals) each.throwIfAborted()
     const left = Math.max(0, deadline - this.options.clock.now())
@@ -206,7 +207,7 @@ export class ConnectionPool {
         return await this.#connectTo(pools)
       } catch (error) {
         // One that may come back says more than one that will not. Who is not let in by one is not tried at others, as libpq has it.
-        if (failure === undefined || mayPass(error) > mayPass(failure) || isFinal(error)) failure = error
+        if (failure === undefined || isTransient(error) > isTransient(failure) || isFinal(error)) failure = error
         if (isFinal(error)) break
       }
     }
@@ -305,8 +306,8 @@ export async function usingOnce<T>(address: PostgresAddress, options: OpenOption
   const account = { address, login: await options.login(address) }
   const connections = new ConnectionPool(account, options)
   try {
-    const turn = connections.turn()
-    return await connections.use(turn, action, turn.deadline)
+    const limits = connections.limits()
+    return await connections.use(limits, action, limits.deadline)
   } catch (error) {
     throw explainDatabase(error, account)
   } finally {

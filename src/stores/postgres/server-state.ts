@@ -28,7 +28,7 @@ export async function checkServer(
   const [[version, encoding, commit, fsync, readOnly, standby] = []] = await client.ask({ text: state })
   if (encoding !== 'UTF8') {
     const hint = `Make one that can: createdb --encoding UTF8 --template template0 NAME`
-    throw new PlantsError('unavailable', `${address.name} keeps texts in ${encoding}, which has not every character`, { hint })
+    throw new PlantsError('unavailable', `${address.name} has the encoding ${encoding}, which cannot store every character`, { hint })
   }
   const isDurable = commit !== 'off' && fsync !== 'off'
   if (!isDurable && !allowAsyncCommit) throw asyncCommit(address, commit === 'off' ? 'synchronous_commit' : 'fsync')

@@ -60,9 +60,9 @@ export interface Entry {
  * is created where a commit would be answered before it is on disk, unless that is allowed.
  *
  * @param entries in the order of their ids, in which all writers take them, so that none waits for another in a circle
- * @param attempt marks the rows, so that a commit whose answer was lost can be recognised
+ * @param writeId marks the rows, so that a commit whose answer was lost can be recognised
  */
-export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCommit: boolean): QueryConfig {
+export function insertStatement(entries: Entry[], writeId: bigint, allowAsyncCommit: boolean): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
   return {
     text: `INSERT INTO ${plants} (id, attempt, ${textColumns}, idempotency_key)
@@ -70,7 +70,7 @@ export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCom
       FROM unnest($2::bigint[], ${columns}, $${textNames.length + 3}::${text}[]) AS new (id, ${textColumns}, key)
       ${allowAsyncCommit ? '' : `WHERE ${isDurable}`} ON CONFLICT DO NOTHING RETURNING id`,
     values: [
-      attempt,
+      writeId,
       entries.map(({ plant }) => plant.id),
       ...textNames.map((name) => entries.map(({ plant }) => plant[name])),
       entries.map(({ key }) => key),
@@ -79,7 +79,7 @@ export function insertStatement(entries: Entry[], attempt: bigint, allowAsyncCom
 }
 
 /** A mark for the rows of a statement. */
-export function newAttempt(): bigint {
+export function newWriteId(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
 

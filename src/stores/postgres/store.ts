@@ -120,7 +120,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
         throw error
       }
     }
-    const [row] = await this.#connections.again(this.#connections.turn(), change).catch((error: unknown) => {
+    const [row] = await this.#connections.run(change).catch((error: unknown) => {
       throw isLost ? lostCommit(this.#connections.account.address, error) : error
     })
     if (row) return toPlant(row)
@@ -159,7 +159,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
 
   check(): Promise<void> {
     const { account, options } = this.#connections
-    return this.#connections.again(this.#connections.turn(), (client) => checkWritable(client, account, options))
+    return this.#connections.run((client) => checkWritable(client, account, options))
   }
 
   async close(): Promise<void> {
@@ -171,7 +171,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
 async function connected<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>) {
   const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
   try {
-    return { connections, result: await connections.again(connections.turn(), action) }
+    return { connections, result: await connections.run(action) }
   } catch (error) {
     connections.close()
     throw error

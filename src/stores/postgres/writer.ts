@@ -5,7 +5,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions } from '../store.js'
 import { type Creation, sendBatch } from './batch.js'
 import type { Client } from './client.js'
-import { explainDatabase, LeftOutError, lostCommit, mayPass, mostInVain } from './errors.js'
+import { explainDatabase, isTransient, LeftOutError, lostCommit, maxFutile } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 
 interface Job extends Creation {
@@ -13,17 +13,20 @@ interface Job extends Creation {
   resolve(plant: Plant): void
   reject(error: unknown): void
   signal: AbortSignal | undefined
-  /** ends the wait for its turn */
+  /** ends the wait for its batch */
   leave: () => void
   /** what went wrong the last time that it was sent */
   failure: unknown
-  /** how often it was sent without any effect, though nothing stood in its way */
-  inVain: number
+  /** how often it was sent without any effect, though no other plant had its id or key */
+  futile: number
 }
 
 /** Creates in one statement at most, and characters of their texts. */
 const usualBatch = 1000
 const batchCharacters = 4_000_000
+
+/** milliseconds */
+const slowBatch = 100
 
 /**
  * Creates plants. What waits at the same moment goes as one statement and one commit, several of which are on their way at once, and each
@@ -34,10 +37,10 @@ export class Writer {
   #jobs: Job[] = []
   /** ids and keys of what is on its way */
   readonly #busy = new Set<bigint | string>()
-  /** batches that are on their way, or wait for a connection */
+  /** batches that are on their way, but for slow ones, or wait for a connection */
   #running = 0
   #isStarting = false
-  /** batches that have failed, one after the other */
+  /** batches that were sent and have failed, one after the other */
   #failures = 0
   #alarm: NodeJS.Timeout | undefined
   /** aborts when nothing waits any more: then nobody needs a connection */
@@ -50,13 +53,13 @@ export class Writer {
   create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
     return new Promise((resolve, reject) => {
       signal?.throwIfAborted()
-      const { deadline } = this.#connections.turn()
+      const { deadline } = this.#connections.limits()
       const leave = () => {
         this.#jobs = this.#jobs.filter((other) => other !== job)
-        job.reject(job.attempts.length > 0 ? lostCommit(this.#connections.account.address, signal?.reason) : signal?.reason)
+        job.reject(job.writeIds.length > 0 ? lostCommit(this.#connections.account.address, signal?.reason) : signal?.reason)
       }
       const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
-      const job: Job = { ...asked, attempts: [], answer: undefined, failure: undefined, inVain: 0 }
+      const job: Job = { ...asked, writeIds: [], answer: undefined, failure: undefined, futile: 0 }
       this.#await(job)
       this.#start()
     })
@@ -81,7 +84,7 @@ export class Writer {
   #start(): void {
     if (this.#isStarting) return
     this.#isStarting = true
-    // The next turn of the loop: calls that came in together then share a statement.
+    // The next turn of the event loop: calls that came in together then share a statement.
     setImmediate(() => {
       this.#isStarting = false
       const most = Math.min(this.#connections.size, this.#jobs.length)
@@ -95,27 +98,34 @@ export class Writer {
     const { signal } = this.#waiting
     let jobs: Job[] = []
     let isIdle = false
+    let isCounted = true
     try {
       if (this.#failures > 0) await this.#connections.pause(this.#failures, signal)
       if (this.#jobs.length > 0)
         await this.#connections.use({ deadline: Infinity, signal }, async (client) => {
           jobs = this.#take()
           isIdle = jobs.length === 0 // what waits does so for what is on its way, whose end is a new start
-          if (!isIdle) await this.#send(jobs, client)
+          if (isIdle) return
+          const slow = setTimeout(() => {
+            isCounted = false // it waits for a lock, maybe: others do not wait for it
+            this.#running -= 1
+            this.#start()
+          }, slowBatch)
+          await this.#send(jobs, client).finally(() => clearTimeout(slow))
         })
     } catch (error) {
       if (jobs.length > 0 || !signal.aborted) this.#noteFailure(error, jobs)
     }
     this.#settle(jobs)
-    this.#running -= 1
+    if (isCounted) this.#running -= 1
     if (!isIdle && this.#jobs.length > 0) this.#start()
   }
 
   /** @param jobs of the batch that has failed; none when there was no connection for it */
   #noteFailure(error: unknown, jobs: Job[]): void {
-    this.#failures += 1
+    if (jobs.length > 0) this.#failures += 1
     for (const job of jobs) job.failure = error
-    if (jobs.length > 0 || mayPass(error)) return
+    if (jobs.length > 0 || isTransient(error)) return
     for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
     this.#watch()
   }
@@ -128,17 +138,17 @@ export class Writer {
     const awaited = new Set<bigint | string>()
     let characters = 0
     for (const job of this.#jobs) {
-      const marks = marksOf(job)
+      const keys = keysOf(job)
       const isFull = taken.length >= limit || characters > batchCharacters
       if (isFull) left.push(job)
-      else if (marks.some((mark) => this.#busy.has(mark) || awaited.has(mark))) {
+      else if (keys.some((key) => this.#busy.has(key) || awaited.has(key))) {
         left.push(job)
-        for (const mark of marks) awaited.add(mark)
+        for (const key of keys) awaited.add(key)
       } else {
         taken.push(job)
         characters += textLength(job.plant)
         job.signal?.removeEventListener('abort', job.leave)
-        for (const mark of marks) this.#busy.add(mark)
+        for (const key of keys) this.#busy.add(key)
       }
     }
     this.#jobs = left
@@ -149,7 +159,7 @@ export class Writer {
   async #send(jobs: Job[], client: Client): Promise<void> {
     const { account, options } = this.#connections
     const deadline = jobs.reduce((first, job) => Math.min(first, job.deadline), Infinity)
-    const end = this.#connections.endAt(deadline, client)
+    const end = this.#connections.destroyAt(deadline, client)
     try {
       const created = await sendBatch(jobs, { client, account, options })
       this.#failures = 0
@@ -161,7 +171,7 @@ export class Writer {
 
   /** Answers the callers of a batch. What was not stored, and can be a moment later, waits again. */
   #settle(jobs: Job[]): void {
-    for (const job of jobs) for (const mark of marksOf(job)) this.#busy.delete(mark)
+    for (const job of jobs) for (const key of keysOf(job)) this.#busy.delete(key)
     const open = jobs.filter((job) => !this.#answer(job))
     if (open.length > 0) this.#awaitAgain(open)
   }
@@ -172,9 +182,9 @@ export class Writer {
     if (job.answer === 'created') job.resolve(plantOf(job.plant))
     else if (job.answer) job.reject(job.answer)
     else {
-      if (job.failure === undefined) job.inVain += 1
-      if (job.inVain === mostInVain) job.reject(new LeftOutError(account.address))
-      else if (job.deadline > options.clock.now() && (job.failure === undefined || mayPass(job.failure))) return false
+      if (job.failure === undefined) job.futile += 1
+      if (job.futile === maxFutile) job.reject(new LeftOutError(account.address))
+      else if (job.deadline > options.clock.now() && (job.failure === undefined || isTransient(job.failure))) return false
       else this.#refuse(job, job.failure ?? this.#connections.late())
     }
     return true
@@ -205,7 +215,7 @@ export class Writer {
   #refuse(job: Job, error: unknown): void {
     job.signal?.removeEventListener('abort', job.leave)
     const explained = explainDatabase(error, this.#connections.account)
-    if (job.attempts.length > 0) job.reject(lostCommit(this.#connections.account.address, error))
+    if (job.writeIds.length > 0) job.reject(lostCommit(this.#connections.account.address, error))
     else if (!(explained instanceof PlantsError)) job.reject(explained)
     else {
       const { message, hint, retryable } = explained
@@ -222,6 +232,6 @@ function newController(): AbortController {
 }
 
 /** What no two creations that are on their way may have in common. */
-function marksOf({ plant, key }: Job): (bigint | string)[] {
+function keysOf({ plant, key }: Job): (bigint | string)[] {
   return key === undefined ? [plant.id] : [plant.id, key]
 }

@@ -63,7 +63,7 @@ export function commitOutcomeUnknown(
   { done, hint }: { done: 'stored' | 'restored'; hint: string },
   cause?: unknown,
 ): PlantsError {
-  return new PlantsError('unknownOutcome', `${reason} in the middle of a commit: whether it is ${done} is not known`, { hint, cause })
+  return new PlantsError('unknownOutcome', `${reason} during a commit: whether it is ${done} is unknown`, { hint, cause })
 }
 
 export function replacedStore(path: string): PlantsError {

@@ -98,8 +98,8 @@ describe('a store behind HTTP', () => {
       {
         check: 'store team',
         state: 'failed',
-        message: `Could not reach ${remote.url}: TLS failed, because nobody whom this machine trusts has signed its certificate`,
-        hint: 'If you know who has, give their certificate with --ca-cert FILE',
+        message: `Could not reach ${remote.url}: TLS failed: its certificate is not trusted (unknown issuer)`,
+        hint: 'If you trust the issuer, give its certificate with --ca-cert FILE',
       },
     ])
     disk.save({ stores: { team: { address: remote.url, 'ca-cert': tls.path } }, tokens: { [remote.url]: isHere } })
@@ -107,7 +107,7 @@ describe('a store behind HTTP', () => {
     const other = certificate({ names: ['IP:127.0.0.1'] })
     disk.save({ stores: { team: { address: remote.url, 'ca-cert': other.path } }, tokens: { [remote.url]: isHere } })
     expect((await disk.examine()).ill).toMatchObject([
-      { check: 'store team', state: 'failed', message: expect.stringContaining('TLS failed'), hint: 'Give the one that has' },
+      { check: 'store team', state: 'failed', message: expect.stringContaining('TLS failed'), hint: 'Give the one that signed it' },
     ])
   })
 

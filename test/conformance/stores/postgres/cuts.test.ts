@@ -8,9 +8,7 @@ const database = reusedDatabase()
 const insert = 'INSERT INTO plant_store.plants'
 const moments: Moment[] = ['before', 'sent', 'answered']
 
-const unknown = expect.stringMatching(
-  /^unknownOutcome: The connection to .* was lost in the middle of a commit: whether it is stored is not known$/,
-)
+const unknown = expect.stringMatching(/^unknownOutcome: The connection to .* was lost during a commit: whether it is stored is unknown$/)
 
 async function openByLine(options: Parameters<typeof openShared>[1] = {}) {
   const place = await database()

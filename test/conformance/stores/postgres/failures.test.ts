@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { reusedServer } from '../../../helpers/postgres.js'
 import { settled } from '../../../helpers/settled.js'
-import { openShared } from '../../../helpers/shared-store.js'
+import { openShared, othersWait } from '../../../helpers/shared-store.js'
 
 const server = reusedServer({ settings: ['max_connections = 10', 'superuser_reserved_connections = 3'] })
 const ids = (count: number, first = 0) => Array.from({ length: count }, (_, index) => BigInt(first + index))
@@ -45,11 +45,22 @@ test('stores nothing of what has waited too long for a lock', async () => {
   const store = await openShared(place, { timeout: 300 })
   const release = await place.hold('LOCK TABLE plant_store.plants IN EXCLUSIVE MODE')
   const calls = settled([store.create(fern), store.create({ id: 2n, name: 'Moss' }, { idempotencyKey: 'two' })])
-  const late = expect.stringMatching(/^unavailable: .* did not get it done in time$/)
+  const late = expect.stringMatching(/^unavailable: .* did not finish in time$/)
   expect(await calls).toEqual([late, late])
   await release()
   expect(await place.sql(stored)).toEqual([])
   expect(await store.create(fern)).toStrictEqual({ name: 'Fern' })
+})
+
+test('creates the others while one waits for a lock', async () => {
+  const place = await server()
+  const store = await openShared(place)
+  const release = await place.hold("INSERT INTO plant_store.plants (id, attempt, name) VALUES (1, 1, 'Moss')")
+  const blocked = settled([store.create(fern)])
+  await othersWait(place, 1)
+  expect(await store.create({ id: 2n, name: 'Moss' })).toStrictEqual({ name: 'Moss' })
+  await release()
+  expect(await blocked).toStrictEqual([{ name: 'Fern' }])
 })
 
 test('waits while the database is read-only, says so in time, and goes on', async () => {
@@ -85,7 +96,7 @@ test('waits for a connection while others have them all, says so in time, and go
   ]
   await place.admin("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'")
   const others = await Promise.all(ids(7).map(() => openShared(place, { parameters: 'application_name=other' })))
-  const noneLeft = expect.stringMatching(/^unavailable: .* has no connection left$/)
+  const noneLeft = expect.stringMatching(/^unavailable: .* has no free connection$/)
   await expect.poll(() => settled([hasty.create(fern)]), { interval: 5 }).toEqual([noneLeft])
   const before = tries.hasty
   const moss = patient.create({ id: 2n, name: 'Moss' })

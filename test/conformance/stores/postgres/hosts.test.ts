@@ -42,7 +42,7 @@ test.runIf(hasOpenssl)('lets those in by each sslmode whom libpq lets in, with c
     return told
   }
   const modes = ['disable', 'allow', 'prefer', 'require']
-  const rejected = expect.stringMatching(/^unauthorized: .* does not let \w+ in: pg_hba.conf rejects connection/)
+  const rejected = expect.stringMatching(/^unauthorized: .* rejected the login of \w+: pg_hba.conf rejects connection/)
   const [secure, plain] = [['secure'], ['plain']]
   expect(await together(modes.map((mode) => () => come('secure', mode)))).toEqual([rejected, secure, secure, secure])
   expect(await together(modes.map((mode) => () => come('plain', mode)))).toEqual([plain, plain, plain, rejected])

@@ -85,7 +85,7 @@ test('refuses a database that has not every character', async () => {
   onTestFinished(async () => void (await place.admin(`DROP DATABASE ${name} WITH (FORCE)`)))
   const latin = { ...place, url: Object.assign(new URL(place.url), { pathname: `/${name}` }).href }
   expect(await settled([openShared(latin)])).toEqual([
-    `unavailable: ${addressOf(latin).name} keeps texts in LATIN1, which has not every character`,
+    `unavailable: ${addressOf(latin).name} has the encoding LATIN1, which cannot store every character`,
   ])
 })
 
@@ -124,5 +124,5 @@ async function roleIn(place: Database, prefix: string): Promise<Database & { rol
 }
 
 function refused(place: Database & { role: string }, why: string): string {
-  return `unavailable: ${place.role} may not do this in ${addressOf(place).name}: ${why}`
+  return `unavailable: Permission denied for ${place.role} in ${addressOf(place).name}: ${why}`
 }

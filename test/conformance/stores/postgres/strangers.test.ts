@@ -17,7 +17,7 @@ const strangers: [string, (socket: Socket) => unknown, RegExp][] = [
   ],
   ['has no TLS, and says nothing more', (socket) => socket.write('N'), /: no answer in time$/],
   ['says nothing', () => undefined, /: no answer in time$/],
-  ['speaks HTTP', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), /: what answers is no PostgreSQL server$/],
+  ['speaks HTTP', (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), /: the server does not speak the PostgreSQL protocol$/],
 ]
 
 describe('says in time what is wrong with a server that', () => {
@@ -34,9 +34,9 @@ describe('says in time what is wrong with a server that', () => {
 
 /** What a server says to the first message behind "no TLS", which the driver would trust. */
 const liars: [string, string, RegExp][] = [
-  ['asks for an unknown way to log in', message('R', '\0\0\0\x07'), /: it asks for a way to log in that is not known here \(7\)$/],
+  ['asks for an unknown way to log in', message('R', '\0\0\0\x07'), /: it asks for a way to log in that is not supported \(7\)$/],
   ['begins a message of 4 GiB', 'R\xff\xff\xff\xff\0', /: no answer in time$/],
-  ['ends a message too early', message('R', ''), /: what answers is no PostgreSQL server$/],
+  ['ends a message too early', message('R', ''), /: the server does not speak the PostgreSQL protocol$/],
   [
     'lets in whom it asked to prove a password',
     says.scram + says.accepted + says.ready,
@@ -45,10 +45,14 @@ const liars: [string, string, RegExp][] = [
   [
     'challenges with a nonce that is not ours',
     says.scram + says.challenge('r=abc,s=YWJj,i=4096'),
-    /: what answers is no PostgreSQL server$/,
+    /: the server does not speak the PostgreSQL protocol$/,
   ],
-  ['asks for rows to copy', message('G', '\0\0\0'), /: what answers is no PostgreSQL server$/],
-  ['describes columns without an end', says.accepted + says.ready + message('T', '\xff\xffabc'), /: what answers is no PostgreSQL server$/],
+  ['asks for rows to copy', message('G', '\0\0\0'), /: the server does not speak the PostgreSQL protocol$/],
+  [
+    'describes columns without an end',
+    says.accepted + says.ready + message('T', '\xff\xffabc'),
+    /: the server does not speak the PostgreSQL protocol$/,
+  ],
   ['says a state that is none', message('E', 'SFATAL\0C__proto__\0Mgone\0\0'), /: gone$/],
 ]
 

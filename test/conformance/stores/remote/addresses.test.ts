@@ -100,7 +100,7 @@ describe('what cannot be reached is told apart', () => {
   const noName = `${'x'.repeat(64)}.example.com` // longer than a label may be: no network is asked
 
   test.each([
-    [`https://${noName}`, `the name ${noName} is not known`, 'Check the address for typing errors', false],
+    [`https://${noName}`, `the host ${noName} is unknown`, 'Check the address for typing errors', false],
     ['unix:/nonexistent/p.sock', 'there is no socket at /nonexistent/p.sock', 'Is it running? Try: plants serve --socket PATH', true],
   ])('%s', async (store, why, hint, isRetried) => {
     const { code, out, err } = await runPlants([...argv, store, '--timeout', '1s'], { env })
@@ -152,7 +152,7 @@ describe('what cannot be reached is told apart', () => {
     expect({ code, requests, error: said.at(-1) }).toEqual({
       code: 4,
       requests: [],
-      error: { ...rest, message: `Could not reach ${store}: TLS failed, because the other side does not speak it`, hint },
+      error: { ...rest, message: `Could not reach ${store}: TLS failed: the server does not use TLS`, hint },
     })
   })
 

@@ -167,7 +167,7 @@ describe('what a service answers that reads', () => {
     const { code, lines } = await runAt(['export'], { 'GET /plants': [answer] })
     expect({ code, lines }).toEqual({
       code: 4,
-      lines: [{ error: 503, message: 'URL broke its answer off', hint: 'What came of it is not complete. Try again', retryable: true }],
+      lines: [{ error: 503, message: 'URL ended its response too early', hint: 'The output is incomplete. Try again', retryable: true }],
     })
   })
 })
@@ -212,7 +212,7 @@ describe('a plant at a service is corrected', () => {
       last: {
         error: 504,
         message: 'URL got the plant, but did not answer: the connection was reset',
-        hint: 'Whether the plant 1 was changed is not known. Look at it with: plants get 1 --store URL',
+        hint: 'Whether the plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
       },
     })
   })
@@ -221,7 +221,7 @@ describe('a plant at a service is corrected', () => {
     const { code, lines } = await runAt(['delete', '1', '--yes'], { ...get(json(200, fern)), 'DELETE /plants/1': [lose, missing] })
     expect({ code, hint: lines.at(-1)?.['hint'] }).toEqual({
       code: 5,
-      hint: 'Whether the plant 1 was changed is not known. Look at it with: plants get 1 --store URL',
+      hint: 'Whether the plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
     })
   })
 })

@@ -12,8 +12,8 @@ const created = { code: 0, out: '{"name":"Fern"}\n', said: [], requests: ['POST 
 
 describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   const names = ['DNS:localhost', 'IP:127.0.0.1', ...[ipv4 ?? [], ipv6 ?? []].flat().map((address) => `IP:${address}`)]
-  const untrusted = 'TLS failed, because nobody whom this machine trusts has signed its certificate'
-  const giveCa = 'If you know who has, give their certificate with --ca-cert FILE'
+  const untrusted = 'TLS failed: its certificate is not trusted (unknown issuer)'
+  const giveCa = 'If you trust the issuer, give its certificate with --ca-cert FILE'
 
   test('a certificate that signs itself is trusted when --ca-cert says so', async () => {
     const own = certificate({ names })
@@ -43,19 +43,19 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     [
       'another authority has signed',
       () => ({ tls: certificate({ names }), flags: ['--ca-cert', certificate({ names }).path] }),
-      'TLS failed, because none of the certificates given with --ca-cert has signed its own',
-      'Give the one that has',
+      'TLS failed: its certificate is not signed by a certificate given with --ca-cert',
+      'Give the one that signed it',
     ],
     [
       'is for another name',
       () => trusted(certificate({ names: ['DNS:plants.example.com'] })),
-      'TLS failed, because its certificate is for another name',
+      'TLS failed: its certificate is for another name',
       'Check the address',
     ],
     [
       'has expired',
       () => trusted(certificate({ names, isExpired: true })),
-      'TLS failed, because its certificate is not valid today',
+      'TLS failed: its certificate has expired or is not yet valid',
       'Check the clock, or ask its operator',
     ],
   ])('sends nothing to whoever shows a certificate that %s, and does not ask again', async (_, show, why, hint) => {
