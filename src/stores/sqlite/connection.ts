@@ -62,7 +62,11 @@ export class Connection {
 
   close(): void {
     this.#statements.clear()
-    this.db.close()
+    try {
+      if (this.db.isTransaction) this.db.exec('ROLLBACK') // else it would last until its statements are collected as garbage
+    } finally {
+      this.db.close()
+    }
   }
 }
 

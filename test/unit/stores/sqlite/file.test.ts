@@ -140,6 +140,15 @@ test('a store that was changed since it was opened is written to no more, until 
   expect(await store.get(1n)).toEqual({ id: 1n, name: 'Fern' })
 })
 
+test('a snapshot that was read to its end keeps nothing of the log', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  await store.create({ id: 1n, name: 'Fern' })
+  for await (const { plants } of store.snapshot({ record: 'json' })) expect(plants).toBe(1)
+  await store.create({ id: 2n, name: 'Moss' })
+  expect(query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')).toEqual([{ busy: 0, log: 0, checkpointed: 0 }])
+})
+
 describe('a damaged store is named as that, and what is whole in it can be read:', () => {
   test.each<[string, (path: string) => void, string]>([
     ['a page that was overwritten', (path) => overwrite(path, 4096 * 9, 4096), 'database disk image is malformed'],
