@@ -46,7 +46,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   try {
     path = await settingsPath(io)
     const { bytes, stats } = readOwn(path, io)
-    const file = { path, saved: parse(bytes, path), warnings: warningsAbout(path, stats) }
+    const file = { path, saved: parseSettings(bytes, path), warnings: warningsAbout(path, stats) }
     return io.mayRunFor(stats.uid) ? file : { ...file, foreignOwner: stats.uid }
   } catch (error) {
     const nothing: SettingsFile = { path, saved: { version: 1 }, warnings: [] }
@@ -75,7 +75,8 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
   }
 }
 
-function parse(bytes: Buffer, path: string): SavedSettings {
+/** The settings in the bytes of a file. Throws `malformed`. */
+export function parseSettings(bytes: Buffer, path: string): SavedSettings {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const value = parseText(bytes.toString().replace(/^\uFEFF/, ''), path)

@@ -38,7 +38,7 @@ function describe({ done, rejected, part }: ProgressSnapshot, seconds: number): 
 }
 
 /** A number for people: 1,000,000. `toLocaleString` would load ICU, which takes some 20 ms and 10 MB. */
-export function grouped(number: number): string {
+export function grouped(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 

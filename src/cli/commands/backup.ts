@@ -1,9 +1,17 @@
+import { createReadStream, createWriteStream } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import { writeResult } from '../../output/output.js'
-import { PlantsError } from '../../platform/errors.js'
+import { grouped } from '../../output/progress.js'
+import { unwritable } from '../../platform/atomic-file.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
+import { withLockedTempDir } from '../../platform/file-lock.js'
 import { targetOf } from '../../platform/files.js'
+import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
-import { backUpStore } from '../../stores/registry.js'
+import { backUpStore, restoreStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand } from '../define-command.js'
 
@@ -11,19 +19,86 @@ export const backup = defineCommand({
   name: 'backup',
   description:
     'Copy the store, as it is at this moment, into a file, which is checked before it takes its place. Others may use the store meanwhile.',
-  arguments: [{ name: '<file>', description: 'where to; an older backup there is replaced', values: 'file', parse: parseText }],
-  examples: ['plants backup plants.bak', 'plants backup "plants-$(date +%F).bak" --store ./garden.db'],
+  arguments: [
+    { name: '<file>', description: 'where to, "-" for stdout; an older backup there is replaced', values: 'file', parse: parseText },
+  ],
+  examples: [
+    'plants backup plants.bak',
+    'plants backup "plants-$(date +%F).bak" --store ./garden.db',
+    'plants backup - | gzip > plants.bak.gz',
+  ],
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const file = io.resolvePath(path)
     const { name } = settings.store
-    const copy = await backUpStore(settings.store, file, { ...settings.storeOptions, targetOf: (other) => targetOf(other, io) })
-    if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
-    const { plants, bytes } = copy
-    const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
+    const copyTo = async (file: string) => {
+      const copy = await backUpStore(settings.store, file, { ...settings.storeOptions, targetOf: (other) => targetOf(other, io) })
+      if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
+      return copy
+    }
+    if (path === '-') {
+      if (io.stdout.isTerminal)
+        throw malformed('A backup is not written to a terminal', 'Name a file, or pipe it: plants backup - | gzip > FILE')
+      return inTempFile(io, async (file) => {
+        await copyTo(file)
+        await pipeline(createReadStream(file), io.stdout.stream(), { end: false, signal: io.signal })
+      })
+    }
+    const file = io.resolvePath(path)
+    const { plants, bytes } = await copyTo(file)
+    const sentence = `Backed up ${counted(plants)} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
     await writeResult(io, settings, { file, plants, bytes }, sentence)
   },
 })
+
+export const restore = defineCommand({
+  name: 'restore',
+  description:
+    'Replace what is in the store by a backup. What was there is kept in a file beside it. Others may use the store meanwhile, and see it change at once.',
+  arguments: [{ name: '<file>', description: 'a backup of plants backup, "-" for stdin', values: 'file', parse: parseText }],
+  options: [{ flags: '--force', description: 'also when there are plants in the store' }],
+  examples: [
+    'plants restore plants.bak --store ./new.db',
+    'plants restore plants.bak --force',
+    'gunzip -c plants.bak.gz | plants restore - --store ./new.db',
+  ],
+  async run({ args: [path], flags }, io) {
+    const settings = await resolveSettings(flags, io)
+    const { name } = settings.store
+    const options = { ...settings.storeOptions, force: flags.force === true, at: new Date(io.time()) }
+    const isPiped = path === '-'
+    if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Name a file, or pipe one in')
+    const file = isPiped ? '-' : io.resolvePath(path)
+    const { plants, kept } = isPiped
+      ? await inTempFile(io, async (copy) => {
+          await pipeline(io.stdin.stream(), createWriteStream(copy, { flags: 'wx', mode: 0o600 }), { signal: io.signal })
+          return restoreStore(settings.store, copy, options)
+        })
+      : await restoreStore(settings.store, file, options)
+    const rest = kept === undefined ? '' : `; what was there is kept in ${escapeControlChars(kept)}`
+    const source = isPiped ? 'stdin' : escapeControlChars(file)
+    await writeResult(
+      io,
+      settings,
+      { file, store: name, plants, kept },
+      `Restored ${counted(plants)} from ${source} to ${escapeControlChars(name)}${rest}`,
+    )
+  },
+})
+
+/** Runs an action with a place for a backup that is read from a pipe or written to one, in the system's folder for temporary files. */
+async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Promise<T> {
+  try {
+    return await withLockedTempDir(join(tmpdir(), 'backup'), 'plants.bak', action)
+  } catch (error) {
+    io.signal.throwIfAborted()
+    if (systemCode(error) === 'EPIPE') throw error
+    throw unwritable('The backup', error, 'Free some space, or set TMPDIR to another folder')
+  }
+}
+
+function counted(plants: bigint): string {
+  return `${grouped(plants)} ${plants === 1n ? 'plant' : 'plants'}`
+}
 
 /** A size for people: `40 KiB`, `1.5 GiB`. */
 function sizeOf(bytes: number): string {

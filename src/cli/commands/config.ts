@@ -1,12 +1,16 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
 import { checkedValue, heldForKind, parseKey, withValue } from '../../config/edit.js'
-import { savedStore, settingsPath } from '../../config/file.js'
+import { parseSettings, type SavedSettings, savedStore, settingsPath } from '../../config/file.js'
 import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { withLockedTempDir } from '../../platform/file-lock.js'
+import { makeFolder } from '../../platform/files.js'
 import { credentialOf, kindOfText } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
@@ -103,11 +107,50 @@ const path = defineCommand({
   },
 })
 
+const edit = defineCommand({
+  name: 'edit',
+  description: 'Open the settings, but not the tokens, in the editor of VISUAL or EDITOR, and save them if they are valid.',
+  async run({ flags }, io) {
+    const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
+    const hint = 'Change one setting: plants config set SETTING VALUE'
+    const editor = io.env['VISUAL'] || io.env['EDITOR'] || 'vi'
+    if (!settings.mayAsk()) throw malformed('An editor needs a terminal', hint)
+    const path = await settingsPath(io)
+    makeFolder(dirname(path))
+    const { saved: before } = settings.file
+    const { tokens, ...shown } = before
+    const edited = await withLockedTempDir(join(dirname(path), 'settings.edit'), 'settings.json', async (file) => {
+      writeFileSync(file, `${JSON.stringify(shown, undefined, 2)}\n`, { mode: 0o600, flag: 'wx' })
+      const { execa, parseCommandString } = await import('execa')
+      const [program = '', ...args] = parseCommandString(editor)
+      const { failed, exitCode } = await execa(program, [...args, file], { stdio: 'inherit', reject: false, cancelSignal: io.signal })
+      const why = exitCode === undefined ? 'could not be run' : `ended with exit code ${exitCode}`
+      if (failed) throw malformed(`The editor ${editor} ${why}`, 'Nothing was changed. To use another, set EDITOR')
+      const { tokens: _, ...left } = settingsFrom(readFileSync(file))
+      return tokens ? { ...left, tokens } : left
+    })
+    const { after } = await changeSettings(io, settings, (saved) => {
+      if (JSON.stringify(saved) === JSON.stringify(before)) return edited
+      throw malformed('The settings were changed by another process meanwhile', 'Nothing was changed here. Run it again')
+    })
+    const isChanged = JSON.stringify(after) !== JSON.stringify(before)
+    await writeResult(io, settings, { path, changed: isChanged }, isChanged ? `Saved ${quoteIfNeeded(path)}` : 'Nothing was changed')
+  },
+})
+
 export const config: CommandDefinition = {
   name: 'config',
   description: 'Read and change the settings. Those of a store are called stores.NAME.SETTING.',
-  commands: [get, set, unset, list, path],
+  commands: [get, set, unset, list, edit, path],
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
+}
+
+function settingsFrom(bytes: Buffer): SavedSettings {
+  try {
+    return parseSettings(bytes, 'the editor')
+  } catch (error) {
+    throw error instanceof PlantsError ? malformed(error.message, 'Nothing was changed. Run it again', error) : error
+  }
 }
 
 /** What was for the old address may not be meant for the new one. */

@@ -11,7 +11,7 @@ const listed: readonly { name: string; summary: string; load(): Promise<CommandD
   { name: 'delete', summary: 'delete a plant', load: async () => (await import('./delete.js')).deletePlant },
   { name: 'export', summary: 'write all plants to a file or to stdout', load: async () => (await import('./export.js')).exportPlants },
   { name: 'backup', summary: 'copy the store into a file', load: async () => (await import('./backup.js')).backup },
-  { name: 'restore', summary: 'restore a backup', load: async () => (await import('./restore.js')).restore },
+  { name: 'restore', summary: 'restore a backup', load: async () => (await import('./backup.js')).restore },
   { name: 'serve', summary: 'serve a store over HTTP', load: async () => (await import('./serve.js')).serve },
   { name: 'tokens', summary: 'manage who may use plants serve', load: async () => (await import('./tokens.js')).tokens },
   { name: 'openapi', summary: 'print the description of the HTTP interface', load: async () => (await import('./openapi.js')).openapi },

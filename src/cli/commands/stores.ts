@@ -2,11 +2,11 @@ import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
 import { savedValue, withField } from '../../config/edit.js'
-import { type SavedStore, savedStore } from '../../config/file.js'
+import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import type { Address } from '../../stores/address.js'
@@ -26,20 +26,12 @@ const add = defineCommand({
   options: [{ flags: '--token-command <command>', description: 'take its token from what this command prints; no shell reads it' }],
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    if (!isStoreName(name)) {
-      const why = name === 'local' ? '"local" is the store at the beginning' : `A store cannot be called ${JSON.stringify(name)}`
-      const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
-      throw new PlantsError('malformed', why, { hint })
-    }
+    checkName(name)
     const address = await resolveAddress(text, 'The address', io, { isArgument: true })
     const store = storeFrom(address, flags, io)
     // --timeout belongs to the store here, and says nothing about others who change the settings.
     await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
-      const other = savedStore(saved, name)
-      if (other) {
-        const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
-        throw new PlantsError('malformed', `There is a store ${name} already, ${shownValue(other.address)}`, { hint })
-      }
+      checkFree(name, saved)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
@@ -132,6 +124,28 @@ const use = defineCommand({
   },
 })
 
+const rename = defineCommand({
+  name: 'rename',
+  description: 'Give a store another name. Its settings and its token or password stay.',
+  arguments: [
+    { name: '<name>', description: 'its name', values: 'saved-store' },
+    { name: '<new-name>', description: 'letters, digits, "-" and "_"' },
+  ],
+  async run({ args: [name, newName], flags }, io) {
+    const settings = await resolvePreferences(flags, io)
+    checkName(newName)
+    const { after } = await changeSettings(io, settings, async (saved) => {
+      const store = savedStore(saved, name)
+      if (!store) throw await unknownStore(name, saved)
+      checkFree(newName, saved)
+      const stores = { ...withField(saved.stores ?? {}, name, undefined), [newName]: store }
+      return saved.store === name ? { ...saved, stores, store: newName } : { ...saved, stores }
+    })
+    const renamed = savedStore(after, newName)
+    await writeResult(io, settings, renamed ? fieldsOf(newName, renamed) : {}, `${name} is called ${newName} now`)
+  },
+})
+
 const remove = defineCommand({
   name: 'remove',
   description: 'Forget a store and its saved token or password. Its plants stay where they are.',
@@ -162,12 +176,27 @@ const remove = defineCommand({
 export const stores: CommandDefinition = {
   name: 'stores',
   description: 'Save stores under a name, with what belongs to them. A name works wherever an address does.',
-  commands: [add, init, list, use, remove],
+  commands: [add, init, list, use, rename, remove],
   examples: [
     'plants stores add garden ./garden.db',
     "plants stores add team https://plants.example.com/v1 --timeout 2m --token-command 'pass show plants'",
     'plants stores list',
   ],
+}
+
+/** @throws {PlantsError} `malformed` for a text that cannot name a store */
+function checkName(name: string): void {
+  if (isStoreName(name)) return
+  if (name === 'local') throw malformed('The store local is always there, and cannot be changed', 'Choose another name')
+  const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
+  throw malformed(`A store cannot be called ${JSON.stringify(name)}`, hint)
+}
+
+function checkFree(name: string, saved: SavedSettings): void {
+  const other = savedStore(saved, name)
+  if (!other) return
+  const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
+  throw malformed(`There is a store ${name} already, ${shownValue(other.address)}`, hint)
 }
 
 /** What is kept of a store: its address, and every setting that was given and belongs to one. */

@@ -1,13 +1,13 @@
 import { writeAnswer, writeResult } from '../../output/output.js'
-import { toJson } from '../../plant/json.js'
+import { parseInt64, toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
-import { parseLife } from '../../platform/values.js'
+import { parseLife, parseText } from '../../platform/values.js'
 import { checkOwn, openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
 import { defaultRights, type Token, type TokenStore } from '../../stores/store.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { allowOption, type CommandDefinition, defineCommand, parseId } from '../define-command.js'
+import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
 
 const create = defineCommand({
   name: 'create',
@@ -66,15 +66,13 @@ const list = defineCommand({
 const revoke = defineCommand({
   name: 'revoke',
   description: 'Make a token invalid, at once; a running plants serve follows within a second.',
-  arguments: [{ name: '<id>', description: 'the number that plants tokens list shows', parse: parseId }],
-  async run({ args: [id], flags }, io) {
+  arguments: [{ name: '<token>', description: 'its number or its note, as plants tokens list shows them', parse: parseText }],
+  async run({ args: [name], flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
+      const id = parseInt64(name) ?? (await idOfNote(name, tokens, settings))
       const token = await tokens?.revoke(id, new Date(io.time()))
-      if (!token) {
-        const hint = `See which there are with: plants tokens list${settings.storeFlag}`
-        throw new PlantsError('notFound', `No token has the id ${id} in ${settings.store.name}`, { hint })
-      }
+      if (!token) throw noToken(`id ${id}`, settings)
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
       await writeResult(io, settings, fieldsOf(token), `Revoked token ${id}${note}`, 'It is revoked')
     })
@@ -89,7 +87,7 @@ export const tokens: CommandDefinition = {
     'plants tokens create --note laptop --expires 90d',
     'plants tokens create --note dashboard --allow read',
     'plants tokens list',
-    'plants tokens revoke 1',
+    'plants tokens revoke laptop',
   ],
 }
 
@@ -105,6 +103,23 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
   } finally {
     await store.close()
   }
+}
+
+/** The id of the only token with a note that is not revoked yet. */
+async function idOfNote(note: string, tokens: TokenStore | undefined, settings: Settings): Promise<bigint> {
+  const ids: bigint[] = []
+  for await (const page of tokens?.list() ?? []) for (const token of page) if (token.note === note && !token.revokedAt) ids.push(token.id)
+  const [id] = ids
+  if (id === undefined) throw noToken(`note ${JSON.stringify(note)}`, settings)
+  if (ids.length === 1) return id
+  const hint = `Name one by its id: plants tokens revoke ${id}${settings.storeFlag}`
+  throw new PlantsError('malformed', `${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, { hint })
+}
+
+function noToken(what: string, { store, storeFlag }: Settings): PlantsError {
+  return new PlantsError('notFound', `No token has the ${what} in ${store.name}`, {
+    hint: `See which there are with: plants tokens list${storeFlag}`,
+  })
 }
 
 /** The fields of a token in the order of the output. */

@@ -4,6 +4,7 @@ import { elementsOf, isJsonType, isNotJson, tryJson } from '../../plant/json.js'
 import { acceptNewPlant, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { type Kind, PlantsError } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
+import { defaultRights, rights } from '../store.js'
 import type { HttpResponse, NoResponse } from './client.js'
 import { isFinal, isRefused, unanswered, unreached } from './failure.js'
 import type { Access } from './types.js'
@@ -96,16 +97,23 @@ export function classifyResponse<T>(
   if (!rule) throw new Error('The last rule fits everything')
   const isSettled = rule.kind !== 'retry' && rule.kind !== 'unknown'
   if (isSettled && expected.otherwise !== undefined) return { kind: 'done', value: expected.otherwise }
-  const usualHint = rule.error === 'refused' ? `This is what ${name} says of it` : undefined
   const failure = new PlantsError(rule.error, messageOf(rule, response, serviceError, name), {
     status,
     requestId,
     ...(status >= 400 && isSettled && { error }),
-    hint: rule.kind === 'unauthorized' ? tokenHint : (rule.hint ?? usualHint),
+    hint: hintFor(rule, response, name, tokenHint),
     retryable: rule.kind === 'retry',
   })
   if (rule.kind !== 'retry') return { kind: rule.kind, error: failure }
   return { kind: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
+}
+
+function hintFor(rule: Rule, response: HttpResponse, name: string, tokenHint: string): string | undefined {
+  if (rule.kind !== 'unauthorized') return rule.hint ?? (rule.error === 'refused' ? `This is what ${name} says of it` : undefined)
+  const [, scope] = /\binsufficient_scope\b.*\bscope="(\w+)"/.exec(headerOf(response, 'www-authenticate') ?? '') ?? [] // RFC 6750, 3.1
+  if (!rights.some((right) => right === scope)) return tokenHint
+  const wanted = rights.filter((right) => right === scope || defaultRights.includes(right))
+  return `Ask its operator for a token with this right: plants tokens create --allow ${wanted.join()}`
 }
 
 /**

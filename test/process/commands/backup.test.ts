@@ -284,3 +284,14 @@ function look(path: string): { plants: number[]; integrity: unknown } {
     db.close()
   }
 }
+
+test('a backup goes through a pipe both ways', async () => {
+  const folder = temporaryFolder()
+  await create(folder, 1, 2)
+  const env = { PLANTS_DATA_DIR: join(folder, 'data'), HOME: folder, PATH: process.env['PATH'] }
+  const through = `"${bin}" backup - | gzip | gunzip | "${bin}" restore - --store ./other.db`
+  const { stdout, stderr } = await execa('sh', ['-c', through], { cwd: folder, env, extendEnv: false })
+  expect({ stdout, stderr }).toEqual({ stdout: JSON.stringify({ file: '-', store: join(folder, 'other.db'), plants: 2 }), stderr: '' })
+  const left = await execa('sh', ['-c', `"${bin}" backup - | head -c 10 | wc -c`], { cwd: folder, env, extendEnv: false })
+  expect(left).toMatchObject({ stdout: '10', stderr: '' })
+})

@@ -73,7 +73,7 @@ test('a token that may not do it ends with 3, and says what it may not', async (
     expect(await at(reader.address, [...args])).toEqual({
       code: 3,
       out: '',
-      err: `plants: This token has no right to ${right} plants (status 403)\n  It came from PLANTS_TOKEN: give another one there`,
+      err: `plants: This token has no right to ${right} plants (status 403)\n  Ask its operator for a token with this right: plants tokens create --allow create,read,${right}`,
     })
 })
 

@@ -22,7 +22,7 @@ test('the examples in the help work', async () => {
   const files = `echo '{"id":9,"name":"Fern"}' | tee fern.json > plants.ndjson; echo CommonName,Family > list.csv; echo ${token} > token.txt`
   await shell(files, prepared)
   await shell(
-    'plants create --id 1 --name Fern; plants backup plants.bak; plants tokens create; plants tokens create --store ./garden.db',
+    'plants create --id 1 --name Fern; plants backup plants.bak; gzip -k plants.bak; plants tokens create --note laptop; plants tokens create --store ./garden.db',
     prepared,
   )
   const lines = [...helps].flatMap(([path, help]) => {

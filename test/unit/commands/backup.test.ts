@@ -60,9 +60,9 @@ describe('backup', () => {
     const out = `Backed up 1 plant from ${store} to ${file} (${statSync(file).size / 1024} KiB)\n`
     expect(result).toEqual({ code: 0, out, err: '' })
     fill(store, 30_000)
-    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 30000 plants from .* \(\d\d\d KiB\)\n$/)
+    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 30,000 plants from .* \(\d\d\d KiB\)\n$/)
     fill(store, 200_000)
-    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 200000 plants from .* \(\d\.\d MiB\)\n$/)
+    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 200,000 plants from .* \(\d\.\d MiB\)\n$/)
   })
 
   test('has what is in the log, and not what somebody is just writing', async () => {

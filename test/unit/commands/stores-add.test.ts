@@ -190,7 +190,10 @@ describe('stores add', () => {
 
   test('refuses the name local', async () => {
     const { code, err } = await gardener().run('stores add local /mine.db')
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^plants: "local" is the store at the beginning\n {2}/) })
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringMatching(/^plants: The store local is always there, and cannot be changed\n {2}/),
+    })
   })
 
   test('refuses a name that there is, and keeps that store', async () => {

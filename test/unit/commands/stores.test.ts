@@ -175,14 +175,12 @@ describe('a command line that is wrong:', () => {
     ['stores remove a b', 'stores remove takes 1 argument, but got 2', 'See: plants stores remove --help'],
     ['stores list x', 'stores list takes no arguments, but got 1', 'See: plants stores list --help'],
     ['stores rm team', 'Unknown command rm', 'See: plants stores --help'],
-    ['stores rename team t2', 'Unknown command rename', 'See: plants stores --help'],
     ['stores move team t2', 'Unknown command move', 'See: plants stores --help'],
     ['stores revoke team', 'Unknown command revoke', 'See: plants stores --help'],
     ['stores remov team', 'Unknown command remov', 'Did you mean remove?'],
     ['stores delete team', 'Unknown command delete', 'See: plants stores --help'],
     ['stores ls', 'Unknown command ls', 'Did you mean list?'],
     ['stores new', 'Unknown command new', 'See: plants stores --help'],
-    ['stores create', 'Unknown command create', 'See: plants stores --help'],
     ['store list', 'Unknown command store', 'Did you mean stores?'],
     ['stores add team https://a --token-comand x', 'Unknown option --token-comand', 'Did you mean --token-command?'],
     [
@@ -199,5 +197,25 @@ describe('a command line that is wrong:', () => {
     const user = gardener()
     expect(await user.run(command)).toEqual(refusal(message, hint))
     expect(user.saved).toEqual(gardener().saved)
+  })
+})
+
+describe('stores rename', () => {
+  test('keeps what belongs to the store, and the choice of it', async () => {
+    const user = gardener({ store: 'team' })
+    expect(await user.run('stores rename team crew --output text')).toEqual(printed('team is called crew now\n'))
+    expect(user.saved).toMatchObject({ store: 'crew', stores: { garden: { address: garden }, crew: { address: team, timeout: '2m' } } })
+    expect(user.saved).not.toHaveProperty('stores.team')
+  })
+
+  test.each([
+    ['gone crew', 'There is no store called "gone"'],
+    ['team garden', 'There is a store garden already'],
+    ['team local', 'The store local is always there'],
+    ['local crew', 'There is no store called "local"'],
+    ['team x/y', 'A store cannot be called "x/y"'],
+  ])('refuses %s', async (names, message) => {
+    const result = await gardener().run(`stores rename ${names}`)
+    expect(result).toMatchObject({ code: 2, out: '', err: expect.stringContaining(message) })
   })
 })

@@ -102,6 +102,23 @@ describe('tokens list and revoke', () => {
     expect(once).toEqual({ code: 0, out: '{"id":1,"rights":["create","read"],"createdAt":"TIME","revokedAt":"TIME"}\n', err: '' })
   })
 
+  test('revoke by a note that one token has which is not revoked yet', async () => {
+    const run = user()
+    for (const note of ['ci', 'ci', 'laptop']) await run(`tokens create --note ${note}`)
+    expect(await run('tokens revoke laptop --output text')).toMatchObject({ out: 'Revoked token 3 (laptop)\n' })
+    expect(await run('tokens revoke ci')).toEqual({
+      code: 2,
+      out: '',
+      err: 'plants: 2 tokens have the note "ci": 1, 2\n  Name one by its id: plants tokens revoke 1 --store STORE\n',
+    })
+    await run('tokens revoke 1')
+    expect(await run('tokens revoke ci')).toMatchObject({ code: 0, out: expect.stringContaining('"id":2') })
+    expect(await run('tokens revoke ci')).toMatchObject({
+      code: 1,
+      err: expect.stringMatching(/^plants: No token has the note "ci" in STORE\n/),
+    })
+  })
+
   test('say that there is none, and make no store for it', async () => {
     const run = user()
     expect(await run('tokens list')).toMatchObject({
