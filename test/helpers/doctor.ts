@@ -51,7 +51,7 @@ export class Disk {
     for (const { state, hint } of findings) expect(hint === undefined).toBe(state === 'ok') // each says what to do
     const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
     const said = err.split('\n').filter(Boolean)
-    if (failures > 0) expect(JSON.parse(said.pop() ?? '')).toEqual({ error: 500, message, hint: 'Each says what to do' })
+    if (failures > 0) expect(JSON.parse(said.pop() ?? '')).toEqual({ error: 500, message, hint: 'See the hints above' })
     return { code, findings, ill: findings.filter(({ state }) => state !== 'ok'), said }
   }
 }

@@ -15,7 +15,8 @@ import { warnOfExposure } from '../store-access.js'
 
 const login = defineCommand({
   name: 'login',
-  description: 'Save the token or the password for the store: asks for it, or reads it from stdin.',
+  description:
+    'Save the token or the password for the store: asks for it, or reads it from stdin. It is kept as plain text in the settings file, which only you can read.',
   options: [{ flags: '--with-token', description: 'read it from stdin' }],
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
@@ -35,7 +36,7 @@ const login = defineCommand({
     await changeSettings(io, settings, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
     const checked = verdict.state === 'accepted'
     if (!checked) await settings.warn(`The ${noun} is saved, but could not be checked: ${verdict.error.message}`)
-    for (const other of kind.others()) await settings.warn(`${other}, and wins over it`)
+    for (const other of kind.others()) await settings.warn(`${other}, and takes precedence`)
     await warnOfExposure(settings.store, settings)
     const text = `Saved the ${noun} for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
     await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)

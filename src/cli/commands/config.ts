@@ -56,7 +56,7 @@ const set = defineCommand({
       return withValue(key, value, saved)
     })
     const winner = settings.sources.find((setting) => setting.name === name && setting.source === 'variable')
-    if (winner) await settings.warn(`${winner.place} is still set, and wins over it`)
+    if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
     if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings)
     if (address) await warnOfExposure(address, settings)
     await writeResult(io, settings, { name, value }, `${name} is ${quoteIfNeeded(String(value))} now`)

@@ -28,7 +28,7 @@ export const doctor = defineCommand({
       await writeAnswer(io, output === 'json' ? jsonLine(finding, io) : redact(lineOf(finding, style), io))
     }
     if (failures > 0)
-      throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'Each says what to do' })
+      throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'See the hints above' })
   },
 })
 
@@ -180,7 +180,8 @@ async function examineService(address: RemoteAddress, of: Settings, io: Io): Pro
 function examineTerminal({ stdin, stdout, stderr, env }: Io): Result {
   const names = [stdin.isTerminal && 'stdin', stdout.isTerminal && 'stdout', stderr.isTerminal && 'stderr'].filter(Boolean)
   const locale = env['LC_ALL'] || env['LC_CTYPE'] || env['LANG']
-  const what = names.length === 0 ? 'none: no questions are asked, and answers are JSON' : `${names.join(', ')}, ${stdout.columns} columns`
+  const prompts = stdin.isTerminal && stderr.isTerminal ? '' : ', no prompts'
+  const what = names.length === 0 ? `none${prompts}` : `${names.join(', ')}, ${stdout.columns} columns${prompts}`
   if (names.length === 0 || locale === undefined || /utf-?8/i.test(locale)) return ok(what)
   return warning(`${what}, in ${locale}`, 'For all plants to be shown right, use a UTF-8 locale: export LANG=C.UTF-8')
 }

@@ -115,7 +115,7 @@ const use = defineCommand({
       throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
     })
     const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
-    if (winner) await settings.warn(`${winner.place} is still set, and wins over it`)
+    if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
     await warnOfExposure(chosen.store, settings)
     const saved = chosen.storeName === undefined ? undefined : savedStore(chosen.file.saved, chosen.storeName)
     const fields = saved ? fieldsOf(store, saved) : { name: store, address: chosen.store.name }

@@ -35,7 +35,7 @@ describe('a healthy world', () => {
         { check: 'store team', state: 'ok', message: `${address} answers, and accepts the token` },
         { check: 'store garden', state: 'ok', message: expect.stringMatching(/^\/.*\/garden\.db, \d+ MiB free$/) },
         { check: 'proxy', state: 'ok', message: 'none' },
-        { check: 'terminal', state: 'ok', message: 'none: no questions are asked, and answers are JSON' },
+        { check: 'terminal', state: 'ok', message: 'none, no prompts' },
       ],
       said: [],
     })

@@ -131,7 +131,7 @@ describe('login --with-token', () => {
     expect({ code, out, err }).toEqual({
       code: 0,
       out: `Saved the token for ${remote.url}, which accepts it\n`,
-      err: 'plants: PLANTS_TOKEN is still set, and wins over it\n',
+      err: 'plants: PLANTS_TOKEN is still set, and takes precedence\n',
     })
     expect(remote.posts.map(({ headers }) => headers['authorization'])).toEqual([`Bearer ${token}`])
   })

@@ -81,12 +81,12 @@ describe('config set, get and unset', () => {
     expect(await user.run('config unset timeout --output text')).toEqual(printed('timeout is forgotten\n'))
     expect(await user.run('config unset timeout --output text')).toEqual(printed('timeout was not saved\n'))
     const { out, err } = await user.run('config set timeout 1m --output text', { env: { PLANTS_TIMEOUT: '5s' } })
-    expect({ out, err }).toEqual({ out: 'timeout is 1m now\n', err: 'plants: PLANTS_TIMEOUT is still set, and wins over it\n' })
+    expect({ out, err }).toEqual({ out: 'timeout is 1m now\n', err: 'plants: PLANTS_TIMEOUT is still set, and takes precedence\n' })
   })
 
   test('store says when PLANTS_STORE wins over it', async () => {
     const { code, err } = await gardener().run('config set store garden', { env: { PLANTS_STORE: 'team' } })
-    expect({ code, err }).toEqual({ code: 0, err: 'plants: PLANTS_STORE is still set, and wins over it\n' })
+    expect({ code, err }).toEqual({ code: 0, err: 'plants: PLANTS_STORE is still set, and takes precedence\n' })
   })
 
   test('the address of a store warns of what was for the old one', async () => {

@@ -210,7 +210,7 @@ describe('plants auth, for a database', () => {
     const env = { PGPASSWORD: 's3cret-of-env' }
     const flags = ['--with-token', '--store', nobody, '--timeout', '10ms']
     const { err } = await new User().run(['auth', 'login', ...flags], { env, stdin: 's3cret' })
-    expect(err).toContain('plants: PGPASSWORD is still set, and wins over it\n')
+    expect(err).toContain('plants: PGPASSWORD is still set, and takes precedence\n')
     expect(err).not.toContain('sslmode=verify-full')
   })
 })

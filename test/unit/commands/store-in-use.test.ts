@@ -48,7 +48,7 @@ describe('stores use', () => {
     expect(await user.run('stores use garden', world)).toEqual({
       code: 0,
       out,
-      err: 'plants: PLANTS_STORE is still set, and wins over it\n',
+      err: 'plants: PLANTS_STORE is still set, and takes precedence\n',
     })
     expect((await user.run('stores use garden', { env: { PLANTS_STORE: '' } })).err).toBe('')
   })
