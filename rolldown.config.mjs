@@ -77,6 +77,7 @@ export default {
           test: (id) => chunkOf.get(id) === name,
           priority: all.length - index,
         })),
+        { name: 'common', test: /[\\/]node_modules[\\/]env-paths[\\/]/ },
         { name: 'commander', test: /[\\/]node_modules[\\/]commander[\\/]/ },
       ],
     },

@@ -34,7 +34,7 @@ test.each([
 ])('%s loads besides what reads a command line, and the store', async (_, runs) => {
   const { drivers, ...loads } = await loadsOf(runs)
   expect(loads).toEqual({
-    chunks: [...every, 'commander', 'create', 'env-paths', 'sqlite'].toSorted(),
+    chunks: [...every, 'commander', 'create', 'sqlite'].toSorted(),
     packages: ['commander', 'env-paths'],
     modules: ['module', 'os', 'process'],
   })
@@ -45,14 +45,14 @@ test('a create with a service loads what speaks HTTP, and nothing of the embedde
   const folder = temporaryFolder()
   const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
-  const chunks = [...every, 'commander', 'create', 'credentials', 'env-paths', 'http'].toSorted()
+  const chunks = [...every, 'commander', 'create', 'credentials', 'http'].toSorted()
   expect(loads).toEqual({ chunks, packages: ['commander', 'env-paths'], drivers: [] })
 })
 
 test('a create with a database loads what speaks to it, and nothing of the others', async () => {
   const { chunks, drivers } = await loadsOf([[...fern, '--store', 'postgres://ann@127.0.0.1:9/garden', '--timeout', '10ms']])
   expect({ chunks, drivers }).toEqual({
-    chunks: [...every, 'commander', 'create', 'credentials', 'env-paths', 'postgres'].toSorted(),
+    chunks: [...every, 'commander', 'create', 'credentials', 'postgres'].toSorted(),
     drivers: [],
   })
 })
