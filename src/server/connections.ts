@@ -132,7 +132,10 @@ export class Connections {
     return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
   }
 
-  /** Takes in a request on a connection that is not closing. Its response closes it in a drain, or when too many are unanswered. */
+  /**
+   * Takes in a request on a connection that is not closing. Its response closes it in a drain, when too many are unanswered, and after an
+   * Upgrade: node:http drops what was read together with that, so that the rest of a next request would pass for one of its own.
+   */
   admit(connection: ServerConnection, response: ServerResponse): void {
     const { open } = connection
     connection.last = response
@@ -143,7 +146,8 @@ export class Connections {
       response.shouldKeepAlive = false
       if (before && !before.headersSent) before.shouldKeepAlive = true
     }
-    if (open.length >= maxPipelined || (open.length > 1 && this.#pipelined > maxPipelinedInTotal)) {
+    const isTooMany = open.length >= maxPipelined || (open.length > 1 && this.#pipelined > maxPipelinedInTotal)
+    if (isTooMany || response.req.headers.upgrade !== undefined) {
       connection.isFull = true
       response.shouldKeepAlive = false
     }

@@ -141,6 +141,7 @@ describe('behind an answer that closes the connection, nothing is stored any mor
     ['one that asked for it', { Connection: 'close' }],
     ['one with two Hosts', { Host: ['a', 'b'] }],
     ['one with an odd Expect', { Expect: 'tea' }],
+    ['one with an Upgrade, which is not taken up', { Connection: 'Upgrade', Upgrade: 'h2c' }],
     ['one that was refused before its body', { Expect: '100-continue', Authorization: 'Bearer wrong' }],
   ])('%s', async (_, headers) => {
     const connection = await connectTo(service().place)
