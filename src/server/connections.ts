@@ -59,6 +59,18 @@ export class ServerConnection {
     return true
   }
 
+  /**
+   * The previous response, where a request must not be handled before that is sent (RFC 9112, 9.3.2). Reads need not wait for reads, nor
+   * creates for creates, which share a commit in their order.
+   */
+  toAwait(response: ServerResponse): ServerResponse | undefined {
+    const at = this.open.indexOf(response)
+    if (at <= 0) return undefined
+    const { method } = response.req
+    const isFree = (method === 'GET' || method === 'POST') && this.open.every(({ req }, index) => index > at || req.method === method)
+    return isFree ? undefined : this.open[at - 1]
+  }
+
   /** Answers a CONNECT, after which node:http neither reads the connection nor times it. */
   rejectConnect(error: HttpError): void {
     afterAnswer(this.open.at(-1), () => this.end(error))

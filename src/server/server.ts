@@ -183,9 +183,12 @@ export class HttpServer {
     })
   }
 
-  /** Calls the handler, whose failure ends no other request. */
+  /** Calls the handler, whose failure ends no other request, when it is the turn of this one. */
   #handle(response: ServerResponse, sendContinue?: () => void): void {
-    if (response.req.socket.destroyed) return
+    const { socket } = response.req
+    if (socket.destroyed) return
+    const previous = this.#connections.of(socket).toAwait(response)
+    if (previous) return void previous.once('close', () => this.#handle(response, sendContinue))
     const fail = (error: unknown) => {
       this.#log.error(error)
       if (response.headersSent) response.destroy()

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { exchange, type RawRequest } from '../../helpers/raw-http.js'
+import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { serve, serveForAll } from '../../helpers/service.js'
 import { answerTo, common } from '../../helpers/service-answers.js'
 
@@ -115,6 +115,21 @@ describe('If-Match', () => {
     expect([done.length, answers.filter(({ status }) => status === 412).length]).toEqual([1, 19])
     expect(await read(target)).toBe(done[0])
   })
+})
+
+test('requests that come together on one connection are done in their order (RFC 9112, 9.3.2)', async () => {
+  last += 1
+  const target = `/plants/${last}`
+  const get = { method: 'GET', target }
+  const put = { method: 'PUT', target, body: '{"name":"Moss"}' }
+  const requests = [{ body: `{"id":${last},"name":"Fern"}` }, get, put, get, { method: 'DELETE', target }, put, get]
+  const connection = await connectTo(service().place)
+  connection.send(Buffer.concat(requests.map((request) => requestBytes(service().token, request))))
+  const answers: unknown[] = []
+  for (const _ of requests) answers.push(await connection.answer().then((answer) => [answer?.status, answer?.body]))
+  const [fern, moss] = ['Fern', 'Moss'].map((name) => [200, `{"id":${last},"name":"${name}"}`])
+  const missing = [404, `{"error":404,"message":"No plant has the id ${last}"}`]
+  expect(answers).toEqual([[200, '{"name":"Fern"}'], fern, moss, moss, moss, missing, missing])
 })
 
 test('a service with --only-create has the operation of the specification, and no other', async () => {

@@ -40,7 +40,7 @@ describe('what is odd and still a request is answered:', () => {
   })
 
   test('an Upgrade, which is not taken up', async () => {
-    const upgrade = { Connection: 'Upgrade, HTTP2-Settings, close', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABk' }
+    const upgrade = { Connection: 'Upgrade, HTTP2-Settings', Upgrade: 'h2c', 'HTTP2-Settings': 'AAMAAABk' }
     expect(await all(next({ headers: upgrade }))).toEqual([answerOf()])
   })
 
@@ -167,6 +167,20 @@ describe('each request gets one answer, its own:', () => {
     expect(await connection.answer()).toMatchObject({ status: 400, body: expect.stringContaining('401') })
     connection.send('no chunk\r\n')
     expect(await connection.answers()).toEqual([])
+  })
+
+  test.each<[string, number, RawRequest]>([
+    ['a GET', 200, { method: 'GET', target: '/openapi.json' }],
+    ['a path that is not there', 404, { target: '/nope' }],
+    ['a wrong token', 400, { headers: { Authorization: 'Bearer wrong' } }],
+    ['a wrong type', 400, { headers: { 'Content-Type': 'text/plain' } }],
+  ])('a body that looks like a create, and comes after the answer to %s', async (_, status, request) => {
+    const inside = requestOf({ body: '{"id":4,"name":"Fern"}' })
+    const connection = await connectTo(service().place)
+    connection.send(requestOf({ ...request, headers: { ...request.headers, 'Content-Length': `${inside.length}` } }))
+    expect((await connection.answer())?.status).toBe(status)
+    connection.send(inside + requestOf({ target: '/nope', headers: { Connection: 'close' } }))
+    expect((await connection.answers()).map(outcomeOf)).toEqual([nowhere])
   })
 
   test('a create with a megabyte of other requests behind its "Connection: close"', async () => {
