@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { differences } from '../../helpers/differences.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'
-import { serveForAll } from '../../helpers/service.js'
+import { serveForAll, testToken } from '../../helpers/service.js'
 
 const service = serveForAll(['--header-timeout', '300ms', '--request-timeout', '300ms'])
 
@@ -12,10 +12,21 @@ const requests: Record<string, string | Buffer> = {
   'POST ftp://plants.example/plants': `POST ftp://plants.example/plants HTTP/1.1\r\n${headers}\r\n`,
   'GET /openapi.json HTTP/2.0': `GET /openapi.json HTTP/2.0\r\n${headers}\r\n`,
   'GET /openapi.json, as HTTP/0.9 has it': 'GET /openapi.json\r\n',
+  'POST /plants with two spaces': `POST  /plants HTTP/1.1\r\n${headers}\r\n`,
+  'POST /plants RTSP/1.0': `POST /plants RTSP/1.0\r\n${headers}\r\n`,
+  'a chunk extension in quotes, with a space': inChunks('chunked', '1;a="b c"'),
+  'Transfer-Encoding: chunked and a tab': inChunks('chunked\t', '1'),
   'more than 200 headers': requestBytes('no token', {
     headers: { a: Array.from({ length: 201 }, () => 'b') },
     body: '{"id":1,"name":"Fern"}',
   }),
+}
+
+function inChunks(coding: string, size: string): Buffer {
+  return requestBytes(testToken, {
+    headers: { 'Content-Length': undefined, 'Transfer-Encoding': coding },
+    body: `${size}\r\nx\r\n0\r\n\r\n`,
+  })
 }
 
 test('docs/serve.md lists the requests that are tried here, and no other', () => {
