@@ -128,7 +128,7 @@ function preferencesFor(
 export const defaultLockTimeout = 30_000
 
 /** Joins a store, which knows no settings, to the credentials and the output of a run. */
-function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onOwner'> {
+function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onOwner'> {
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once
   const knownOwners = new Set<string>()
@@ -138,6 +138,7 @@ function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 
     onAway: (failure) => {
       if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings())
     },
+    onCreated: (path) => settings().warn(`Created store ${path}`),
     onOwner: async (path, uid, what) => {
       if (knownOwners.has(path) || io.trusts(uid)) return
       knownOwners.add(path)

@@ -1,4 +1,5 @@
 import type { Io } from '../platform/io.js'
+import { grouped } from '../platform/values.js'
 
 /** `part` is from 0 to 1, where that is known. */
 type ProgressSnapshot = { done: number; rejected: number; part: number | undefined }
@@ -35,11 +36,6 @@ function describe({ done, rejected, part }: ProgressSnapshot, seconds: number): 
   const left = part === undefined || part <= 0 || seconds < 1 ? '' : `, ${clockOf((seconds * (1 - part)) / part)} left`
   const share = part === undefined ? '' : `${Math.floor(part * 100)} %, `
   return `${share}${grouped(done)} done${rejected > 0 ? `, ${grouped(rejected)} refused` : ''}, ${grouped(Math.round(rate))}/s${left}`
-}
-
-/** A number for people: 1,000,000. `toLocaleString` would load ICU, which takes some 20 ms and 10 MB. */
-export function grouped(number: number): string {
-  return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
 /** A time for people, in whole seconds: 40 s, 1 min 30 s, 2 h 5 min. */

@@ -1,4 +1,5 @@
 import { shorten } from '../platform/escape.js'
+import { grouped } from '../platform/values.js'
 import { type FieldName, type NewPlant, type Plant, plantFields, type TextField, textFields } from './fields.js'
 import { NumberText } from './json.js'
 
@@ -79,6 +80,11 @@ export function plantFrom(id: bigint, textOf: (field: TextField, index: number) 
 
 export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
   return plantFields.map(({ name }) => plant[name] ?? null)
+}
+
+/** So many plants, for people: `1 plant`, `1,000 plants`. */
+export function plantCount(count: number | bigint): string {
+  return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
 
 /** The length of all texts of a plant, in UTF-16 code units. */

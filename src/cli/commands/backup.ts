@@ -1,9 +1,9 @@
 import { writeResult } from '../../output/output.js'
-import { PlantsError } from '../../platform/errors.js'
+import { plantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { targetOf } from '../../platform/files.js'
 import { parseText } from '../../platform/values.js'
-import { backUpStore } from '../../stores/registry.js'
+import { backUpStore, noStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand } from '../define-command.js'
 
@@ -18,9 +18,9 @@ export const backup = defineCommand({
     const file = io.resolvePath(path)
     const { name } = settings.store
     const copy = await backUpStore(settings.store, file, { ...settings.storeOptions, targetOf: (other) => targetOf(other, io) })
-    if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
+    if (!copy) throw noStore(settings.store)
     const { plants, bytes } = copy
-    const sentence = `Backed up ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
+    const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
     await writeResult(io, settings, { file, plants, bytes }, sentence)
   },
 })

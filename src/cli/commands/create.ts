@@ -8,7 +8,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idExists } from '../../stores/conflict.js'
-import { isOwn, kindNoun, openExistingStore, openStore, takesToken } from '../../stores/registry.js'
+import { isOwn, kindNoun, openIfThere, openStore, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
@@ -125,7 +125,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   const checked = await check({ id: 0n, name: '', ...given })
   if ('problems' in checked) return given
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // before somebody answers for nothing
-  const store = isOwn(settings.store) ? await openExistingStore(settings.store, settings.storeOptions) : undefined
+  const store = isOwn(settings.store) ? await openIfThere(settings.store, settings.storeOptions) : undefined
   const isTaken = async (id: unknown) => typeof id === 'bigint' && !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     if (await isTaken(given['id'])) throw addLookupHint(idExists(checked.plant.id), checked.plant.id, settings)

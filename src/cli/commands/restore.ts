@@ -1,4 +1,5 @@
 import { writeResult } from '../../output/output.js'
+import { plantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseText } from '../../platform/values.js'
 import { restoreStore } from '../../stores/registry.js'
@@ -19,7 +20,7 @@ export const restore = defineCommand({
     const options = { ...settings.storeOptions, force: flags.force === true, at: new Date(io.time()) }
     const { plants, kept } = await restoreStore(settings.store, file, options)
     const rest = kept === undefined ? '' : `; what was there is kept in ${escapeControlChars(kept)}`
-    const sentence = `Restored ${plants} ${plants === 1n ? 'plant' : 'plants'} from ${escapeControlChars(file)} to ${escapeControlChars(name)}${rest}`
+    const sentence = `Restored ${plantCount(plants)} from ${escapeControlChars(file)} to ${escapeControlChars(name)}${rest}`
     await writeResult(io, settings, { file, store: name, plants, kept }, sentence)
   },
 })

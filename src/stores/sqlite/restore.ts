@@ -1,4 +1,5 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
+import { plantCount } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
@@ -66,7 +67,7 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
   const present = countPlants(db)
   if (present > 0n && !options.force) {
     const hint = 'To replace what is there, which is then kept beside it, add --force'
-    throw new PlantsError('conflict', `The store ${path} has ${present === 1n ? 'a plant' : `${present} plants`}`, { hint })
+    throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
   }
   const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
   const kept = isEmpty ? undefined : await backUpBeside(path, options)

@@ -45,9 +45,11 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
     const path = realPathOf(address.path)
     return explained(path, async () => {
-      makeFile({ ...address, path })
+      const isNew = makeFile({ ...address, path })
       await reportOwner(address, options)
-      return new SqliteStore(await openToWrite(path, options), options)
+      const connection = await openToWrite(path, options)
+      if (isNew && !address.isDefault) await options.onCreated?.(path)
+      return new SqliteStore(connection, options)
     })
   }
 
