@@ -12,7 +12,7 @@ import {
 } from '../config/resolve.js'
 import { defaultOf, settingNames, settingsTable } from '../config/table.js'
 import { type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
-import { PlantsError, shellWord } from '../platform/errors.js'
+import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
 import type { Address } from '../stores/address.js'
@@ -26,6 +26,8 @@ export interface Preferences extends OutputStyle {
   /** milliseconds to wait for another process that changes the settings; the timeout that is saved with a store says nothing about that */
   lockTimeout: number
   isVerbose: boolean
+  /** whether a line on the terminal shows how far it is */
+  showsProgress: boolean
   mayAsk(): boolean
   warn(text: string): Promise<void>
   sources: SettingSource[]
@@ -71,7 +73,7 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
     ...preferences,
     store,
     storeName,
-    storeFlag: shownStore === undefined ? '' : ` --store${shownStore.startsWith('-') ? '=' : ' '}${shellWord(shownStore)}`,
+    storeFlag: shellOption('store', shownStore),
     isOfRun: other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
@@ -115,6 +117,7 @@ function preferencesFor(
     timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
     lockTimeout: parsed('timeout', ofRun, settingsTable.timeout.parse) ?? defaultLockTimeout,
     isVerbose: flags.verbose === true,
+    showsProgress: io.stderr.isTerminal && errors === 'text' && flags.verbose !== true,
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
     warn: (text) => warn(io, text, { errors, colors }),

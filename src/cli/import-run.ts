@@ -77,7 +77,7 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
   const { options, settings, io, journal } = run
   const position = await findPosition(checkpoints, run)
   const rejects = rejectsFor(position, run)
-  const progress = progressLine(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
+  const progress = progressLine(io, settings.showsProgress)
   const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
   journal?.begin()
   const importing: Import = new Import(

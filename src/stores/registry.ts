@@ -24,7 +24,6 @@ import type {
   CreatePreview,
   ManyStore,
   OpenOptions,
-  PlantStore,
   ReadableStore,
   ServedStore,
 } from './store.js'
@@ -162,7 +161,7 @@ export async function parseAddress(text: string, source: string, place: AddressC
 }
 
 /** Opens a store to create plants in it; it is made when it is not there, but for a service. */
-export async function openStore(address: Address, options: OpenOptions): Promise<PlantStore> {
+export async function openStore(address: Address, options: OpenOptions): Promise<ReadableStore> {
   return kindOf(address).open(address, options)
 }
 

@@ -1,9 +1,11 @@
 import { writeResult } from '../../output/output.js'
+import { progressLine } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { targetOf } from '../../platform/files.js'
 import { parseText } from '../../platform/values.js'
 import { backUpStore, noStore } from '../../stores/registry.js'
+import type { ProgressReport } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand } from '../define-command.js'
 
@@ -17,7 +19,13 @@ export const backup = defineCommand({
     const settings = await resolveSettings(flags, io)
     const file = io.resolvePath(path)
     const { name } = settings.store
-    const copy = await backUpStore(settings.store, file, { ...settings.storeOptions, targetOf: (other) => targetOf(other, io) })
+    const progress = progressLine(io, settings.showsProgress)
+    const options = {
+      ...settings.storeOptions,
+      targetOf: (other: string) => targetOf(other, io),
+      onProgress: (report: ProgressReport) => progress.show(() => report),
+    }
+    const copy = await backUpStore(settings.store, file, options).finally(progress.clear)
     if (!copy) throw noStore(settings.store)
     const { plants, bytes } = copy
     const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`

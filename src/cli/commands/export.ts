@@ -1,4 +1,5 @@
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
+import { progressLine, withProgress } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
@@ -36,9 +37,11 @@ export const exportPlants = defineCommand({
     try {
       // An empty file could take the place of one that is needed.
       if (!store) throw noStore(settings.store)
-      const blocks = toDocument(store.snapshot({ limit, after, tag, search, record: format.record }), format)
-      if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
       const { isTerminal } = io.stdout
+      const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
+      const document = toDocument(store.snapshot({ limit, after, tag, search, record: format.record }), format)
+      const blocks = withProgress(document, ({ plants }) => plants, progress)
+      if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
     } finally {
       await store?.close()

@@ -1,8 +1,10 @@
 import { writeResult } from '../../output/output.js'
+import { progressLine } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseText } from '../../platform/values.js'
 import { restoreStore } from '../../stores/registry.js'
+import type { ProgressReport } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand } from '../define-command.js'
 
@@ -17,8 +19,14 @@ export const restore = defineCommand({
     const settings = await resolveSettings(flags, io)
     const file = io.resolvePath(path)
     const { name } = settings.store
-    const options = { ...settings.storeOptions, force: flags.force === true, at: new Date(io.time()) }
-    const { plants, kept } = await restoreStore(settings.store, file, options)
+    const progress = progressLine(io, settings.showsProgress)
+    const options = {
+      ...settings.storeOptions,
+      force: flags.force === true,
+      at: new Date(io.time()),
+      onProgress: (report: ProgressReport) => progress.show(() => report),
+    }
+    const { plants, kept } = await restoreStore(settings.store, file, options).finally(progress.clear)
     const rest = kept === undefined ? '' : `; what was there is kept in ${escapeControlChars(kept)}`
     const sentence = `Restored ${plantCount(plants)} from ${escapeControlChars(file)} to ${escapeControlChars(name)}${rest}`
     await writeResult(io, settings, { file, store: name, plants, kept }, sentence)

@@ -73,7 +73,7 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
   const kept = isEmpty ? undefined : await backUpBeside(path, options)
   try {
     const version = identifyBackup(db, backup.path) // it may be another file since it was looked through
-    await copyRows(db, tablesOf(version), options.clock.signal)
+    await copyRows(db, tablesOf(version), options)
     const plants = countPlants(db)
     backup.checkUnchanged()
     commit(connection)
@@ -90,20 +90,28 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let file = name
   for (let count = 2; existsSync(file); count += 1) file = `${name}-${count}`
-  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, file, options.clock.signal, path))
+  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, file, options, path))
   return file
 }
 
 /** Puts the rows of the attached database `backup` in the place of those of a store, in steps of some milliseconds. */
-async function copyRows(db: Database, { plants: columns, ...tables }: ReturnType<typeof tablesOf>, signal: AbortSignal): Promise<void> {
+async function copyRows(
+  db: Database,
+  { plants: columns, ...tables }: ReturnType<typeof tablesOf>,
+  { clock: { signal }, onProgress }: OpenOptions,
+): Promise<void> {
   for (const name of ['plants', ...Object.keys(tables)]) db.prepare(`DELETE FROM main.${name}`).run()
   const copyAfter = (where: string) =>
     db.prepare(`INSERT INTO main.plants (${columns}) SELECT ${columns} FROM backup.plants ${where} ORDER BY id LIMIT ${rowsInStep}`)
+  const total = countPlants(db, 'backup')
   let copied = copyAfter('').run().changes
+  let done = Number(copied)
   const copyNext = copyAfter('WHERE id > (SELECT max(id) FROM main.plants)')
   while (Number(copied) === rowsInStep) {
     await checkSignal(signal)
     copied = copyNext.run().changes
+    done += Number(copied)
+    onProgress?.({ done, part: done / Number(total) })
   }
   await checkSignal(signal)
   for (const [name, others] of Object.entries(tables))
