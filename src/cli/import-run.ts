@@ -77,7 +77,7 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
   const { options, settings, io, journal } = run
   const position = await findPosition(checkpoints, run)
   const rejects = rejectsFor(position, run)
-  const progress = progressLine(io, settings.showsProgress)
+  const progress = progressLine(io, settings.showsProgress, 0)
   const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
   journal?.begin()
   const importing: Import = new Import(

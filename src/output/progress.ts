@@ -11,16 +11,18 @@ export type Progress = ReturnType<typeof progressLine>
 /**
  * One line on a terminal that shows how far a command is; nothing where `isShown` is false. Its rate is since it was shown first, so that it
  * has nothing of the run before that an import resumes.
+ *
+ * @param delay milliseconds before it is shown first
  */
-export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShown: boolean) {
+export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delay = 500) {
   let first: { time: number; snapshot: ProgressSnapshot } | undefined
-  let last = now()
+  let last = now() + delay - interval
   let isDrawn = false
   return {
-    /** Draws it, after a tenth of a second, and at most ten times a second. */
+    /** Draws it, at most ten times a second. */
     show: (snapshot: () => ProgressSnapshot): void => {
       const time = now()
-      if (!isShown || time - last < 100) return
+      if (!isShown || time - last < interval) return
       last = time
       isDrawn = true
       const current = snapshot()
@@ -37,6 +39,9 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
     },
   }
 }
+
+/** milliseconds between two drawings */
+const interval = 100
 
 /** Passes on what comes, and shows how many plants were in it. */
 export async function* withProgress<T>(parts: AsyncIterable<T>, countOf: (part: T) => number, progress: Progress): AsyncGenerator<T> {

@@ -20,7 +20,7 @@ export function idRuleFor(value: unknown): string {
 export const largestId = 2n ** 63n - 1n
 
 const idRules: readonly [RegExp, string][] = [
-  [/\s/, 'an integer without spaces'],
+  [/^(?=.*\s)[\s\d.eE+-]+$/s, 'an integer without spaces'],
   [/^[+-]?0\d/, 'an integer without leading zeros'],
   [/^-?\d+(?:[eE]\+?\d+)?$/, idRule],
   [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],

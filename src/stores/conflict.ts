@@ -1,6 +1,5 @@
 import { equalPlants, largestId, type NewPlant, type Plant, plantFrom } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
-import type { ReadableStore } from './store.js'
 
 /** How the creation of a row went. */
 export const Outcome = {
@@ -59,8 +58,14 @@ export function idAfter(greatest: bigint | undefined): bigint {
   throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, { hint: 'Choose one with --id NUMBER' })
 }
 
+/** What it takes of a store to create a plant under its next id. */
+interface NextStore {
+  greatestId(): Promise<bigint | undefined>
+  create(plant: NewPlant): Promise<Plant>
+}
+
 /** Does what `createNext` of a store says; when somebody else was faster, it takes the next id. Each try that fails has seen a greater one. */
-export async function createNextIn(store: Pick<ReadableStore, 'create' | 'greatestId'>, plant: Plant): Promise<NewPlant> {
+export async function createNextIn(store: NextStore, plant: Plant): Promise<NewPlant> {
   for (let tried: bigint | undefined; ; ) {
     const next = plantFrom(idAfter(await store.greatestId()), ({ name }) => plant[name])
     try {

@@ -206,7 +206,7 @@ export interface OpenOptions {
   /** is told which user owns the file of a store, before it is opened; a link that leads to it; and a backup, before it is restored */
   onOwner?(path: string, uid: number, what: 'store' | 'link' | 'backup'): Promise<void>
   /** is told when the file of a store was made that is not the default one */
-  onCreated?(path: string): Promise<void>
+  onCreated?: ((path: string) => Promise<void>) | undefined
   /** is told how far a backup is, or a restore */
   onProgress?(report: ProgressReport): void
   /** whether a database may answer before a plant is on disk */

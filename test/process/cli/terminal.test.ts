@@ -9,7 +9,7 @@ import { terminal } from '../../helpers/terminal.js'
 test('asks for id, name and tag, and lets a wrong id be mended', async () => {
   const folder = temporaryFolder()
   const session = terminal(['create'], folder)
-  await session.answer(['id', '1.5\r'], ['an integer from', '\x7f\x7f\x7f42\r'], ['name', 'Fern\r'], ['tag', '\r'])
+  await session.answer(['id', '1.5\r'], ['an integer, but', '\x7f\x7f\x7f42\r'], ['name', 'Fern\r'], ['tag', '\r'])
   const { code, screen } = await session.ended
   expect(code).toBe(0)
   expect(stripVTControlCharacters(screen)).toContain('Planted Fern (id 42)')
@@ -78,7 +78,7 @@ test('deletes only the plant that was shown', async () => {
   session.type('y\r')
   const { code, screen } = await session.ended
   expect(code).toBe(1)
-  expect(screen).toContain('plants: The plant 1 was changed or deleted meanwhile\r\n  Nothing was deleted. Look again\r\n')
+  expect(screen).toContain('plants: The plant 1 was changed or deleted meanwhile\r\n  It was not deleted here. Look again\r\n')
   expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Moss"}\n')
 })
 

@@ -60,7 +60,7 @@ describe('backup', () => {
     const out = `Backed up 1 plant from ${store} to ${file} (${statSync(file).size / 1024} KiB)\n`
     expect(result).toEqual({ code: 0, out, err: '' })
     fill(store, 30_000)
-    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 30000 plants from .* \(\d\d\d KiB\)\n$/)
+    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 30,000 plants from .* \(\d\d\d KiB\)\n$/)
     fill(store, 200_000)
     expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 200000 plants from .* \(\d\.\d MiB\)\n$/)
   })
@@ -133,8 +133,8 @@ describe('backup', () => {
   })
 
   test('says where there is no store, and where there is no place', async () => {
-    const err = `plants: There is no store at ${store} yet\n  plants create makes it\n`
-    expect(await plants(['backup', file])).toEqual({ code: 1, out: '', err })
+    const err = `plants: There is no store at ${store}\n  Check the address. plants create makes a store there\n`
+    expect(await plants(['backup', file])).toEqual({ code: 4, out: '', err })
     expect(readdirSync(folder)).toEqual([])
     await plant({ id: 1, name: 'Fern' })
     const hint = 'Fix that, or choose another place. What was there is as it was'
