@@ -22,7 +22,7 @@ export const largestId = 2n ** 63n - 1n
 const idRules: readonly [RegExp, string][] = [
   [/^(?=.*\s)[\s\d.eE+-]+$/s, 'an integer without spaces'],
   [/^[+-]?0\d/, 'an integer without leading zeros'],
-  [/^-?\d+(?:[eE]\+?\d+)?$/, idRule],
+  [/^-?\d+(?:(?:\.\d+)?[eE]\+?\d+)?$/, idRule],
   [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],
 ]
 

@@ -1,6 +1,7 @@
 import { styleFor, writeAnswer } from '../../output/output.js'
+import { parseJson } from '../../plant/json.js'
 import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
-import { fieldNames, readRecord, recordWriter, separators } from '../../plant/records.js'
+import { fieldNames, recordWriter, separators } from '../../plant/records.js'
 import { malformed, shellOption } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -76,7 +77,7 @@ export const list = defineCommand({
 })
 
 async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGenerator<NewPlant[]> {
-  for await (const { text } of store.snapshot(query)) yield text.split('\n').flatMap((line) => readRecord(line) ?? [])
+  for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => parseJson(line) as NewPlant) // which it wrote
 }
 
 /** Shows how many plants were read, where they do not go to the terminal themselves. */

@@ -16,6 +16,36 @@ test('asks for id, name and tag, and lets a wrong id be mended', async () => {
   expect(await plants(['list'], folder)).toEqual({ code: 0, out: '{"id":42,"name":"Fern"}\n', err: '' })
 })
 
+test('proposes the next id, which Enter takes', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '41', '--name', 'Moss'], folder)
+  const session = terminal(['create', '--name', 'Fern', '--tag', 'shade', '--no-color'], folder)
+  await session.answer(['? id (42)', '\r'])
+  expect(stripVTControlCharacters((await session.ended).screen)).toContain('Planted Fern (id 42, tag shade)')
+})
+
+test('takes the id after, when somebody else has taken the one that was proposed', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--no-color'], folder)
+  await session.answer(['? id (1)', '\r'], ['name', 'Fern'])
+  await plants(['create', '--id', '1', '--name', 'Moss'], folder)
+  await session.answer(['Fern', '\r'], ['tag', '\r'])
+  expect(stripVTControlCharacters((await session.ended).screen)).toContain('Planted Fern (id 2)')
+})
+
+test.each([
+  ['ids', ['1', '2', '7'], 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
+  ['a tag', ['--tag', 'wet'], 'Delete 2 plants with the tag "wet"? (y/N)', 0],
+])('asks once before it deletes by %s', async (_, args, question, code) => {
+  const folder = temporaryFolder()
+  for (const [id, name] of Object.entries(['', 'Fern', 'Moss']).slice(1))
+    await plants(['create', '--id', id, '--name', name, '--tag', 'wet'], folder)
+  const session = terminal(['delete', ...args, '--no-color'], folder)
+  await session.answer([question, 'y\r'])
+  expect((await session.ended).code).toBe(code)
+  expect((await plants(['count'], folder)).out).toBe('0\n')
+})
+
 test.each([
   ['Ctrl-C', '\x03', 130],
   ['Ctrl-D', '\x04', 130],
