@@ -12,7 +12,7 @@ import {
 } from '../config/resolve.js'
 import { defaultOf, settingNames, settingsTable } from '../config/table.js'
 import { type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
-import { PlantsError, shellWord } from '../platform/errors.js'
+import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
 import type { Address } from '../stores/address.js'
@@ -26,6 +26,8 @@ export interface Preferences extends OutputStyle {
   /** milliseconds to wait for another process that changes the settings; the timeout that is saved with a store says nothing about that */
   lockTimeout: number
   isVerbose: boolean
+  /** whether a line on the terminal shows how far it is */
+  showsProgress: boolean
   mayAsk(): boolean
   warn(text: string): Promise<void>
   sources: SettingSource[]
@@ -71,7 +73,7 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
     ...preferences,
     store,
     storeName,
-    storeFlag: shownStore === undefined ? '' : ` --store${shownStore.startsWith('-') ? '=' : ' '}${shellWord(shownStore)}`,
+    storeFlag: shellOption('store', shownStore),
     isOfRun: other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
@@ -115,6 +117,7 @@ function preferencesFor(
     timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
     lockTimeout: parsed('timeout', ofRun, settingsTable.timeout.parse) ?? defaultLockTimeout,
     isVerbose: flags.verbose === true,
+    showsProgress: io.stderr.isTerminal && errors === 'text' && flags.verbose !== true,
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
     warn: (text) => warn(io, text, { errors, colors }),
@@ -128,7 +131,7 @@ function preferencesFor(
 export const defaultLockTimeout = 30_000
 
 /** Joins a store, which knows no settings, to the credentials and the output of a run. */
-function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onOwner'> {
+function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onOwner'> {
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once
   const knownOwners = new Set<string>()
@@ -138,6 +141,7 @@ function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 
     onAway: (failure) => {
       if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings())
     },
+    onCreated: (path) => settings().warn(`Created store ${path}`),
     onOwner: async (path, uid, what) => {
       if (knownOwners.has(path) || io.trusts(uid)) return
       knownOwners.add(path)

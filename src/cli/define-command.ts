@@ -1,6 +1,6 @@
 import { defaultOf, settingNames, settingOf } from '../config/table.js'
 import { parseInt64 } from '../plant/json.js'
-import { idRule } from '../plant/plant.js'
+import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/store.js'
@@ -88,12 +88,17 @@ export const globalOptions: readonly OptionDefinition[] = [
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
 
+/** The options that select plants by their texts. */
+export const filterOptions = [
+  { flags: '--tag <text>', description: 'only plants with this tag' },
+  { flags: '--search <text>', description: 'only plants whose name or tag contains this text, in either case of A to Z' },
+] as const satisfies readonly OptionDefinition[]
+
 /** The options that select some of the plants. */
 export const queryOptions = [
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
-  { flags: '--tag <text>', description: 'only plants with this tag' },
-  { flags: '--search <text>', description: 'only plants whose name or tag contains this text, in either case of A to Z' },
+  ...filterOptions,
 ] as const satisfies readonly OptionDefinition[]
 
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
@@ -112,10 +117,18 @@ export function allowOption<const Default extends string>(description: string, b
 }
 
 function parseRights(flag: string, text: string): readonly Right[] {
-  const words = text.split(',').map((word) => word.trim())
-  const found = rights.filter((right) => words.includes(right))
-  if (words.every((word) => found.some((right) => right === word))) return found
-  throw invalidValue(flag, `some of ${rights.join(', ')}, separated by commas`, text, 'create,read')
+  const given = parseWords(rights, 'create,read')(flag, text)
+  return rights.filter((right) => given.includes(right))
+}
+
+/** Reads some of these words, separated by commas, each once. */
+export function parseWords<const Word extends string>(words: readonly Word[], example: string) {
+  return (flag: string, text: string): readonly Word[] => {
+    const given = [...new Set(text.split(',').map((word) => word.trim()))]
+    const found = given.flatMap((word) => words.find((each) => each === word) ?? [])
+    if (found.length === given.length) return found
+    throw invalidValue(flag, `some of ${words.join(', ')}, separated by commas`, text, example)
+  }
 }
 
 /** Of what creates plants at a service. */
@@ -128,7 +141,7 @@ export const retryOption = {
 /** Reads an id in JSON's number grammar, for the option or argument that has this name. */
 export function parseId(name: string, text: string): bigint {
   const id = parseInt64(text)
-  if (id === undefined) throw invalidValue(name, idRule, text, '1')
+  if (id === undefined) throw invalidValue(name, idRuleFor(text), text, '1')
   return id
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeRejected } from '../output/output.js'
 import { type Progress, progressLine } from '../output/progress.js'
+import { plantCount } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
@@ -19,7 +20,7 @@ import {
 } from '../transfer/import/position.js'
 import { openRejects, type Rejects } from '../transfer/import/rejects.js'
 import type { Settings } from './context.js'
-import { maxShown, plants, writeSummary } from './import-summary.js'
+import { maxShown, writeSummary } from './import-summary.js'
 
 /** Imports, resumes or checks, and prints the result. Throws `incomplete` when records were rejected. */
 export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {
@@ -76,7 +77,7 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
   const { options, settings, io, journal } = run
   const position = await findPosition(checkpoints, run)
   const rejects = rejectsFor(position, run)
-  const progress = progressLine(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
+  const progress = progressLine(io, settings.showsProgress, 0)
   const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
   journal?.begin()
   const importing: Import = new Import(
@@ -118,7 +119,7 @@ async function findPosition(checkpoints: Checkpoints, { options, settings, journ
   const position = readPosition(text, options.plan.inputs.length)
   if (!position) throw malformed(`The journal ${journal?.path} is damaged`, 'Begin again with --restart')
   const done = settledAt(position)
-  await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
+  await settings.warn(`Resuming an import that was stopped: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
   return position
 }
 
@@ -145,7 +146,7 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
 
 function interrupted(importing: Import, { options, io: { signal } }: Run): PlantsError {
   const { kind, message } = signal.reason as PlantsError // which is what aborts it
-  const after = importing.isBegun && !options.staging ? ` after ${plants(importing.done)}` : ', nothing was changed'
+  const after = importing.isBegun && !options.staging ? ` after ${plantCount(importing.done)}` : ', nothing was changed'
   return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 

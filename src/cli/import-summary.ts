@@ -1,8 +1,10 @@
 import { writeResult } from '../output/output.js'
-import { clockOf, grouped } from '../output/progress.js'
+import { clockOf } from '../output/progress.js'
 import { fieldsInWords, plantFields } from '../plant/fields.js'
+import { plantCount } from '../plant/plant.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { grouped } from '../platform/values.js'
 import { isOwn } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
@@ -31,7 +33,7 @@ export async function writeSummary(
   const fields = { ...(isCheck ? { valid: created } : { created }), ...counts, seconds, rate }
   const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
   const since = start.settled > 0 ? ' since it was resumed' : ''
-  const sentence = `${plants(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
+  const sentence = `${plantCount(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
   const rejects = rejected > 0 ? options.rejects : undefined
   const what = isCheck ? ['Checked', 'can be created'] : ['Read', 'created']
   const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated })}`
@@ -64,7 +66,7 @@ async function warnOfOmissions(
   for (const [name, count] of fields.slice(0, maxShown)) {
     const alike = plantFields.find((field) => field.name === name.trim().toLowerCase())?.name
     const hint = alike === undefined ? '' : `; if it is the ${alike}: --map ${shellWord(`${alike}=${name}`)}`
-    await warn(`Not stored, because a NewPlant has only ${fieldsInWords}: ${JSON.stringify(name)}${hint} (of ${plants(count)})`)
+    await warn(`Not stored, because a NewPlant has only ${fieldsInWords}: ${JSON.stringify(name)}${hint} (of ${plantCount(count)})`)
   }
   const more = fields.length - maxShown
   if (more > 0) await warn(`Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`)
@@ -72,7 +74,7 @@ async function warnOfOmissions(
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
-  return new PlantsError('unknownOutcome', `Whether ${plants(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`, {
+  return new PlantsError('unknownOutcome', `Whether ${plantCount(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`, {
     hint: rejects === undefined ? 'Look in the store for those that were named' : `They are in ${rejects}: look in the store for them`,
   })
 }
@@ -92,12 +94,8 @@ function incomplete({ counters, isDone, isBeforeRecord, format }: Import, option
   }
   const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
   const end = staging ? hints.staged : rejects === undefined ? hints.lost : hints.kept
-  return new PlantsError('incomplete', `${plants(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
+  return new PlantsError('incomplete', `${plantCount(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
     hint: isDone || staging ? end : stop,
     ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
   })
-}
-
-export function plants(count: number): string {
-  return `${grouped(count)} ${count === 1 ? 'plant' : 'plants'}`
 }

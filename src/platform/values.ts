@@ -77,6 +77,11 @@ export function parseChoice<Word extends string>(flag: string, text: string, wor
   return word
 }
 
+/** A number for people: 1,000,000. `toLocaleString` would load ICU, which takes some 20 ms and 10 MB. */
+export function grouped(number: number | bigint): string {
+  return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
+}
+
 export function invalidValue(name: string, rule: string, text: string, example: string): PlantsError {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
   return malformed(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)

@@ -1,8 +1,10 @@
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
+import { progressLine, withProgress } from '../../output/progress.js'
+import { plantCount } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { isPartOf, openExistingStore } from '../../stores/registry.js'
+import { isPartOf, noStore, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
 import type { Compression } from '../../transfer/export/document.js'
 import { formatNames } from '../../transfer/formats/format.js'
@@ -34,13 +36,12 @@ export const exportPlants = defineCommand({
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       // An empty file could take the place of one that is needed.
-      if (!store) {
-        const hint = 'Choose another with --store. plants create makes this one'
-        throw new PlantsError('unavailable', `There is no store at ${settings.store.name} yet`, { hint })
-      }
-      const blocks = toDocument(store.snapshot({ limit, after, tag, search, record: format.record }), format)
-      if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
+      if (!store) throw noStore(settings.store)
       const { isTerminal } = io.stdout
+      const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
+      const document = toDocument(store.snapshot({ limit, after, tag, search, record: format.record }), format)
+      const blocks = withProgress(document, ({ plants }) => plants, progress)
+      if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
     } finally {
       await store?.close()
@@ -70,6 +71,6 @@ async function save(blocks: AsyncIterable<Block>, path: string, options: FileOpt
     }
   }
   const bytes = await writeOut(path, io, compressed(encode(), options.compression))
-  const sentence = `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${quoteIfNeeded(path)}`
+  const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(path)}`
   await writeResult(io, settings, { file: path, plants, bytes }, sentence)
 }

@@ -93,7 +93,8 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
-    openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch }),
+    // It would not be a line of the log.
+    openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
     openTokenSource: (tokens, warn) => {
       warnOfRights('--tls-key', flags.tlsKey, io, warn)
       warnOfRights('--token-file', tokenFile, io, warn)

@@ -1,4 +1,4 @@
-import type { RecordKind } from '../../stores/store.js'
+import type { RecordKind } from '../../plant/records.js'
 import type { Chunk } from './chunk.js'
 import type { RecordMapper } from './record-mapper.js'
 

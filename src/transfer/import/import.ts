@@ -161,6 +161,7 @@ export class Import {
   /** Skips to where the earlier run stopped, and settles the rest of the chunk there. */
   async #resume(reader: Reader, start: Position): Promise<boolean> {
     const isThere = await reader.skipTo(start.offset)
+    this.#offset = reader.offset
     if (start.reading) reader.restore(start.reading)
     const chunk = isThere && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
     if (reader.hash.digest('base64url') !== start.hash) throw changed(reader.source.name)

@@ -134,7 +134,7 @@ describe('on a terminal', () => {
     const folder = temporaryFolder()
     const path = writeLines(folder, inputLines)
     const session = terminal(['import', path, '--no-color'], folder)
-    await session.answer(['/s', '\x03'])
+    await session.answer([' done', '\x03'])
     const { code, screen } = await session.ended
     const done = grouped(countOf(storeIn(folder)))
     expect(code).toBe(130)

@@ -96,7 +96,7 @@ describe('global flags', () => {
 
   test('colour errors only on a terminal', async () => {
     const { err } = await plants(['get', 'x'], { terminals: ['stderr'] })
-    const message = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"'
+    const message = 'id must be an integer, in digits only, but was "x"'
     expect(err).toBe(`\u001b[31mplants:\u001b[39m ${message}\n  \u001b[2mFor example: 1\u001b[22m\n`)
   })
 })

@@ -49,7 +49,7 @@ describe('restore', () => {
   test('refuses to replace plants without --force', async () => {
     await plants(['delete', '1', '--yes'])
     const hint = 'To replace what is there, which is then kept beside it, add --force'
-    expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has a plant\n  ${hint}\n` })
+    expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 1 plant\n  ${hint}\n` })
     await plant({ id: 2, name: 'Ivy' })
     expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 2 plants\n  ${hint}\n` })
     expect(await listOf(store)).toBe(`${moss}{"id":2,"name":"Ivy"}\n`)

@@ -26,21 +26,9 @@ test.each<[string, string, ReadRecord[]]>([
   ],
   ['spaces and a carriage return that belong to a name', 'id,name\n1, a\rb \n', [row(1, ' a\rb ', 2, '1, a\rb \n')]],
   ['an id in the numbers of JSON', 'id,name\n1e3,a\n', [row(1000, 'a', 2, '1e3,a\n')]],
-  [
-    'an id that is none',
-    'id,name\n 1,a\n',
-    [notPlant('id must be an integer from -9223372036854775808 to 9223372036854775807, but was " 1"', 2, ' 1,a\n')],
-  ],
-  [
-    'an id that is missing',
-    'id,name\n,a\n',
-    [notPlant('id must be an integer from -9223372036854775808 to 9223372036854775807, but is missing', 2, ',a\n')],
-  ],
-  [
-    'an id that is empty',
-    'id,name\n"",a\n',
-    [notPlant('id must be an integer from -9223372036854775808 to 9223372036854775807, but was ""', 2, '"",a\n')],
-  ],
+  ['an id that is none', 'id,name\n 1,a\n', [notPlant('id must be an integer without spaces, but was " 1"', 2, ' 1,a\n')]],
+  ['an id that is missing', 'id,name\n,a\n', [notPlant('id must be an integer, but is missing', 2, ',a\n')]],
+  ['an id that is empty', 'id,name\n"",a\n', [notPlant('id must be an integer, but was ""', 2, '"",a\n')]],
   [
     'no tag, an empty tag and a tag',
     'id,name,tag\n1,"""",\n2,"b, ""","""c\n"\n3,,""\n4,"d",""\n',

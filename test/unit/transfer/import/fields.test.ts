@@ -50,7 +50,8 @@ describe('an id is exact', () => {
   ])('%s is none', async (id) => {
     const { code, summary: told, err } = await user.import(['--format', 'ndjson'], { stdin: `{"id":${id},"name":"Fern"}\n` })
     expect({ code, told }).toEqual({ code: 6, told: summary({ refused: 1, reasons: { 422: 1 } }) })
-    expect(err).toContain(`id must be an integer from -9223372036854775808 to 9223372036854775807, but was ${id}`)
+    const rule = /^1(\.|e-)/.test(id) ? 'an integer' : 'an integer from -9223372036854775808 to 9223372036854775807'
+    expect(err).toContain(`id must be ${rule}, but was ${id}`)
   })
 
   test.each(['01', '+1', '.5', '1.', '0x10', '1_000', 'NaN', '-', '1e'])('%s is not JSON', async (id) => {
