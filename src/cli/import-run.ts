@@ -76,7 +76,7 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
   const { options, settings, io, journal } = run
   const position = await findPosition(checkpoints, run)
   const rejects = rejectsFor(position, run)
-  const progress = progressLine(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
+  const progress = progressLine(io, settings.showsProgress)
   const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
   journal?.begin()
   const importing: Import = new Import(
@@ -131,7 +131,7 @@ function rejectsFor(position: Position | undefined, { options: { rejects }, jour
 
 /** Prints rejected records: all as JSON, and `maxShown` for people. */
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
-  let left = settings.errors === 'json' ? Infinity : maxShown
+  let left = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
   return async (rejected, { name }) => {
     if (left === 0) return
     const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))

@@ -71,6 +71,7 @@ class Captured implements Output {
   text = ''
   readonly isTerminal: boolean
   readonly columns: number
+  readonly rows = Infinity
 
   constructor({ terminals = [], columns = 80 }: World, name: 'stdout' | 'stderr') {
     this.isTerminal = terminals.includes(name)

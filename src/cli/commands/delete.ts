@@ -3,13 +3,13 @@ import { toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, parseId } from '../define-command.js'
+import { defineCommand, parseId, yesOption } from '../define-command.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
   description: 'Delete the plant that has this id, and print it, so that it can be created again.',
   arguments: [{ name: '<id>', description: 'identification number', parse: parseId }],
-  options: [{ flags: '--yes', description: 'do not ask' }],
+  options: [yesOption('do not ask')],
   examples: ['plants delete 1', 'plants delete 1 --yes > deleted.json'],
   async run({ args: [id], flags }, io) {
     const settings = await resolveSettings(flags, io)

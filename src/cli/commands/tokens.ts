@@ -88,7 +88,6 @@ export const tokens: CommandDefinition = {
   examples: [
     'plants tokens create --note laptop --expires 90d',
     'plants tokens create --note dashboard --allow read',
-    'plants tokens list',
     'plants tokens revoke 1',
   ],
 }
