@@ -73,6 +73,11 @@ Global options: plants help options
     }
   })
 
+  test('has no pager on a terminal that cannot be scrolled', async () => {
+    const world: World = { terminals: ['stdout'], rows: 24, env: { TERM: 'dumb', PAGER: 'false' } }
+    expect((await plants(['help', 'environment'], world)).out).toContain('See also: plants config list')
+  })
+
   test('of the options is a page with those of every command', async () => {
     const { out } = await plants(['help', 'options'])
     for (const option of ['-s, --store <address>', '-o, --output <format>', '-q, --quiet', '    --no-input'])
