@@ -110,17 +110,19 @@ function preferencesFor(
   const ofRun = usable.filter(({ source }) => source === 'flag' || source === 'variable')
   const output = parsed('output', usable, settingsTable.output.parse)
   const errors = output ?? 'text'
+  const [isVerbose, isQuiet] = [flags.verbose === true, flags.quiet === true]
   const colors = (stream: Output) => mayColor(stream, flags, io)
   const preferences: Preferences = {
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors,
     timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
     lockTimeout: parsed('timeout', ofRun, settingsTable.timeout.parse) ?? defaultLockTimeout,
-    isVerbose: flags.verbose === true,
-    showsProgress: io.stderr.isTerminal && errors === 'text' && flags.verbose !== true,
-    mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
+    isVerbose,
+    isQuiet,
+    showsProgress: io.stderr.isTerminal && errors === 'text' && !isVerbose && !isQuiet,
+    mayAsk: () => isInteractive(flags, io) && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
-    warn: (text) => warn(io, text, { errors, colors }),
+    warn: (text) => warn(io, text, { errors, colors, isQuiet }),
     sources,
     file,
   }
@@ -187,6 +189,11 @@ export async function outputFormat(given: string | undefined, io: Io): Promise<'
   if (given !== undefined) return settingsTable.output.parse('--output', given)
   const asked = await errorFormat(undefined, io)
   return asked === 'json' || !io.stdout.isTerminal ? 'json' : 'text'
+}
+
+/** Whether somebody may be asked, or be waited for: not with `--no-input`, nor where a variable says that nobody is there. */
+export function isInteractive({ input }: GlobalFlags, { env }: Io): boolean {
+  return input !== false && ['PLANTS_NO_INPUT', 'CI'].every((name) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? ''))
 }
 
 /** See https://no-color.org and https://force-color.org: the flag wins, then FORCE_COLOR, then NO_COLOR, then the terminal. */

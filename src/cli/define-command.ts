@@ -11,6 +11,8 @@ export interface CommandDefinition {
   /** for the list of commands; the description if there is none */
   summary?: string
   description: string
+  /** the title above it in the list of commands */
+  group?: string
   arguments?: readonly ArgumentDefinition[]
   options?: readonly OptionDefinition[]
   /** subcommands, of a command that does nothing itself */
@@ -19,11 +21,18 @@ export interface CommandDefinition {
   topics?: readonly Topic[]
   /** The lines are not wrapped, since some are for a shell. */
   notes?: readonly { title: string; lines: readonly string[] }[]
+  /** three at most */
   examples?: readonly string[]
   run?(given: Given, io: Io): Promise<void>
 }
 
-export type Topic = Record<'name' | 'meaning', string> & { page(width: number): Promise<string> }
+export type Topic = Record<'name' | 'meaning', string> & { page(layout: HelpLayout): Promise<string> }
+
+/** How wide help may be, and how its titles look. */
+export interface HelpLayout {
+  width: number
+  strong(text: string): string
+}
 
 export interface ArgumentDefinition {
   /** `<id>`, `[shell]` or `[files...]` */
@@ -35,7 +44,7 @@ export interface ArgumentDefinition {
 }
 
 export interface OptionDefinition {
-  /** `--yes`, `--limit <count>`, `-v, --verbose` or `--no-color` */
+  /** `--limit <count>`, `-y, --yes`, `-n, --name <text>` or `--no-color` */
   flags: string
   description: string
   /** the only values that it takes */
@@ -56,6 +65,24 @@ interface Given<Args = string[], Flags = object> {
   flags: GlobalFlags & Flags
 }
 
+/** What people type for a command from habit, wherever there is one of that name and none of this. */
+const aliases: Readonly<Record<string, readonly string[]>> = {
+  create: ['new', 'add'],
+  get: ['show'],
+  list: ['ls'],
+  delete: ['rm'],
+  remove: ['rm'],
+}
+
+export function aliasesOf({ name }: Pick<CommandDefinition, 'name'>): readonly string[] {
+  return aliases[name] ?? []
+}
+
+/** The command that a word means. */
+export function commandFor(word: string, commands: readonly CommandDefinition[] = []): CommandDefinition | undefined {
+  return commands.find(({ name }) => name === word) ?? commands.find((command) => aliasesOf(command).includes(word))
+}
+
 /** Defines a command, whose `run` gets the values that its arguments and options say. */
 export function defineCommand<
   const Arguments extends readonly ArgumentDefinition[] = [],
@@ -71,17 +98,20 @@ export function defineCommand<
 }
 
 const ownOptions = [
+  { flags: '-V, --version', description: 'show the version' },
   { flags: '-v, --verbose', description: 'log settings and their sources, requests and responses on stderr' },
-  { flags: '--no-input', description: 'never ask questions' },
+  { flags: '-q, --quiet', description: 'print only what was asked for and errors: no confirmations, warnings or progress' },
+  { flags: '--no-input', description: 'never ask questions; also PLANTS_NO_INPUT and CI' },
   { flags: '--no-color', description: 'no colours; also NO_COLOR' },
 ] as const satisfies readonly OptionDefinition[]
 
 /** The options of every command: the settings, which are read where they are resolved, and a few others. */
 export const globalOptions: readonly OptionDefinition[] = [
   ...settingNames.flatMap((name) => {
-    const { flag, meaning, isSwitch, values } = settingOf(name)
+    const { flag, short, meaning, isSwitch, values } = settingOf(name)
     if (flag === undefined) return []
-    return { flags: flag, description: isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`, ...(values && { values }) }
+    const flags = short === undefined ? flag : `${short}, ${flag}`
+    return { flags, description: isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`, ...(values && { values }) }
   }),
   ...ownOptions,
 ]
@@ -90,7 +120,7 @@ export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | u
 
 /** The options that select plants by their texts. */
 export const filterOptions = [
-  { flags: '--tag <text>', description: 'only plants with this tag' },
+  { flags: '-t, --tag <text>', description: 'only plants with this tag' },
   { flags: '--search <text>', description: 'only plants whose name or tag contains this text, in either case of A to Z' },
 ] as const satisfies readonly OptionDefinition[]
 
@@ -100,6 +130,10 @@ export const queryOptions = [
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   ...filterOptions,
 ] as const satisfies readonly OptionDefinition[]
+
+export function yesOption(description: string) {
+  return { flags: '-y, --yes', description } as const satisfies OptionDefinition
+}
 
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition

@@ -132,7 +132,7 @@ function rejectsFor(position: Position | undefined, { options: { rejects }, jour
 
 /** Prints rejected records: all as JSON, and `maxShown` for people. */
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
-  let left = settings.errors === 'json' ? Infinity : maxShown
+  let left = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
   return async (rejected, { name }) => {
     if (left === 0) return
     const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))

@@ -27,11 +27,17 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
   }
 }
 
-type OutputFormat = Pick<OutputStyle, 'output'>
+type OutputFormat = Pick<OutputStyle, 'output'> & Partial<Pick<OutputStyle, 'isQuiet'>>
 
-/** Writes the result of a command: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
-export function writeResult(io: Io, { output }: OutputFormat, fields: object, sentence: string, hint = 'It is done'): Promise<void> {
-  return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
+/** Confirms what a command did, with a sentence for people or an object for programs. Throws as `writeAnswer` does. */
+export async function writeResult(
+  io: Io,
+  { output, isQuiet }: OutputFormat,
+  fields: object,
+  sentence: string,
+  hint = 'It is done',
+): Promise<void> {
+  if (!isQuiet) await writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
 }
 
 export interface OutputStyle {
@@ -39,18 +45,20 @@ export interface OutputStyle {
   output: 'text' | 'json'
   /** of errors and warnings: JSON only when it was asked for */
   errors: 'text' | 'json'
+  /** whether nothing is confirmed, and nothing warned of */
+  isQuiet: boolean
   colors(stream: Output): boolean
 }
 
-type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'>
+type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'> & Partial<Pick<OutputStyle, 'isQuiet'>>
 
 export async function warn(io: Io, text: string, style: ErrorStyle): Promise<void> {
-  await writeToStderr(io, await warningOf(io, text, style))
+  if (!style.isQuiet) await writeToStderr(io, await warningOf(io, text, style))
 }
 
 /** Prints a warning without waiting for its reader, for an action that goes on and can be interrupted all the while. */
 export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Promise<void> {
-  void io.stderr.log(await warningOf(io, text, style))
+  if (!style.isQuiet) void io.stderr.log(await warningOf(io, text, style))
 }
 
 /** Gives a function that shows for how many milliseconds a service is waited for, in a line on a terminal, or takes that away. */

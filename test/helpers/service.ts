@@ -115,7 +115,7 @@ export async function serveStore(
     tls: undefined,
     admin: undefined,
     limits,
-    log: { output: { isTerminal: false, columns: 80, write: take, log: take, stream: unused }, level: 'info' },
+    log: { output: { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused }, level: 'info' },
     now: () => performance.now(),
     ...options,
   })

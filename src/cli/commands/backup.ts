@@ -15,7 +15,7 @@ import { parseText } from '../../platform/values.js'
 import { backUpStore, noStore, restoreStore } from '../../stores/registry.js'
 import type { ProgressReport } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand } from '../define-command.js'
+import { defineCommand, yesOption } from '../define-command.js'
 
 export const backup = defineCommand({
   name: 'backup',
@@ -63,10 +63,10 @@ export const restore = defineCommand({
   description:
     'Replace what is in the store by a backup. What was there is kept in a file beside it. Others may use the store meanwhile, and see it change at once.',
   arguments: [{ name: '<file>', description: 'a backup of plants backup, "-" for stdin', values: 'file', parse: parseText }],
-  options: [{ flags: '--force', description: 'also when there are plants in the store' }],
+  options: [yesOption('replace the plants that are in the store')],
   examples: [
     'plants restore plants.bak --store ./new.db',
-    'plants restore plants.bak --force',
+    'plants restore plants.bak --yes',
     'gunzip -c plants.bak.gz | plants restore - --store ./new.db',
   ],
   async run({ args: [path], flags }, io) {
@@ -75,7 +75,7 @@ export const restore = defineCommand({
     const progress = progressLine(io, settings.showsProgress)
     const options = {
       ...settings.storeOptions,
-      force: flags.force === true,
+      force: flags.yes === true,
       at: new Date(io.time()),
       onProgress: (report: ProgressReport) => progress.show(() => report),
     }

@@ -17,19 +17,22 @@ import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValu
 const onePlant = 'plants create takes one plant. For many, use plants import'
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
-type FieldOption<Field> = Field extends { name: infer Name extends string; type: infer Type extends string }
-  ? { flags: `--${Name} <${Type}>`; description: string }
+type FieldOption<Field> = Field extends { name: `${infer Letter}${infer Rest}`; type: infer Type extends string }
+  ? { flags: `-${Letter}, --${Letter}${Rest} <${Type}>`; description: string }
   : never
 
-/** An option for each field of a NewPlant. */
-const fieldOptions = plantFields.map(({ name, type, meaning }) => ({ flags: `--${name} <${type}>`, description: meaning })) as unknown as {
+/** An option for each field of a NewPlant, which its first letter is short for. */
+const fieldOptions = plantFields.map(({ name, type, meaning }) => ({
+  flags: `-${name[0]}, --${name} <${type}>`,
+  description: meaning,
+})) as unknown as {
   [Index in keyof typeof plantFields]: FieldOption<(typeof plantFields)[Index]>
 } // as `map` makes them, in their order
 
 const options = [
   ...fieldOptions,
   {
-    flags: '--file <path>',
+    flags: '-f, --file <path>',
     description: 'read the plant as JSON from a file, or from stdin with "-"; flags override its fields',
     values: 'file',
   },
@@ -54,7 +57,6 @@ export const create = defineCommand({
     'plants create --id next --name Moss',
     'plants create --file fern.json',
     `echo '{"id":2,"name":"Moss"}' | plants create`,
-    'plants create --id 1 --name Fern --dry-run',
   ],
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)

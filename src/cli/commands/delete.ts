@@ -6,16 +6,13 @@ import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
 import type { ReadableStore } from '../../stores/store.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, parseId } from '../define-command.js'
+import { defineCommand, parseId, yesOption } from '../define-command.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
   description: 'Delete the plants that have these ids, or a tag, and print them, so that they can be created again.',
   arguments: [{ name: '[ids...]', description: 'identification numbers' }],
-  options: [
-    { flags: '--tag <text>', description: 'delete all plants with this tag' },
-    { flags: '--yes', description: 'do not ask' },
-  ],
+  options: [{ flags: '-t, --tag <text>', description: 'delete all plants with this tag' }, yesOption('do not ask')],
   examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade'],
   async run({ args, flags }, io) {
     const { tag, yes: isSure = false } = flags

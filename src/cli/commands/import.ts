@@ -66,7 +66,6 @@ export const importPlants = defineCommand({
   examples: [
     'plants import plants.ndjson',
     'plants import list.csv --map name=CommonName,tag=Family --id-from 1',
-    'plants import plants.ndjson --rejects rejected.ndjson --if-exists same',
     'plants export | plants import --store ./copy.db',
   ],
   async run({ args, flags }, io) {

@@ -66,7 +66,7 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
   await connection.run(() => db.exec('BEGIN IMMEDIATE'))
   const present = countPlants(db)
   if (present > 0n && !options.force) {
-    const hint = 'To replace what is there, which is then kept beside it, add --force'
+    const hint = 'To replace what is there, which is then kept beside it, add --yes'
     throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
   }
   const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
