@@ -53,7 +53,7 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   '--no-color': ['--no-colour', '--plain', '--no-ansi'],
 }
 
-/** The option that is meant by an argument, of commands that take none, or one less. */
+/** The option that is meant by an argument too many. It is repeated, so this has no command that people give a token or a password. */
 export const optionForArgument: Readonly<Record<string, string>> = {
   create: '--name',
   update: '--name',
@@ -61,10 +61,6 @@ export const optionForArgument: Readonly<Record<string, string>> = {
   export: '--out',
   serve: '--store',
   doctor: '--store',
-  'tokens create': '--note',
-  'auth login': '--store',
-  'auth logout': '--store',
-  'auth status': '--store',
 }
 
 /** What was meant by a word that is neither a command nor an option, as a question; undefined where nobody knows. */
