@@ -62,7 +62,7 @@ describe('backup', () => {
     fill(store, 30_000)
     expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 30,000 plants from .* \(\d\d\d KiB\)\n$/)
     fill(store, 200_000)
-    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 200000 plants from .* \(\d\.\d MiB\)\n$/)
+    expect((await plants(['backup', file, '--output', 'text'])).out).toMatch(/^Backed up 200,000 plants from .* \(\d\.\d MiB\)\n$/)
   })
 
   test('has what is in the log, and not what somebody is just writing', async () => {
