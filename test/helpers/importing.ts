@@ -42,7 +42,7 @@ export class Importing {
   }
 
   run(argv: string[], world: World = {}) {
-    const env = { PLANTS_STATE_DIR: this.state, PLANTS_STORE: this.store, ...world.env }
+    const env = { PLANTS_STATE_DIR: this.state, PLANTS_DATA_DIR: this.folder, ...world.env }
     return runPlants(argv, { cwd: this.folder, ...world, env })
   }
 

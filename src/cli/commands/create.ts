@@ -104,7 +104,7 @@ function parseIdempotencyKey(flag: string, key: string): string {
   })
 }
 
-interface Given {
+interface PlantInput {
   plant: NewPlant
   /** whether the store is to choose the id, in the place of the one that stands there */
   isNext: boolean
@@ -126,7 +126,7 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
 }
 
 /** The plant from wherever it was given: flags over a document, or flags and answers. */
-async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<Given> {
+async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<PlantInput> {
   const isNext = flags.id === 'next'
   const given = fieldsOf(flags)
   const hasFlags = Object.keys(given).length > 0
@@ -175,12 +175,14 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   try {
     const { id } = checked.plant
     if ('id' in given && flags.id !== 'next' && (await isTaken(id))) throw addLookupHint(idExists(id), id, settings)
-    const greatest = flags.idempotencyKey ? largestId : await store?.greatestId()
-    const proposal = isOwn(settings.store) && greatest !== largestId ? idAfter(greatest) : undefined
+    // What a service has would take many requests to find out, and a key goes with one id.
+    const mayPropose = isOwn(settings.store) && !('id' in given) && flags.idempotencyKey === undefined
+    const greatest = mayPropose ? await store?.greatestId() : undefined
+    const proposal = mayPropose && greatest !== largestId ? idAfter(greatest) : undefined
     const { askForPlant } = await import('../prompts.js')
     const check = async (other: bigint) => ((await isTaken(other)) ? idExists(other).message : undefined)
     const plant = await askForPlant(given, { check, proposal }, settings.colors(io.stderr), io)
-    return { plant, isProposed: !('id' in given) && plant['id'] === proposal }
+    return { plant, isProposed: proposal !== undefined && plant['id'] === proposal }
   } finally {
     await store?.close()
   }

@@ -34,7 +34,7 @@ export async function* listPages(remote: Remote, query: ListQuery): AsyncGenerat
   }
 }
 
-/** The greatest id, by bisection: a list begins with the first plant after an id. About twice as many requests as it has bits, at most 64. */
+/** The greatest id, by bisection: a list begins with the first plant after an id. About twice as many requests as it has bits. */
 export async function findGreatestId(remote: Remote): Promise<bigint | undefined> {
   const idAfter = async (after?: bigint) => {
     for await (const [plant] of listPages(remote, { after, limit: 1 })) return plant?.id
