@@ -27,7 +27,7 @@ export interface Preferences extends OutputStyle {
   lockTimeout: number
   isVerbose: boolean
   mayAsk(): boolean
-  warn(text: string): Promise<void>
+  warn(text: string, label?: 'warning'): Promise<void>
   sources: SettingSource[]
   file: SettingsFile
 }
@@ -117,7 +117,7 @@ function preferencesFor(
     isVerbose: flags.verbose === true,
     mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
-    warn: (text) => warn(io, text, { errors, colors }),
+    warn: (text, label) => warn(io, text, { errors, colors }, label),
     sources,
     file,
   }
