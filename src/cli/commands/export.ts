@@ -28,6 +28,8 @@ export const exportPlants = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { out, limit, after, tag, search } = flags
     const path = out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(out)
+    if (path !== undefined && (await isPartOf(settings.store, path)))
+      throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
     const { compressionOf, formatOfName, toDocument } = await import('../../transfer/export/document.js')
     const { formats } = await import('../../transfer/formats/formats.js')
     const formatName = flags.format ?? formatOfName(path ?? '')
@@ -58,8 +60,6 @@ async function save(
   settings: Settings,
   io: Io,
 ): Promise<void> {
-  if (await isPartOf(settings.store, path))
-    throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
   const { compressed } = await import('../../transfer/export/document.js')
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0

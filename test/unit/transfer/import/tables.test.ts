@@ -108,6 +108,13 @@ test('--map id= leaves the id of JSON, too', async () => {
   expect(await user.list()).toBe('{"id":7,"name":"Fern"}\n')
 })
 
+test('--columns without a column that is needed is refused', async () => {
+  const user = new Importing()
+  const { code, err } = await user.import(['--columns', 'name,tag'], { stdin: 'Fern,shade\n' })
+  const hint = 'Name the columns: --map id=COLUMN. Or number the rows: --id-from 1'
+  expect({ code, err }).toEqual({ code: 2, err: `plants: stdin: --columns has no column id, only "name", "tag"\n  ${hint}\n` })
+})
+
 test('an empty name is missing, unless it is in quotes', async () => {
   const user = new Importing()
   const { summary: told, err } = await user.import([], { stdin: 'id,name,tag\n1,,x\n2,"",x\n3,"",\n' })
