@@ -29,7 +29,7 @@ export interface Preferences extends OutputStyle {
   /** whether a line on the terminal shows how far it is */
   showsProgress: boolean
   mayAsk(): boolean
-  warn(text: string): Promise<void>
+  warn(text: string, label?: 'warning'): Promise<void>
   sources: SettingSource[]
   file: SettingsFile
 }
@@ -122,7 +122,7 @@ function preferencesFor(
     showsProgress: io.stderr.isTerminal && errors === 'text' && !isVerbose && !isQuiet,
     mayAsk: () => isInteractive(flags, io) && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
-    warn: (text) => warn(io, text, { errors, colors, isQuiet }),
+    warn: (text, label) => warn(io, text, { errors, colors, isQuiet }, label),
     sources,
     file,
   }

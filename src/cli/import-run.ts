@@ -20,6 +20,7 @@ import {
 } from '../transfer/import/position.js'
 import { openRejects, type Rejects } from '../transfer/import/rejects.js'
 import type { Settings } from './context.js'
+import { recordFlags } from './flag-words.js'
 import { maxShown, writeSummary } from './import-summary.js'
 
 /** Imports, resumes or checks, and prints the result. Throws `incomplete` when records were rejected. */
@@ -44,11 +45,9 @@ interface Run {
 }
 
 function bindingOf({ plan, rejects }: ImportOptions, { store }: Settings): Binding {
-  const { map, idFrom } = plan.rules
-  const fields = Object.entries(map).map((entry) => entry.join('='))
-  const flags = { '--format': plan.format, '--map': fields.join(',') || undefined, '--id-from': idFrom?.toString(), '--rejects': rejects }
-  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
-  return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags: Object.fromEntries(given) }
+  const flags = recordFlags(plan)
+  if (rejects !== undefined) flags['--rejects'] = rejects
+  return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags }
 }
 
 /** Stdin cannot be read again, so it has a journal only when one is named. */
@@ -60,9 +59,7 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 
 async function importWith(run: Run): Promise<void> {
   const { options, settings, io, journal, restarted } = run
-  const { rate, retry, staging } = options
-  // What is sent together with a plant that is rejected could not be taken back.
-  const concurrency = options.plan.stopsAtReject ? 1 : options.concurrency
+  const { concurrency, rate, retry, staging } = options
   const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
   const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {
@@ -135,7 +132,9 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
   let left = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
   return async (rejected, { name }) => {
     if (left === 0) return
-    const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
+    const all = rejected.flatMap(({ line, element, why }) =>
+      why ? { error: why.error, message: why.message, file: name, line, element } : [],
+    )
     const shown = all.slice(0, left)
     left -= shown.length
     if (shown.length === 0) return

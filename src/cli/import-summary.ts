@@ -1,6 +1,5 @@
-import { writeResult } from '../output/output.js'
+import { unknownField, writeResult } from '../output/output.js'
 import { clockOf } from '../output/progress.js'
-import { fieldsInWords, plantFields } from '../plant/fields.js'
 import { plantCount } from '../plant/plant.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
@@ -9,6 +8,7 @@ import { isOwn } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
+import { givenFlags } from './flag-words.js'
 
 /** rejected records that are shown to a person at most */
 export const maxShown = 20
@@ -39,7 +39,7 @@ export async function writeSummary(
   const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated })}`
   await writeResult(io, settings, { ...fields, rejects }, text)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (rejected > 0) throw incomplete(importing, options, hasJournal)
+  if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
 }
 
 /** The counts besides what was created, such as `, 2 skipped, 3 rejected (409: 1, 422: 2)`. */
@@ -63,13 +63,10 @@ async function warnOfOmissions(
   if (hidden > 0 && errors === 'text')
     await warn(hidden === 1 ? '1 more was rejected than is shown here' : `${grouped(hidden)} more were rejected than are shown here`)
   const fields = Object.entries(counters.otherFields)
-  for (const [name, count] of fields.slice(0, maxShown)) {
-    const alike = plantFields.find((field) => field.name === name.trim().toLowerCase())?.name
-    const hint = alike === undefined ? '' : `; if it is the ${alike}: --map ${shellWord(`${alike}=${name}`)}`
-    await warn(`Not stored, because a NewPlant has only ${fieldsInWords}: ${JSON.stringify(name)}${hint} (of ${plantCount(count)})`)
-  }
+  for (const [name, count] of fields.slice(0, maxShown))
+    await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
   const more = fields.length - maxShown
-  if (more > 0) await warn(`Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`)
+  if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
   if (staging === 'check' && !isOwn(store)) await warn(`Only the input was checked, and not which plants exist at ${store.name}`)
 }
 
@@ -79,8 +76,9 @@ function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): Plan
   })
 }
 
-function incomplete({ counters, isDone, isBeforeRecord, format }: Import, options: ImportOptions, hasJournal: boolean): PlantsError {
-  const { rejects, staging } = options
+function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): PlantsError {
+  const { counters, isDone, isBeforeRecord } = importing
+  const { staging } = options
   const count = rejectedIn(counters)
   const [only, ...others] = Object.keys(counters.refused)
   const stopped = isDone ? '' : ', and the import stopped there'
@@ -88,14 +86,24 @@ function incomplete({ counters, isDone, isBeforeRecord, format }: Import, option
   const hints = {
     stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume there' : 'Fix it. What comes before it was imported',
     stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'What comes after them was not read',
-    staged: 'Fix the input: nothing was created',
-    kept: `Fix them in ${rejects}, then: plants import ${shellWord(rejects ?? '')}${format === 'json' ? ' --format json' : ''}`,
-    lost: 'To keep the rejected plants in a file, add --rejects PATH',
+    done: hintOfRejected(importing, options, settings),
   }
   const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
-  const end = staging ? hints.staged : rejects === undefined ? hints.lost : hints.kept
   return new PlantsError('incomplete', `${plantCount(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
-    hint: isDone || staging ? end : stop,
+    hint: isDone || staging ? hints.done : stop,
     ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
   })
+}
+
+/** What to do with the rejected records of an import that was read to its end. */
+function hintOfRejected({ counters, format, nextId }: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
+  const { plan, rejects, staging } = options
+  const isError = plan.ifExists === 'error'
+  const exist = counters.refused[409] && isError ? 'For ids that exist, choose --if-exists skip, same or update. ' : ''
+  if (staging) return `${exist}Fix the input: nothing was created`
+  const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
+  if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects PATH`
+  const rules = { ...plan.rules, idFrom: nextId } // those before were used
+  const given = givenFlags(storeFlag, { ...plan, format: format === 'json' ? format : plan.format, rules })
+  return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
 }

@@ -1,5 +1,5 @@
-import { addLookupHint, describePlant, styleFor, writeResult } from '../../output/output.js'
-import { fieldsInWords, plantFields } from '../../plant/fields.js'
+import { addLookupHint, describePlant, styleFor, unknownField, writeResult } from '../../output/output.js'
+import { plantFields } from '../../plant/fields.js'
 import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
 import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, largestId, type NewPlant, plantFrom, plantOf } from '../../plant/plant.js'
 import type { Checked } from '../../plant/schema.js'
@@ -202,7 +202,8 @@ async function accept(checked: Checked, what: string, hint: string, settings: Se
     const message = `${what}${checked.problems.join('; ')}`
     throw new PlantsError('invalid', message, { hint: others === '' ? hint : `${hint}. Unknown fields: ${others}` })
   }
-  if (others !== '') await settings.warn(`Not stored, because a NewPlant has only ${fieldsInWords}: ${others}`)
+  for (const name of checked.otherFields.slice(0, 5)) await settings.warn(await unknownField(shorten(name)), 'warning')
+  if (more > 0) await settings.warn(`ignored ${more} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
   return checked.plant
 }
 

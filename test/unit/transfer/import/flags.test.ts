@@ -77,6 +77,17 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
         'For example: --id-from 1',
       ],
     ),
+    ...['', 'ab', '"', '\n', '7', '\u00a7'].map(
+      (text): Row => [
+        ['plants', `--delimiter=${text}`],
+        `--delimiter must be one character such as ; or |, or the word tab, but was ${JSON.stringify(text)}`,
+        "For example: --delimiter ';'",
+      ],
+    ),
+    ...choices('--encoding', 'utf-8, utf-16le, utf-16be, windows-1252, latin1', 'utf-8'),
+    [['plants', '--columns=id,name', '--format=json'], '--columns is for tables, and not for json', 'Leave out one of them'],
+    [['plants', '--format=ndjson', '--delimiter=;'], '--delimiter is for tables, and not for ndjson', 'Leave out one of them'],
+    [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Number them, with: --id-from 1'],
     empty('plants', '--rejects', ''),
     empty('plants', '--journal', ''),
     empty('plants', ''),
@@ -146,6 +157,9 @@ describe('flags that go together', () => {
       ['--id-from', '1'],
       ['--rejects', 'bad'],
       ['--format', 'json'],
+      ['--encoding', 'latin1'],
+      ['--delimiter', ';'],
+      ['--columns', 'id,name'],
     ]) {
       const { code, err } = await user.import([...flags, ...other])
       expect({ code, err }).toEqual({

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { complaints, Importing, imported, lines, summary } from '../../../helpers/importing.js'
+import { complaints, existsHint, Importing, imported, keepHint, lines, summary } from '../../../helpers/importing.js'
 
 let user: Importing
 
@@ -103,10 +103,14 @@ describe.each([
     const told = lines(result.err).map((line) => JSON.parse(line))
     expect(told).toEqual([
       ...refused.map(({ error, message, file, line }) => ({ error, message, file, line })),
-      { error: 422, message: `${refused.length} plants were rejected`, hint: `Fix them in ${path}, then: plants import ${path}` },
+      {
+        error: 422,
+        message: `${refused.length} plants were rejected`,
+        hint: `${existsHint}Fix them in ${path}, then: plants import ${path}`,
+      },
     ])
     expect(user.reasons('bad')).toEqual(refused)
-    expect(user.bytes('bad').equals(rejects)).toBe(true)
+    expect(user.bytes('bad').equals(Buffer.concat([Buffer.from(mark), rejects]))).toBe(true)
     expect(lines(await user.list())).toEqual([...lines(allGood.join('')), '{"id":99,"name":"Here first"}'])
   })
 
@@ -128,7 +132,11 @@ describe.each([
     const { err } = await user.import(['mixed'])
     const told = refused.slice(0, 20).map(({ line, message }) => `mixed:${line}: ${message}`)
     expect(err).toBe(
-      complaints([...told, `${refused.length - 20} more were rejected than are shown here`], `${refused.length} plants were rejected`),
+      complaints(
+        [...told, `${refused.length - 20} more were rejected than are shown here`],
+        `${refused.length} plants were rejected`,
+        `${existsHint}${keepHint}`,
+      ),
     )
   })
 })
