@@ -55,7 +55,6 @@ export const create = defineCommand({
   examples: [
     'plants create --id 1 --name Fern --tag shade',
     'plants create --id next --name Moss',
-    'plants create --file fern.json',
     `echo '{"id":2,"name":"Moss"}' | plants create`,
   ],
   async run({ flags }, io) {

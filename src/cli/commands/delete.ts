@@ -100,7 +100,7 @@ async function deleteAll(store: ReadableStore, plants: NewPlant[], asSeen: boole
     else if (result.value) deleted.push(result.value)
     else failures.push(changedMeanwhile(plants[index]))
   }
-  if (deleted.length > 0) {
+  if (deleted.length > 0 && !settings.isQuiet) {
     const style = await styleFor(settings.colors(io.stdout))
     const json = deleted.map((plant) => `${toJson({ ...plant })}\n`).join('')
     const text = deleted.map((plant) => `Deleted ${describePlant(plant, style)}\n`).join('')

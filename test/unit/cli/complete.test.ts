@@ -41,8 +41,8 @@ describe('every command', () => {
   test('is named for help, and so is every topic', async () => {
     const names = (plants.commands ?? []).map(({ name }) => name)
     expect(await words('help ')).toEqual([...names, ...(plants.topics ?? []).map(({ name }) => name)])
-    expect(await words('help stores ')).toEqual(['add', 'init', 'list', 'use', 'remove'])
-    expect(await words('stores help ')).toEqual(['add', 'init', 'list', 'use', 'remove'])
+    expect(await words('help stores ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove'])
+    expect(await words('stores help ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove'])
     for (const line of ['help formats ', 'help create ', 'help stores add ', 'stores help add ']) expect(await words(line)).toEqual([])
   })
 
@@ -65,7 +65,7 @@ describe('flags', () => {
   test('are found before the command, too', async () => {
     expect(await words('--')).toEqual([...globalFlags, '--help'])
     expect(await words('--store x.db create --n')).toContain('--name')
-    expect(await words('--verbose stores ')).toEqual(['add', 'init', 'list', 'use', 'remove', 'help'])
+    expect(await words('--verbose stores ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove', 'help'])
   })
 
   test('that were given are not offered again, whatever they were called', async () => {

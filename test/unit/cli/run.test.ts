@@ -44,20 +44,22 @@ describe('help', () => {
 
   test('of a command begins with its usage and examples, and has its own options alone', async () => {
     const { out } = await plants(['help', 'rm'])
-    expect(out).toBe(`Usage: plants delete [options] <id>
+    expect(out).toBe(`Usage: plants delete [options] [ids...]
 
-Delete the plant that has this id, and print it, so that it can be created again.
+Delete the plants that have these ids, or a tag, and print them, so that they can be created again.
 
 Examples:
   plants delete 1
-  plants delete 1 --yes > deleted.json
+  plants delete 1 2 3 --yes > deleted.ndjson
+  plants delete --tag shade
 
 Arguments:
-  id          identification number
+  ids               identification numbers
 
 Options:
-  -y, --yes   do not ask
-  -h, --help  show this help
+  -t, --tag <text>  delete all plants with this tag
+  -y, --yes         do not ask
+  -h, --help        show this help
 
 Aliases: rm
 Global options: plants help options
@@ -125,7 +127,7 @@ describe('short names', () => {
     const env = { PLANTS_DATA_DIR: temporaryFolder() }
     const store = `${temporaryFolder()}/x.db`
     const created = await plants(['create', '-i', '1', '-n', 'Fern', '-t', 'shade', '-s', store, '-o', 'text'], { env })
-    expect(created).toEqual({ code: 0, out: 'Planted Fern (id 1, tag shade)\n', err: '' })
+    expect(created).toEqual({ code: 0, out: 'Planted Fern (id 1, tag shade)\n', err: `plants: Created store ${store}\n` })
     expect((await plants(['list', '-tshade', `-s${store}`], { env })).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
     expect((await plants(['delete', '1', '-y', '-qs', store], { env })).out).toBe('')
     expect((await plants(['get', '1', '-s', store, '-o', 'json'], { env })).err).toMatch(/^\{"error":404,/)
@@ -161,7 +163,7 @@ test('--quiet leaves what was asked for, and errors', async () => {
   expect(await quiet(['import'], '{"id":1,"name":"Fern"}\n{"id":3,"name":"Ivy","age":1}\n')).toEqual({
     code: 6,
     out: '',
-    err: 'plants: 1 plant was rejected\n  To keep the rejected plants in a file, add --rejects PATH\n',
+    err: 'plants: 1 plant was rejected\n  For ids that exist, choose --if-exists skip, same or update. To keep the rejected plants in a file, run it again with: --if-exists same --rejects PATH\n',
   })
   expect((await quiet(fern)).err).toBe('plants: A plant with id 1 already exists\n  Look at it with: plants get 1\n')
 })

@@ -61,7 +61,7 @@ test.each([
   ['tokens rm 1', 'Did you mean: plants tokens revoke ID'],
   ['list --json', 'Did you mean --output json?'],
   ['list -j', 'Did you mean --output json?'],
-  ['--format json list', 'Did you mean: plants export --format csv'],
+  ['--format json list', 'Write it after the command: plants list --format'],
   ['get 1 --format json', 'Did you mean --output json?'],
   ['list --sort', 'See: plants list --help'],
   ['list --max 5', 'Did you mean --limit?'],
