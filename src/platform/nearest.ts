@@ -6,7 +6,7 @@ export function similar(word: string, candidates: readonly string[]): string[] {
   const ranked = [...new Set(candidates)].map((candidate) => ({ candidate, distance: distanceOf(bare(word), bare(candidate)) }))
   const near = ranked.filter(({ candidate, distance }) => {
     const length = Math.max(bare(word).length, bare(candidate).length)
-    return distance <= Math.max(1, Math.min(3, Math.floor(length / 3)))
+    return 2 * distance < length && distance <= Math.max(1, Math.min(3, Math.floor(length / 3)))
   })
   const best = Math.min(...near.map(({ distance }) => distance))
   return near.flatMap(({ candidate, distance }) => (distance === best ? candidate : [])).toSorted()
