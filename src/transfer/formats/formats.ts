@@ -54,12 +54,13 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
   const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
   let rest = bytes.toString('utf8', start, isWhole ? start + first.length : bytes.length)
   const parsed = isWhole ? tryJson(rest) : undefined
-  const isPlant = (value: unknown) => isObject(value) && [map.id || 'id', map.name || 'name'].some((key) => Object.hasOwn(value, key))
+  const keys = [map.id || 'id', map.name || 'name']
+  const isPlant = (value: unknown) => isObject(value) && keys.some((key) => Object.hasOwn(value, key))
   if (parsed && (isNotJson(parsed) || isPlant(parsed.value))) return undefined
   let path = ''
   for (;;) {
     const [whole, key, bracket] = wrapped.exec(rest) ?? []
-    if (whole === undefined) return undefined
+    if (whole === undefined || keys.some((name) => whole.includes(JSON.stringify(name)))) return undefined
     path += `.${/^[a-z_]\w*$/i.test(key ?? '') ? key : `"${key}"`}`
     if (bracket !== undefined) return path
     rest = rest.slice(whole.length)

@@ -182,7 +182,7 @@ function noHeader(cells: readonly string[]): PlantsError {
   const shown = cells.slice(0, 8).map((cell) => JSON.stringify(shorten(cell)))
   return malformed(
     `There is no header: the first line is ${shown.join(', ')}`,
-    `Name the columns. Run it again with: --columns ${shellWord(columns.join())}`,
+    `If that is a header, name its columns with --map id=COLUMN. If not, run it again with: --columns ${shellWord(columns.join())}`,
   )
 }
 

@@ -154,14 +154,14 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     '110,Fennel,herb\n',
     { map: { id: '110', name: 'Fennel', tag: 'herb' } },
     'There is no header: the first line is "110", "Fennel", "herb"',
-    'Name the columns. Run it again with: --columns id,name,tag',
+    'If that is a header, name its columns with --map id=COLUMN. If not, run it again with: --columns id,name,tag',
   ],
   [
     'a number elsewhere',
     'Fennel\t\t7\n',
     {},
     'There is no header: the first line is "Fennel", "", "7"',
-    'Name the columns. Run it again with: --columns name,,id',
+    'If that is a header, name its columns with --map id=COLUMN. If not, run it again with: --columns name,,id',
   ],
   [
     'no mapped column',

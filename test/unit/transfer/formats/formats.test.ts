@@ -23,6 +23,7 @@ test.each<[string, FormatName]>([
   [`${plant}}\n${plant}\n`, 'ndjson'],
   [`{"id":1,"na`, 'ndjson'],
   [`{"name":"${'a'.repeat(headSize)}`, 'ndjson'],
+  [`{"id":1,"name":"a","seen":[${'{"year":2024},'.repeat(headSize)}`.slice(0, headSize), 'ndjson'],
   [`# plants\n${plant}\n`, 'ndjson'],
   [`"id":1}\n${plant}\n`, 'ndjson'],
   ['[', 'json'],
