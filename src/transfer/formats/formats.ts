@@ -53,10 +53,8 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
   const first = new JsonScan()
   const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
   let rest = bytes.toString('utf8', start, isWhole ? start + first.length : bytes.length)
-  const parsed = isWhole ? tryJson(rest) : undefined
   const keys = [map.id || 'id', map.name || 'name']
-  const isPlant = (value: unknown) => isObject(value) && keys.some((key) => Object.hasOwn(value, key))
-  if (parsed && (isNotJson(parsed) || isPlant(parsed.value))) return undefined
+  if (isWhole && !isOther(tryJson(rest), keys)) return undefined
   let path = ''
   for (;;) {
     const [whole, key, bracket] = wrapped.exec(rest) ?? []
@@ -65,6 +63,13 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
     if (bracket !== undefined) return path
     rest = rest.slice(whole.length)
   }
+}
+
+/** Whether a value has none of the keys of a plant. */
+function isOther(parsed: ReturnType<typeof tryJson>, keys: string[]): boolean {
+  if (isNotJson(parsed)) return false
+  const { value } = parsed
+  return !isObject(value) || !keys.some((key) => Object.hasOwn(value, key))
 }
 
 /** The first member of an object that is an object, or an array of objects, after those that are texts and numbers. */
