@@ -165,7 +165,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
       'Give two PEM files that belong together, the key without a password',
     ])
     expect(await failure(`sslmode=verify-ca&sslrootcert=${text}`)).toEqual([
-      `${text} holds no PEM certificate`,
+      `${text} contains no PEM certificate`,
       `Give a file of PEM certificates. This one came from sslrootcert of ${garden}?sslmode=verify-ca&sslrootcert=${text}`,
     ])
     expect(await failure(`sslcert=${path}`)).toEqual([

@@ -171,9 +171,9 @@ describe('a value that a setting cannot have is refused:', () => {
 
   test.each<[string, string | undefined, RegExp]>([
     ['is not there', undefined, /^.*ca\.pem could not be read|ca\.pem: there is no such file/],
-    ['is empty', '', /ca\.pem holds no PEM certificate$/],
-    ['is a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', /ca\.pem holds no PEM certificate$/],
-    ['is broken', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', /ca\.pem holds a certificate that is broken$/],
+    ['is empty', '', /ca\.pem contains no PEM certificate$/],
+    ['is a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', /ca\.pem contains no PEM certificate$/],
+    ['is broken', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', /ca\.pem contains an invalid certificate$/],
   ])('ca-cert, when the file %s', async (_, text, message) => {
     const user = gardener()
     if (text !== undefined) writeFileSync(join(user.home, 'ca.pem'), text)

@@ -88,8 +88,8 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
 
   test.each<[string, string | undefined, string]>([
     ['is not there', undefined, 'Could not read FILE: there is no such file'],
-    ['holds none', 'hello', 'FILE holds no PEM certificate'],
-    ['holds a broken one', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', 'FILE holds a certificate that is broken'],
+    ['holds none', 'hello', 'FILE contains no PEM certificate'],
+    ['holds a broken one', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', 'FILE contains an invalid certificate'],
   ])('a file of certificates that %s is wrong usage', async (_, content, message) => {
     const path = join(temporaryFolder(), 'ca.pem')
     if (content !== undefined) writeFileSync(path, content)
