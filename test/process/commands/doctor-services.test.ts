@@ -83,8 +83,8 @@ describe('a store behind HTTP', () => {
       {
         check: 'store team',
         state: 'failed',
-        message: 'The token command of team (/bin/sh) printed a token that has expired, on 2020-01-01T00:00:00.000Z',
-        hint: 'Renew it where the command takes it from',
+        message: 'The token command of team (/bin/sh) printed a token that expired on 2020-01-01T00:00:00.000Z',
+        hint: 'Renew the token where the command reads it',
       },
     ])
     expect(remote.connections).toBe(0)

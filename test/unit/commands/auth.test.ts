@@ -96,7 +96,7 @@ describe('a settings file that is broken', () => {
     [
       'with a token that is no text',
       `{"version":1,"tokens":{"${store}":{"token":["${token}"],"savedAt":"${when}"}}}`,
-      /tokens\.https:\/\/plants\.example\.com\.token must be a text$/,
+      /tokens\.https:\/\/plants\.example\.com\.token must be a string$/,
     ],
   ])('is named, and left as it is: %s', async (_, text, why) => {
     const user = new AuthUser()

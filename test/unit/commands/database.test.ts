@@ -124,7 +124,7 @@ describe('a database with a name', () => {
     )
     const held = 'db has the setting allow-async-commit, which is for stores in PostgreSQL, and /x.db is a file'
     expect(await user.run('config set stores.db.address /x.db')).toEqual(
-      refusal(held, 'Forget it first: plants config unset stores.db.allow-async-commit'),
+      refusal(held, 'Unset it first: plants config unset stores.db.allow-async-commit'),
     )
   })
 
@@ -179,7 +179,7 @@ describe('plants auth, for a database', () => {
     const none = { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'none' }
     const how = 'set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login --store postgres://ann@h2/garden'
     expect(await status('--store postgres://ann@h2/garden')).toEqual({
-      ...refusal('There is no password for postgres://ann@h2:5432/garden', `If it takes one: ${how}`, 3),
+      ...refusal('There is no password for postgres://ann@h2:5432/garden', `If it requires one: ${how}`, 3),
       out: `${JSON.stringify(none)}\n`,
     })
   })
