@@ -81,7 +81,7 @@ describe('a token is sent', () => {
     const { code, err } = await user.run([...fern, remote.url])
     expect({ code, err, connections: remote.connections }).toEqual({
       code: 2,
-      err: expect.stringMatching(/^plants: The saved token holds a space, a line break/),
+      err: expect.stringMatching(/^plants: The saved token contains a space, a line break/),
       connections: 0,
     })
   })

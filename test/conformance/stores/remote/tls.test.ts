@@ -44,7 +44,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
       'another authority has signed',
       () => ({ tls: certificate({ names }), flags: ['--ca-cert', certificate({ names }).path] }),
       'TLS failed: its certificate is not signed by a certificate given with --ca-cert',
-      'Give the one that signed it',
+      'Use the one that signed it',
     ],
     [
       'is for another name',
