@@ -1,5 +1,5 @@
 import { malformed, systemCode } from '../platform/errors.js'
-import { strangerAt } from '../platform/files.js'
+import { untrustedReason } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/address.js'
@@ -14,7 +14,7 @@ export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: 
   if (address.socketPath !== undefined) {
     instead = 'Move the socket to a folder that only the service can write to, or if you trust all users of this machine,'
     try {
-      why = strangerAt(address.socketPath, { trusts, writers: 0o022 })
+      why = untrustedReason(address.socketPath, { trusts, writers: 0o022 })
     } catch (error) {
       if (systemCode(error) === undefined) throw error // else it does not exist or cannot be accessed, which connecting reports
     }

@@ -21,7 +21,7 @@ export async function readLoginCertificates(
   const { hosts, name, sslmode, sslrootcert } = address
   if (sslmode === 'disable' || hosts.every(({ host }) => host.startsWith('/'))) return { ca: undefined, cert: undefined, key: undefined }
   const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
-  const root = sslrootcert ?? given?.path ?? usual('root.crt', io)
+  const root = sslrootcert ?? given?.path ?? defaultFile('root.crt', io)
   if (root === undefined && sslmode === 'verify-ca') {
     const message = `${name} has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`
     throw malformed(message, 'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system')
@@ -33,8 +33,8 @@ export async function readLoginCertificates(
 }
 
 async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io): Promise<Pick<Login, 'cert' | 'key'>> {
-  const certPath = sslcert ?? usual('postgresql.crt', io)
-  const keyPath = sslkey ?? usual('postgresql.key', io)
+  const certPath = sslcert ?? defaultFile('postgresql.crt', io)
+  const keyPath = sslkey ?? defaultFile('postgresql.key', io)
   if (certPath === undefined && sslkey === undefined) return { cert: undefined, key: undefined }
   if (certPath === undefined || keyPath === undefined) {
     const [is, lacks] = certPath === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
@@ -53,7 +53,7 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
   throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint)
 }
 
-function usual(file: string, { resolvePath }: Io): string | undefined {
+function defaultFile(file: string, { resolvePath }: Io): string | undefined {
   try {
     const path = resolvePath(`~/.postgresql/${file}`)
     return existsSync(path) ? path : undefined

@@ -55,7 +55,7 @@ export function noPassword({ name }: PostgresAddress, storeFlag: string): Plants
 }
 
 export function howToGive(storeFlag: string): string {
-  return `set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login${storeFlag}`
+  return `set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login${storeFlag}`
 }
 
 /** Reads PGPASSFILE, or ~/.pgpass (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is missing or unusable. */
@@ -70,7 +70,7 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
       return undefined
     }
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)
-    return { path, find: (address: Account, host: PostgresHost) => findIn(lines, address, host) }
+    return { path, find: (address: UserAndDatabase, host: PostgresHost) => findIn(lines, address, host) }
   } catch (error) {
     const isWithoutHome = error instanceof PlantsError && !io.env['PGPASSFILE']
     if (!isWithoutHome && systemCode(error) === undefined) throw error
@@ -78,10 +78,10 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
   }
 }
 
-type Account = Pick<PostgresAddress, 'user' | 'database'>
+type UserAndDatabase = Pick<PostgresAddress, 'user' | 'database'>
 
 /** Lines are `host:port:database:user:password`, or a comment that begins with `#`. */
-function findIn(lines: string[], { user, database }: Account, { host, port }: PostgresHost): string | undefined {
+function findIn(lines: string[], { user, database }: UserAndDatabase, { host, port }: PostgresHost): string | undefined {
   const wanted = [host === '/var/run/postgresql' ? 'localhost' : host, String(port), database, user]
   for (const line of lines) {
     if (line.startsWith('#')) continue

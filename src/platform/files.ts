@@ -98,7 +98,7 @@ type Trust = { trusts(uid: number): boolean; writers: number }
  *
  * @param owners the owners of the folders above, who are also trusted
  */
-export function strangerAt(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
+export function untrustedReason(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
   if (process.platform === 'win32') return undefined
   const names = path.split('/').filter(Boolean)
   let place = '/'
@@ -116,7 +116,7 @@ export function strangerAt(path: string, trust: Trust, owners = new Set<number>(
     owners.add(entry.uid)
     if (entry.isSymbolicLink()) {
       const target = resolve(dirname(place), fs.readlinkSync(place), ...names.slice(index + 1))
-      return links === maxLinks ? undefined : strangerAt(target, trust, owners, links + 1)
+      return links === maxLinks ? undefined : untrustedReason(target, trust, owners, links + 1)
     }
   }
   return undefined
