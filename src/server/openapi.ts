@@ -67,10 +67,7 @@ const parameters = {
   },
   Id: { name: 'id', in: 'path', required: true, description: 'Decimal digits', schema: int64, example: 1 },
   Limit: {
-    ...query(
-      'limit',
-      'The maximum number of plants on a page; a page of large plants has fewer. A stream has no limit unless this is set',
-    ),
+    ...query('limit', 'The maximum number of plants on a page; a page of large plants has fewer. A stream has no limit unless this is set'),
     schema: { type: 'integer', minimum: 1, maximum: listLimits.max, default: listLimits.default },
     example: 10,
   },

@@ -24,7 +24,8 @@ export function parsePostgres(address: string, source: string, place: AddressCon
   const refuse: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
   const uri = parseUri(address, refuse, place)
   const user = uri.user ?? (place.env['PGUSER'] || place.userName())
-  if (user === undefined) throw refuse('names no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
+  if (user === undefined)
+    throw refuse('names no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
   const hosts = hostsOf(uri, place.env, refuse)
   const database = uri.database ?? (place.env['PGDATABASE'] || user)
   const text = textsOf(uri, source, place)
@@ -255,8 +256,7 @@ function keepSecret(text: string, address: string, refuse: Refuse, { secrets, is
 
 function parseHost(text: string, refuse: Refuse): readonly [string, string | undefined] {
   const [, host, port] = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(text) ?? []
-  if (host === undefined)
-    throw refuse('names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
+  if (host === undefined) throw refuse('names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
   return [decoded(host, refuse).replace(/^\[(.*)\]$/, '$1'), port || undefined]
 }
 

@@ -190,7 +190,10 @@ function loginRejected({ name, user }: PostgresAddress, text: string, { password
 }
 
 function untrusted({ name }: PostgresAddress, text: string): Explanation {
-  return { message: `Could not reach ${name}: ${text}`, hint: 'Set the root certificate of its issuer: sslrootcert=PATH, or --ca-cert PATH' }
+  return {
+    message: `Could not reach ${name}: ${text}`,
+    hint: 'Set the root certificate of its issuer: sslrootcert=PATH, or --ca-cert PATH',
+  }
 }
 
 function refused({ name }: PostgresAddress, text: string): Explanation {

@@ -247,7 +247,10 @@ describe('a name that is no setting is refused:', () => {
   })
 
   test.each([['allow-http'], ['token-command']])('%s, which only a store has', async (name) => {
-    const refused = refusal(`${name} is a setting of a store, not of all stores`, `For example: plants config set stores.NAME.${name} VALUE`)
+    const refused = refusal(
+      `${name} is a setting of a store, not of all stores`,
+      `For example: plants config set stores.NAME.${name} VALUE`,
+    )
     expect(await gardener().run(['config', 'set', name, 'true'])).toEqual(refused)
     expect((await gardener().run(['config', 'unset', name])).code).toBe(2)
   })

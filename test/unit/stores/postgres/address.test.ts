@@ -107,7 +107,11 @@ describe('the address of a database', () => {
     ['postgres://h1/%ff', 'is not percent-encoded correctly', 'Write % as %25, and percent-encode other characters as UTF-8'],
     ['postgres://h1/garden?max', 'contains a parameter without "="', example],
     ['postgres://h1/garden?max=', 'contains the parameter max without a value', example],
-    ['postgres://h1/g?sslmod=require', 'contains a parameter "sslmod" that is not supported', expect.stringContaining('The parameters are: appl')],
+    [
+      'postgres://h1/g?sslmod=require',
+      'contains a parameter "sslmod" that is not supported',
+      expect.stringContaining('The parameters are: appl'),
+    ],
     ['postgres://h1/g?channel_binding=require', 'contains channel_binding, which is not supported', expect.stringContaining('verify-full')],
     ['postgres://h1/g?max=101', 'contains the parameter max, which must be a whole number from 1 to 100, but was "101"', example],
     [
@@ -150,7 +154,10 @@ describe('the address of a database', () => {
       example,
     ])
     const hint = 'Write postgres://USER@HOST/DATABASE, or set PGUSER'
-    expect(await refusal('postgres://', { userName: () => undefined })).toEqual(['--store names no user, and this process has no user name', hint])
+    expect(await refusal('postgres://', { userName: () => undefined })).toEqual([
+      '--store names no user, and this process has no user name',
+      hint,
+    ])
   })
 
   test('keeps a password out of its name, and hands it over to be hidden', async () => {
