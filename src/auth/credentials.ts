@@ -4,21 +4,21 @@ import type { RemoteAddress } from '../stores/address.js'
 import { checkToken } from './token.js'
 
 export interface CredentialContext {
-  /** the name that the store was saved under, where it was called by it */
+  /** the saved name of the store, if it was named by it */
   storeName: string | undefined
-  /** whether it is the store of this run, for which PLANTS_TOKEN and PGPASSWORD are */
+  /** whether it is the store of this run: PLANTS_TOKEN and PGPASSWORD are for that store only */
   isOfRun: boolean
   tokenCommand: string | undefined
-  /** milliseconds that a token command may take */
+  /** the time limit of a token command, in milliseconds */
   timeout: number
   warn(text: string): Promise<void>
-  /** the settings file, and what is saved in it */
+  /** the settings file and its content */
   file: { path: string | undefined; foreignOwner?: number; saved: SavedTokens }
 }
 
 type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
 
-/** The token that was saved for exactly this address. */
+/** The token that is saved for exactly this address. */
 export function savedToken({ tokens = {} }: SavedTokens, address: string): { token: string; savedAt: string } | undefined {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
@@ -26,15 +26,15 @@ export function savedToken({ tokens = {} }: SavedTokens, address: string): { tok
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
-  /** the source in words */
+  /** the source, for messages */
   place: string
-  /** of one from the settings file, in ISO 8601 */
+  /** for a token from the settings file; ISO 8601 */
   savedAt?: string | undefined
-  /** of one from a command that says so, in ISO 8601 */
+  /** for a token from a command that prints it; ISO 8601 */
   expires?: string | undefined
 }
 
-/** The token from PLANTS_TOKEN, for the store of this run; else from its token command; else the one saved for exactly this address. */
+/** Finds the token of a store: PLANTS_TOKEN, if it is the store of this run; else its token command; else the one saved for its address. */
 export async function findToken(store: RemoteAddress, context: CredentialContext, io: Io): Promise<Credential | undefined> {
   const found = locateToken(store, context, io)
   if (found?.command === undefined) return found
@@ -44,7 +44,7 @@ export async function findToken(store: RemoteAddress, context: CredentialContext
   return { ...printed, source: 'command', place: found.place }
 }
 
-/** The token, or the command that prints it, which is not started. Throws as `findToken` does. */
+/** Finds the token, or the command that prints it, without running it. Throws like `findToken`. */
 export function locateToken(
   { name }: RemoteAddress,
   { isOfRun, tokenCommand, storeName, file }: CredentialContext,
@@ -63,14 +63,14 @@ export function locateToken(
   }
   const place = `the token command of ${storeName}`
   if (file.foreignOwner === undefined) return { command: tokenCommand, source: 'command', place }
-  // Under sudo, the settings of another user are read; a command from them would run as root.
+  // Under sudo, the settings of another user are read, and their command would run as root.
   const owner = `the settings in ${file.path} belong to another user (uid ${file.foreignOwner})`
   throw new PlantsError('unauthorized', `The token command of ${storeName} is not run: ${owner}`, {
     hint: 'Run plants as that user, without sudo, or give the token in PLANTS_TOKEN',
   })
 }
 
-/** What PLANTS_TOKEN holds; a blank one counts as none. */
+/** PLANTS_TOKEN, trimmed; undefined if it is blank. */
 export function tokenVariable({ env }: Io): string | undefined {
   return env['PLANTS_TOKEN']?.trim() || undefined
 }

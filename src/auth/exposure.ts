@@ -1,22 +1,22 @@
 import { malformed, systemCode } from '../platform/errors.js'
-import { strangerAt } from '../platform/files.js'
+import { untrustedReason } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/address.js'
 
 type ExposureSettings = { storeName: string | undefined; allowHttp: boolean }
 
-/** Throws `malformed` where the token would be seen on its way, or go to another user of this machine. */
+/** Throws `malformed` when the token could be read in transit, or would be sent to another user of this machine. */
 export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: ExposureSettings, { trusts }: Io): void {
   if (allowHttp) return
   let why = isOpenToAll(address) ? 'without TLS others could read it' : undefined
-  let instead = 'Use https://, or, where the network is yours alone,'
+  let instead = 'Use https://, or on a network that only you use,'
   if (address.socketPath !== undefined) {
-    instead = 'Keep the socket in a folder that only its service may write. Or, where you trust all users of this machine,'
+    instead = 'Move the socket to a folder that only the service can write to, or if you trust all users of this machine,'
     try {
-      why = strangerAt(address.socketPath, { trusts, writers: 0o022 })
+      why = untrustedReason(address.socketPath, { trusts, writers: 0o022 })
     } catch (error) {
-      if (systemCode(error) === undefined) throw error // else nothing is there, or it may not be seen: to connect fails then, and says why
+      if (systemCode(error) === undefined) throw error // else it does not exist or cannot be accessed, which connecting reports
     }
   }
   if (why === undefined) return
@@ -28,16 +28,16 @@ export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
   return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
 }
 
-/** What ends that a database is not safe from an attacker on the network. */
+/** How to make the connection to a database safe from an attacker on the network. */
 export const exposureHint = 'Set sslmode=verify-full in its address'
 
-/** Why a database is not safe from an attacker on the network; nothing for one that is. */
+/** Why the connection to a database is not safe from an attacker on the network; undefined if it is. */
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
   if (sslmode === 'verify-full' || hosts.every(isLocal)) return undefined
   return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. ${exposureHint}`
 }
 
-/** Whether a database is on this machine, where there is no network in between. */
+/** Whether a database is on this machine, so that no network is involved. */
 export function isLocal({ host }: PostgresHost): boolean {
   return host.startsWith('/') || isLoopback(host)
 }

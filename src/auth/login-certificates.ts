@@ -9,9 +9,9 @@ import type { Login } from '../stores/store.js'
 type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
 
 /**
- * Reads the certificates for a database: those of its address, else those of `--ca-cert`, else those in libpq's places, if they are there
- * (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed` for files that cannot be used, a key that others could read,
- * and where `verify-ca` has none to trust.
+ * Reads the certificates for a database: those of its address, else of `--ca-cert`, else of libpq's default files, if they exist
+ * (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed` for unusable files, for a key that other users can read,
+ * and for `verify-ca` without a root certificate.
  */
 export async function readLoginCertificates(
   address: PostgresAddress,
@@ -21,10 +21,10 @@ export async function readLoginCertificates(
   const { hosts, name, sslmode, sslrootcert } = address
   if (sslmode === 'disable' || hosts.every(({ host }) => host.startsWith('/'))) return { ca: undefined, cert: undefined, key: undefined }
   const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
-  const root = sslrootcert ?? given?.path ?? usual('root.crt', io)
+  const root = sslrootcert ?? given?.path ?? defaultFile('root.crt', io)
   if (root === undefined && sslmode === 'verify-ca') {
-    const message = `${name} has no certificates to check the server's with, and there is no ~/.postgresql/root.crt`
-    throw malformed(message, 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system')
+    const message = `${name} has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`
+    throw malformed(message, 'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system')
   }
   const source = sslrootcert ? `sslrootcert of ${name}` : given?.source
   const ca =
@@ -33,33 +33,33 @@ export async function readLoginCertificates(
 }
 
 async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io): Promise<Pick<Login, 'cert' | 'key'>> {
-  const certPath = sslcert ?? usual('postgresql.crt', io)
-  const keyPath = sslkey ?? usual('postgresql.key', io)
+  const certPath = sslcert ?? defaultFile('postgresql.crt', io)
+  const keyPath = sslkey ?? defaultFile('postgresql.key', io)
   if (certPath === undefined && sslkey === undefined) return { cert: undefined, key: undefined }
   if (certPath === undefined || keyPath === undefined) {
     const [is, lacks] = certPath === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
-    throw malformed(`${name} has a ${is} to show, but no ${lacks}`, 'Give both sslcert and sslkey')
+    throw malformed(`${name} has a client ${is}, but no ${lacks}`, 'Give both sslcert and sslkey')
   }
   const { readCertificates } = await import('../platform/certificates.js')
   const cert = readCertificates(certPath)
   const key = readTextFile(keyPath, 'Give PEM files with sslcert and sslkey')
-  // As libpq has it: 0600, or 0640 for a key of root, which a group may have been given.
+  // The rule of libpq: 0600 or stricter; 0640 for a key that root owns, which a group may read.
   const { uid, mode } = statSync(keyPath)
   const open = `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`
   if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
     throw malformed(open, `Fix it with: chmod 600 ${shellWord(keyPath)}`)
   if (belongTogether(cert, key)) return { cert, key }
-  const hint = 'Give two PEM files that belong together, the key without a password'
+  const hint = 'Use a certificate and its key in PEM files, the key without a passphrase'
   throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint)
 }
 
-function usual(file: string, { resolvePath }: Io): string | undefined {
+function defaultFile(file: string, { resolvePath }: Io): string | undefined {
   try {
     const path = resolvePath(`~/.postgresql/${file}`)
     return existsSync(path) ? path : undefined
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    return undefined // without a home there is none in it
+    return undefined // this user has no home directory
   }
 }
 

@@ -6,16 +6,16 @@ import { type CredentialContext, savedToken } from './credentials.js'
 
 export interface Password {
   source: 'address' | 'variable' | 'file' | 'password-file'
-  /** the source in words */
+  /** the source, for messages */
   place: string
-  /** of one that was saved with `plants auth login`, in ISO 8601 */
+  /** for a password saved with `plants auth login`; ISO 8601 */
   savedAt?: string | undefined
   of(host: PostgresHost): string | undefined
 }
 
 /**
- * Finds the password for a database, in libpq's order with the saved one in between: the address, PGPASSWORD if it is the store of this
- * run, the one that was saved for exactly this login, the password file.
+ * Finds the password for a database in the order of libpq, plus the saved one: the address; PGPASSWORD, if it is the store of this run;
+ * the password saved for exactly this login; the password file.
  */
 export async function findPassword(
   address: PostgresAddress,
@@ -42,23 +42,23 @@ export async function findPassword(
   return found
 }
 
-/** The runs that have warned of the password file, which several stores may need. */
+/** The runs that have warned about the password file: several stores may use it, but one warning is enough. */
 const warned = new WeakSet<Io>()
 
-/** Keeps a password from being printed, unless it is a word that the address shows anyway: a `***` in its place would say which. */
+/** Redacts a password in output, unless the address contains it anyway: a `***` there would reveal which part it is. */
 export function redactPassword(password: string | undefined, { name }: PostgresAddress, { secrets }: Io): void {
   if (password && !name.includes(password)) secrets.add(password)
 }
 
 export function noPassword({ name }: PostgresAddress, storeFlag: string): PlantsError {
-  return new PlantsError('unauthorized', `There is no password for ${name}`, { hint: `If it takes one: ${howToGive(storeFlag)}` })
+  return new PlantsError('unauthorized', `There is no password for ${name}`, { hint: `If it requires one: ${howToGive(storeFlag)}` })
 }
 
 export function howToGive(storeFlag: string): string {
-  return `set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login${storeFlag}`
+  return `set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login${storeFlag}`
 }
 
-/** Reads PGPASSFILE, or ~/.pgpass (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined without one that can be used. */
+/** Reads PGPASSFILE, or ~/.pgpass (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is missing or unusable. */
 export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>) {
   try {
     const path = io.resolvePath(io.env['PGPASSFILE'] || '~/.pgpass')
@@ -66,11 +66,11 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
     const isOpen = process.platform !== 'win32' && (stats.mode & 0o077) !== 0
     const mode = `it is open to others (mode ${(stats.mode & 0o777).toString(8)}). Fix it with: chmod 600 ${shellWord(path)}`
     if (!stats.isFile() || isOpen) {
-      await warn(`The password file ${path} is ignored, because ${stats.isFile() ? mode : 'it is no file'}`)
+      await warn(`The password file ${path} is ignored, because ${stats.isFile() ? mode : 'it is not a regular file'}`)
       return undefined
     }
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)
-    return { path, find: (address: Account, host: PostgresHost) => findIn(lines, address, host) }
+    return { path, find: (address: UserAndDatabase, host: PostgresHost) => findIn(lines, address, host) }
   } catch (error) {
     const isWithoutHome = error instanceof PlantsError && !io.env['PGPASSFILE']
     if (!isWithoutHome && systemCode(error) === undefined) throw error
@@ -78,10 +78,10 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
   }
 }
 
-type Account = Pick<PostgresAddress, 'user' | 'database'>
+type UserAndDatabase = Pick<PostgresAddress, 'user' | 'database'>
 
-/** Lines are `host:port:database:user:password`; one that begins with `#` is a comment. */
-function findIn(lines: string[], { user, database }: Account, { host, port }: PostgresHost): string | undefined {
+/** Lines are `host:port:database:user:password`, or a comment that begins with `#`. */
+function findIn(lines: string[], { user, database }: UserAndDatabase, { host, port }: PostgresHost): string | undefined {
   const wanted = [host === '/var/run/postgresql' ? 'localhost' : host, String(port), database, user]
   for (const line of lines) {
     if (line.startsWith('#')) continue
@@ -92,7 +92,7 @@ function findIn(lines: string[], { user, database }: Account, { host, port }: Po
   return undefined
 }
 
-/** Removes the backslash in front of `:` and `\`, and as libpq does it, of any other character. */
+/** Removes the backslash in front of `:` and `\` and, like libpq, of any other character. */
 function withoutEscapes(text = ''): string {
   return text.replace(/\\(.)/gs, '$1')
 }

@@ -7,12 +7,12 @@ import type { CredentialContext } from './credentials.js'
 import { failureOf } from './token.js'
 
 /**
- * Runs the command that prints a store's token. Its words are split as execa does, no shell reads them, and nothing is on its stdin, which
- * may hold a plant. PLANTS_TOKEN_FOR is the address of the store, and below it those that wait for this one. The command prints the token,
- * or `{"token":"…","expires":"…"}` (RFC 3339); its stderr is passed through.
+ * Runs the command that prints the token of a store. execa splits the command into words, without a shell. Its stdin is empty, since ours
+ * may contain a plant. PLANTS_TOKEN_FOR contains the address of the store and, on the lines below, of the stores whose commands are waiting
+ * for this one. The command prints the token, or `{"token":"…","expires":"…"}` (RFC 3339). Its stderr is passed through.
  *
- * @returns the token, and until when it is valid (ISO 8601), if the command says so
- * @throws {PlantsError} `unauthorized` when it gives no token that is valid now, and the reason of a signal; neither repeats what it has printed
+ * @returns the token, and when it expires (ISO 8601), if the command prints that
+ * @throws {PlantsError} `unauthorized` when it prints no valid token, and the reason of a signal; never with the output of the command
  */
 export async function runTokenCommand(
   command: string,
@@ -24,15 +24,15 @@ export async function runTokenCommand(
   const fail: Fail = (why, hint, cause) =>
     new PlantsError('unauthorized', `The token command of ${storeName} (${words[0] ?? ''}) ${why}`, { hint, cause })
   const waiting = io.env['PLANTS_TOKEN_FOR']?.split('\n') ?? []
-  if (waiting.includes(address)) throw fail('asks for the very token that it should print', 'Let it take the token from elsewhere')
-  // What this program reads as a secret is left out; what others need, such as the password of a proxy, stays.
+  if (waiting.includes(address)) throw fail('asks plants for the token that it must print', 'Make it read the token from another source')
+  // The command does not get the secrets of this program. It does get what other programs need, such as the password of a proxy.
   const isSecret = (name: string, text = '') =>
     ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) || (name === 'PLANTS_STORE' && shownAddress(text) !== text)
   const kept = Object.entries(io.env).filter(([name, text]) => !isSecret(name.toUpperCase(), text))
   const env = { ...Object.fromEntries(kept), PLANTS_TOKEN_FOR: [address, ...waiting].join('\n') }
   const { token, expires } = parseOutput(await outputOf(words, { env, timeout }, io, fail), fail)
   if (expires !== undefined && expires.getTime() <= io.time())
-    throw fail(`printed a token that has expired, on ${expires.toISOString()}`, 'Renew it where the command takes it from')
+    throw fail(`printed a token that expired on ${expires.toISOString()}`, 'Renew the token where the command reads it')
   return { token, expires: expires?.toISOString() }
 }
 
@@ -42,7 +42,7 @@ const checkCommand = 'Try it in a shell: it must print a token, or {"token":"…
 
 const maxOutputBytes = 65_536
 
-/** What the command prints until it ends; a process that it leaves running may keep its stdout open, and is not waited for. */
+/** Returns the output of the command when it exits. Does not wait for a background process that keeps its stdout open. */
 async function outputOf(
   [program = '', ...args]: string[],
   { env, timeout }: { env: Io['env']; timeout: number },
@@ -71,19 +71,19 @@ async function outputOf(
   })
   child.once('exit', () => setTimeout(() => child.stdout.destroy(), 200).unref())
   const { exitCode, signal: killer, timedOut, cause } = await child
-  // Ctrl-C is for both of us, and the command may be the first to end of it.
+  // Ctrl-C signals both processes, and the command may exit before our signal handler runs.
   if (killer === 'SIGINT' || exitCode === 130) await new Promise((resolve) => setTimeout(resolve, 100))
   signal.throwIfAborted()
   if (length > maxOutputBytes) throw fail('printed more than 64 KiB', checkCommand)
-  if (timedOut) throw fail(`did not end within ${timeout / 1000} s`, 'If it needs longer, wait longer with --timeout 2m')
+  if (timedOut) throw fail(`did not finish within ${timeout / 1000} s`, 'If it needs longer, set a longer timeout: --timeout 2m')
   if (exitCode === 0) return new TextDecoder().decode(Buffer.concat(chunks)) // without a byte order mark
   const code = systemCode(cause)
   if (code === undefined)
-    throw fail(exitCode === undefined ? `was ended by ${killer}` : `ended with exit code ${exitCode}`, 'Try it in a shell')
-  throw fail(`could not be started: ${startFailures[code] ?? code}`, 'Check the name, or give its whole path', cause)
+    throw fail(exitCode === undefined ? `was killed by ${killer}` : `ended with exit code ${exitCode}`, 'Try it in a shell')
+  throw fail(`could not be started: ${startFailures[code] ?? code}`, 'Check its name, or use its full path', cause)
 }
 
-const startFailures: Record<string, string> = { ENOENT: 'there is no such program', EACCES: 'this user may not run it' }
+const startFailures: Record<string, string> = { ENOENT: 'there is no such program', EACCES: 'permission denied' }
 
 function parseOutput(text: string, fail: Fail): { token: string; expires: Date | undefined } {
   let printed: { token?: unknown; expires?: unknown } = { token: text.trim() }
@@ -91,16 +91,16 @@ function parseOutput(text: string, fail: Fail): { token: string; expires: Date |
     if (text.trimStart().startsWith('{')) printed = JSON.parse(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    throw fail('printed broken JSON', checkCommand) // whose error would repeat it
+    throw fail('printed invalid JSON', checkCommand) // without a cause, whose message would repeat the output
   }
   const { token, expires } = printed
   if (typeof token !== 'string') throw fail('printed JSON without a token', checkCommand)
   const why = failureOf(token)
-  if (why !== undefined) throw fail(token === '' ? 'printed nothing' : `printed a text that ${why}`, checkCommand)
+  if (why !== undefined) throw fail(token === '' ? 'printed nothing' : `printed text that ${why}`, checkCommand)
   if (expires === undefined || expires === null) return { token, expires: undefined }
   const time = typeof expires === 'string' && rfc3339.test(expires) ? new Date(expires) : undefined
   if (time !== undefined && !Number.isNaN(time.getTime())) return { token, expires: time }
-  throw fail('printed "expires" that is no time', 'It must be a time such as 2026-01-02T03:04:05Z')
+  throw fail('printed an invalid "expires"', 'It must be a time such as 2026-01-02T03:04:05Z')
 }
 
 const rfc3339 = /^\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$/

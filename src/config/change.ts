@@ -7,13 +7,13 @@ import { makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
-/** What was saved, and what is now: the very same object where nothing has changed. */
+/** The settings before and after a change: the same object when nothing has changed. */
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Changes the settings file as a whole, under a lock: whoever reads it meanwhile, or is killed in the middle, finds or leaves the old
- * one or the new one. A change that changes nothing writes nothing, and nothing need be writable. Throws `unwritable`, `malformed` for
- * a broken file, `unavailable` when the lock is not free in time, and what the change throws.
+ * Changes the settings file atomically, under a lock: a concurrent reader, or a crash, sees either the old file or the new one. A change
+ * that has no effect writes nothing, and needs no write permission. Throws `unwritable`, `malformed` for an invalid file, `unavailable`
+ * when the lock is not free before the timeout, and the errors of `change`.
  */
 export async function changeSettings(
   io: Io,
@@ -29,7 +29,7 @@ export async function changeSettings(
   try {
     const planned = await plan()
     if (planned.after === planned.before) return planned
-    const { default: Conf } = await import('conf') // 17 ms, in which nobody should wait for the lock
+    const { default: Conf } = await import('conf') // takes 17 ms, so it is loaded before the lock is acquired
     path = await settingsPath(io)
     makeFolder(dirname(path), (folder) => {
       chmodSync(folder, 0o700)
@@ -43,17 +43,17 @@ export async function changeSettings(
     })
   } catch (cause) {
     if (cause instanceof RangeError) {
-      // How deep is too deep depends on the version of Node, and on how the JSON is laid out.
-      const message = 'The settings hold lists or objects in one another, too deep to be written again'
+      // The depth at which the stack overflows depends on the version of Node and on the layout of the JSON.
+      const message = 'The settings are nested too deeply to be written'
       throw malformed(message, 'Fix the settings file, or move it away', cause)
     }
     if (cause instanceof PlantsError && (cause.kind === 'interrupted' || cause.kind === 'terminated'))
       throw new PlantsError(cause.kind, `${cause.message}, nothing was changed`, { cause })
     const code = systemCode(cause)
     if (code === undefined) throw cause
-    const reason = code === 'ENOENT' ? 'their folder is gone, or the one that a link leads to' : unwritableReasons[code]
+    const reason = code === 'ENOENT' ? 'their folder, or the target folder of a link, does not exist' : unwritableReasons[code]
     const hint = 'Choose another folder with PLANTS_CONFIG_DIR, or use flags and variables instead'
-    throw unwritable(path, reason ?? `the system says ${code}`, hint, cause)
+    throw unwritable(path, reason ?? `system error ${code}`, hint, cause)
   }
 }
 
@@ -61,7 +61,7 @@ function unwritable(path: string, reason: string, hint: string, cause?: unknown)
   return new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reason}`, { hint, cause })
 }
 
-/** Gives what root has made, for a user with `sudo`, to the owner of its place: never a file that this user has linked there instead. */
+/** Changes the owner of what root has created, with `sudo`, to the owner of its folder. Never follows a link that this user put there. */
 function giveToOwner(path: string, { uid, gid }: Stats): void {
   if (process.platform === 'win32' || uid === 0) return
   const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
@@ -73,16 +73,16 @@ function giveToOwner(path: string, { uid, gid }: Stats): void {
   }
 }
 
-/** conf writes into a folder that nobody else can enter, or has made before; its file then takes the place of the old one. */
+/** conf writes to a new folder that nobody else can access; its file then replaces the old one. */
 function replace(target: string, settings: SavedSettings, Conf: typeof import('conf').default): void {
   const old = statSync(target, { throwIfNoEntry: false })
   if (old && (old.mode & 0o200) === 0)
     throw unwritable(target, 'the file is read-only', `Make the file writable: chmod u+w ${shellWord(target)}`)
-  // What a killed process has left: with the lock held, nobody else is writing.
+  // Left by killed processes: nobody else writes while this process holds the lock.
   for (const left of tempFoldersBeside(target)) removeFolder(left)
   const folder = mkdtempSync(join(dirname(target), prefixFor(target)))
   try {
-    chmodSync(folder, 0o700) // whatever the umask has taken away
+    chmodSync(folder, 0o700) // independent of the umask
     const conf = new Conf({ cwd: folder, configName: 'settings', configFileMode: 0o600, accessPropertiesByDotNotation: false })
     conf.store = { ...settings }
     if (statSync(conf.path).size > maxFileBytes)
@@ -91,7 +91,7 @@ function replace(target: string, settings: SavedSettings, Conf: typeof import('c
     try {
       moveIntoPlace(conf.path, target)
     } catch (error) {
-      if (existsSync(conf.path)) throw error // else the change is in effect: only a crash could still undo it
+      if (existsSync(conf.path)) throw error // otherwise the file is renamed, but not synced: only a crash could undo that
     }
   } finally {
     removeFolder(folder)

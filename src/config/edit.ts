@@ -9,10 +9,10 @@ import { isFor, type SettingName, settingNames, settingOf, settingsIn, unsupport
 
 type Key = { store: string | undefined; setting: SettingName | 'address' }
 
-/** @throws {PlantsError} `malformed` for what is no setting, or not one that is saved there */
+/** @throws {PlantsError} `malformed` for an unknown setting, or one that cannot be saved there */
 export async function parseKey(name: string, saved: SavedSettings): Promise<Key> {
   const [, store, ofStore] = /^stores\.([^.]*)\.?(.*)$/s.exec(name) ?? []
-  if (store === 'local') throw malformed('The store local has no settings of its own', 'See what holds for it: plants config list')
+  if (store === 'local') throw malformed('The store local has no settings of its own', 'See the settings in effect: plants config list')
   const setting = ofStore ?? name
   const names = store === undefined ? settingsIn('user') : ['address' as const, ...settingsIn('store')]
   const found = names.find((candidate) => candidate === setting)
@@ -24,16 +24,16 @@ export async function parseKey(name: string, saved: SavedSettings): Promise<Key>
 function unknownSetting(name: string, setting: string, store: string | undefined, names: string[]): PlantsError {
   if (store === undefined && settingNames.some((candidate) => candidate === setting)) {
     const hint = `For example: plants config set stores.NAME.${setting} VALUE`
-    return malformed(`${setting} is saved with a store, not for all`, hint)
+    return malformed(`${setting} is a setting of a store, not of all stores`, hint)
   }
   const [guess] = similar(setting, names)
   const place = store === undefined ? '' : `stores.${store}.`
   const others = store === undefined ? ', and for a store: stores.NAME.SETTING' : ''
-  const hint = guess ? `Did you mean ${place}${guess}?` : `There are: ${names.map((known) => place + known).join(', ')}${others}`
+  const hint = guess ? `Did you mean ${place}${guess}?` : `The settings are: ${names.map((known) => place + known).join(', ')}${others}`
   return malformed(`There is no setting ${JSON.stringify(name)}`, hint)
 }
 
-/** The value as it is saved, and the address of the store that it leads to, if any. Throws `malformed`. */
+/** The value in the form in which it is saved, and the address of the store that it names, if any. Throws `malformed`. */
 export async function checkedValue(
   { store: storeName = '', setting }: Key,
   name: string,
@@ -46,8 +46,8 @@ export async function checkedValue(
     const address = await resolveAddress(text, name, io, { isArgument: true })
     const left = heldForKind(store).find((held) => !isFor(held, address.kind))
     if (left === undefined) return { value: text === 'local' ? text : address.name, address }
-    // A store that becomes one of another kind must not keep what is for the old one alone.
-    const hint = `Forget it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
+    // A store that changes its kind must not keep the settings that only the old kind has.
+    const hint = `Unset it first: plants config unset ${shellWord(`stores.${storeName}.${left}`)}`
     throw malformed(`${storeName} has the setting ${left}, which ${unsupportedReason(left, address.kind, text)}`, hint)
   }
   if (store && settingOf(setting).onlyFor !== undefined) {
@@ -63,7 +63,7 @@ export async function checkedValue(
   return { value: text === 'local' ? text : address.name, address }
 }
 
-/** The settings of a store that are for its kind alone. */
+/** The settings of a store that only its kind has. */
 export function heldForKind(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
@@ -71,7 +71,7 @@ export function heldForKind(store: SavedStore | undefined): SettingName[] {
 export function withValue({ store, setting }: Key, value: string | boolean | undefined, saved: SavedSettings): SavedSettings {
   if (store === undefined) return withField(saved, setting, value)
   const old = savedStore(saved, store)
-  if (!old) throw malformed(`There is no store ${store} any more`, 'See: plants stores list')
+  if (!old) throw malformed(`The store ${store} no longer exists`, 'See: plants stores list')
   return { ...saved, stores: { ...saved.stores, [store]: withField(old, setting, value) } }
 }
 
@@ -81,7 +81,7 @@ export function withField<Fields extends object>(fields: Fields, name: string, v
   return changed
 }
 
-/** What is saved of a value: true or false, the absolute path of a file, else the text as it was given. Throws `malformed`. */
+/** The form in which a value is saved: true or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
 export function savedValue(name: SettingName, source: string, text: string, io: Io): string | boolean {
   const { parse, isSwitch } = settingOf(name)
   const value = parse(source, text)

@@ -7,7 +7,7 @@ import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/address.js'
 import { type SettingName, settingOf, settingsIn } from './table.js'
 
-/** What the settings file holds. Stores stand under their names, tokens under the address that they are for. */
+/** The content of the settings file. Stores are keyed by name, tokens by the address of their store. */
 export interface SavedSettings extends SavedValues {
   version: 1
   stores?: Record<string, SavedStore>
@@ -17,7 +17,7 @@ export interface SavedSettings extends SavedValues {
 
 export type SavedStore = SavedValues & { address: string }
 
-/** The store that was saved under a name, which may also be one that every object has. */
+/** The store with this name, which may also be the name of a property that every object inherits. */
 export function savedStore({ stores = {} }: SavedSettings, name: string): SavedStore | undefined {
   return Object.hasOwn(stores, name) ? stores[name] : undefined
 }
@@ -25,22 +25,22 @@ export function savedStore({ stores = {} }: SavedSettings, name: string): SavedS
 type SavedValues = { [name in SettingName]?: string | boolean }
 
 export interface SettingsFile {
-  /** absolute; undefined when there is no place for settings, as without a home directory */
+  /** absolute; undefined when there is no folder for settings, for example without a home directory */
   path: string | undefined
   saved: SavedSettings
-  /** the user id of its owner, where no command may be run that stands in it */
+  /** the user id of the owner, if commands from the file must not be run */
   foreignOwner?: number
-  /** what a person should fix, although it hinders nothing, and the command that fixes it */
+  /** problems that prevent nothing, but should be fixed, each with the command that fixes it */
   warnings: { what: string; command: string }[]
 }
 
-/** The absolute path of the settings file, whether it is there or not. */
+/** The absolute path of the settings file, which need not exist. */
 export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
   const folder = env['PLANTS_CONFIG_DIR'] ? resolvePath(env['PLANTS_CONFIG_DIR']) : await configFolder()
   return join(folder, 'settings.json')
 }
 
-/** Reads the settings file; without one, nothing is saved. Throws `malformed` for a file that is not as it should be; it stays as it is. */
+/** Reads the settings file; a missing file counts as empty. Throws `malformed` for an invalid file, which is not changed. */
 export async function readSettings(io: Io): Promise<SettingsFile> {
   let path: string | undefined
   try {
@@ -53,7 +53,7 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
     const code = systemCode(error)
     if (path === undefined || code === undefined) throw error
-    // A folder that cannot be entered counts as none: under `sudo -u`, it may be in the home of root.
+    // A folder without access counts as missing: under `sudo -u`, it may be in the home of root.
     if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && !existsSync(path))) return nothing
     const hint = code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another folder'
     throw broken(path, `could not be read: ${systemReasons[code] ?? code}`, hint, error)
@@ -63,10 +63,10 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
 export const maxFileBytes = 1_048_576
 
 function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
-  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not hold us
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
   try {
     const stats = fstatSync(fd)
-    if (!stats.isFile()) throw broken(path, stats.isDirectory() ? 'are a folder' : 'are no file', 'Move it away')
+    if (!stats.isFile()) throw broken(path, stats.isDirectory() ? 'are a folder' : 'are not a regular file', 'Move it away')
     if (stats.size > maxFileBytes) throw broken(path, 'are larger than 1 MiB')
     if (!io.trusts(stats.uid)) throw broken(path, `belong to another user (uid ${stats.uid})`, 'Change its owner, or set PLANTS_CONFIG_DIR')
     return { bytes: readFileSync(fd), stats }
@@ -75,18 +75,18 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
   }
 }
 
-/** The settings in the bytes of a file. Throws `malformed`. */
+/** Parses the settings file. Throws `malformed`. */
 export function parseSettings(bytes: Buffer, path: string): SavedSettings {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const value = parseText(bytes.toString().replace(/^\uFEFF/, ''), path)
   const problems = problemsOf(value)
-  if (problems.length === 0) return value as SavedSettings // which it is without a problem
+  if (problems.length === 0) return value as SavedSettings // `problemsOf` has checked it
   if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
     const why = `were written by a newer plants (version ${value['version']})`
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
   }
-  throw broken(path, `are not right: ${problems.slice(0, 5).join('; ')}`)
+  throw broken(path, `are invalid: ${problems.slice(0, 5).join('; ')}`)
 }
 
 function parseText(text: string, path: string): unknown {
@@ -94,7 +94,7 @@ function parseText(text: string, path: string): unknown {
     return JSON.parse(text)
   } catch {
     try {
-      return parseJson(text) // which says what is wrong where, the same in each version of Node
+      return parseJson(text) // reports the error and its position, the same in every version of Node
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       throw broken(path, `are not JSON: ${error.message}`, undefined, error)
@@ -102,9 +102,9 @@ function parseText(text: string, path: string): unknown {
   }
 }
 
-/** Why a value is not a settings file: a phrase for each problem. It names the key and the rule, but never the value: it may be a token. */
+/** The problems of a settings file, one phrase each: the key and the rule, but never the value, which may be a token. */
 function problemsOf(value: unknown): string[] {
-  if (!isObject(value)) return ['the whole must be an object']
+  if (!isObject(value)) return ['the document must be an object']
   const { version, stores = {}, tokens = {} } = value
   return [
     ...(version === 1 ? [] : ['version must be 1']),
@@ -114,7 +114,7 @@ function problemsOf(value: unknown): string[] {
   ]
 }
 
-/** An entry of `tokens` is named only where it is an address: it may be a token in the wrong place. */
+/** Names an entry of `tokens` only if its key is an address: it may be a token in the wrong place. */
 function problemsOfEntries(entries: unknown, name: string, problems: (entry: Fields, key: string) => string[]): string[] {
   if (!isObject(entries)) return [`${name} must be an object`]
   return Object.entries(entries).flatMap(([entryName, entry]) => {
@@ -127,7 +127,7 @@ function problemsOfFields(fields: Fields, key: string, required: string[], setti
   const isSwitch = (name: string) => settings.some((setting) => setting === name && settingOf(setting).isSwitch)
   return [...required, ...settings.filter((name) => fields[name] !== undefined)]
     .filter((name) => typeof fields[name] !== (isSwitch(name) ? 'boolean' : 'string'))
-    .map((name) => `${key}${name} must be ${isSwitch(name) ? 'true or false' : 'a text'}`)
+    .map((name) => `${key}${name} must be ${isSwitch(name) ? 'true or false' : 'a string'}`)
 }
 
 type Fields = Record<string, unknown>
@@ -140,7 +140,7 @@ function broken(path: string, why: string, hint = 'Fix the file, or move it away
   return malformed(`The settings in ${path} ${why}`, hint, cause)
 }
 
-/** Who else could read the tokens, or put a command of their own in place. */
+/** Warns when other users can read the tokens, or replace the file by one with their own command. */
 function warningsAbout(path: string, { mode }: Stats): SettingsFile['warnings'] {
   if (process.platform === 'win32') return []
   const folder = dirname(path)

@@ -10,9 +10,9 @@ export interface SettingSource {
   name: SettingName
   value: string | undefined
   source: 'flag' | 'variable' | 'store' | 'saved' | 'default'
-  /** the source in words, as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
+  /** the source as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
   place: string
-  /** what `plants config` calls it, where it is saved */
+  /** the key for `plants config`, if it is saved */
   key: string | undefined
 }
 
@@ -21,14 +21,14 @@ interface Sources {
   io: Io
   file: SettingsFile
   storeName?: string | undefined
-  /** whether it is for another store than that of this run, whose flags and variables say nothing about how far it is trusted */
+  /** whether the store is not the one of this run: the flags and variables of a run do not widen the trust in other stores */
   isOther?: boolean
 }
 
-/** The settings that widen trust: where a token may go, or which database is used. */
+/** The settings that widen trust: where a token may be sent, and which database is accepted. */
 const trust: SettingName[] = ['ca-cert', 'allow-http', 'allow-async-commit']
 
-/** The value of a setting from the first source that has one: flag > environment > with the store > for the user > default. */
+/** The value of a setting from the first source that has one: flag > environment > store > user > default. */
 export function findSource(name: SettingName, { flags, io, file: { saved, path }, storeName, isOther = false }: Sources): SettingSource {
   const { variable, scopes } = settingOf(name)
   const flag = flagOf(name)
@@ -52,7 +52,7 @@ export function defaultSource(name: SettingName): SettingSource {
   return { name, value: typeof value === 'string' ? value : undefined, source: 'default', place: 'default', key: undefined }
 }
 
-/** Why a value is none that its setting can have, or nothing. */
+/** Why a value is invalid for its setting; undefined if it is valid. */
 export function failureOf({ name, value, place }: SettingSource): PlantsError | undefined {
   try {
     if (value !== undefined) settingOf(name).parse(place, value)
@@ -63,12 +63,12 @@ export function failureOf({ name, value, place }: SettingSource): PlantsError | 
   }
 }
 
-/** A value as it may be shown: an address may hold a password, also one that is invalid. */
+/** A value that is safe to show: the password of an address is redacted, even if the address is invalid. */
 export function shownValue<Text extends string | undefined>(value: Text): Text | string {
   return value === undefined ? value : shownAddress(value)
 }
 
-/** The value of a setting, or its default, if it has one. Throws `malformed` for a value that it cannot have. */
+/** The parsed value of a setting; undefined if it has none. Throws `malformed` for an invalid value. */
 export function parsed<Value>(
   name: SettingName,
   sources: SettingSource[],
@@ -81,11 +81,11 @@ export function parsed<Value>(
     return parse(place, value)
   } catch (error) {
     if (!(error instanceof PlantsError) || key === undefined) throw error
-    throw malformed(error.message, `Change it: plants config set ${key} VALUE. Or forget it: plants config unset ${key}`, error)
+    throw malformed(error.message, `Change it: plants config set ${key} VALUE. Or unset it: plants config unset ${key}`, error)
   }
 }
 
-/** The store that a setting leads to, and its name, if it was saved under one. Throws `malformed`. */
+/** The store that a setting names, and its saved name, if any. Throws `malformed`. */
 export async function resolveStore(
   setting: SettingSource,
   { saved, path }: SettingsFile,
@@ -98,36 +98,36 @@ export async function resolveStore(
   return { store: await resolveAddress(known.address, `stores.${value}.address in ${path}`, io), storeName: value }
 }
 
-/** The place of a store that was named as an argument, not as a setting. */
+/** The `place` of a store that is named by an argument, not by a setting. */
 const argumentPlace = 'The store'
 
 export function namedStore(value: string): SettingSource {
   return { name: 'store', value, source: 'flag', place: argumentPlace, key: undefined }
 }
 
-/** Reads an address, as `parseAddress` does. An argument stands in the command line, where others can see it. */
+/** Parses an address, see `parseAddress`. `isArgument`: it is on the command line, where other users can see it. */
 export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
   const { env, resolvePath, userName, secrets } = io
   const dataFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder())
   return parseAddress(text, place, { resolvePath, dataFolder, env, userName, secrets, isArgument })
 }
 
-/** Whether a word can be the name of a store; any other is an address. */
+/** Whether a word can be the name of a store; otherwise it is an address. */
 export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }
 
-/** The saved stores. An entry under another kind of word is none: nothing could name it. */
+/** The saved stores, without entries whose key cannot be the name of a store. */
 export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
-/** The error for a name that no store was saved under, and for the setting that has it, unless the command line shows it. */
+/** The error for a name without a saved store. Its message names the setting, unless the name is an argument. */
 export async function unknownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<PlantsError> {
   const place = setting === undefined || setting.place === argumentPlace ? '' : `, which ${setting.place} names`
   const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
-  const known = names.length === 0 ? '' : `Saved are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
+  const known = names.length === 0 ? '' : `The saved stores are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
   if (setting?.key !== undefined) return malformed(message, `${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
   const { similar } = await import('../platform/nearest.js')
   const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])

@@ -3,7 +3,7 @@ import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from 
 import type { Address } from '../stores/address.js'
 import { kindNoun, kindPlural } from '../stores/registry.js'
 
-/** One entry per setting: flags, help, validation of the file, `plants config` and the README are derived from it. */
+/** One entry per setting. Flags, help, the validation of the file, `plants config` and the README are derived from it. */
 export const settingsTable = {
   store: {
     flag: '--store <address>',
@@ -72,28 +72,27 @@ export const settingsTable = {
   },
 } satisfies Record<string, Setting>
 
-/** One setting: how it is given, what it may be, and what it means. */
 interface Setting {
-  /** as the help shows it, with what its value is called; none for what only `stores add` takes */
+  /** as in the help, with the name of its value; undefined for a setting that only `stores add` sets */
   flag?: string
   short?: string
   variable?: string
   /** where it can be saved */
   scopes: Scope[]
-  /** Reads a value, which was given at `source`. Throws `malformed`. */
+  /** Parses a value. Throws `malformed`, with `source` in the message. */
   parse(source: string, text: string): unknown
-  /** a value, or in words what holds without one */
+  /** a value, or a description of the behaviour without one */
   default: string | { words: string }
   meaning: string
   /** what a shell completes */
   values?: Values
-  /** it is saved as true or false, not as a text */
+  /** whether it is saved as true or false, not as a string */
   isSwitch?: boolean
-  /** the kind of store that it says something about, if it is one alone */
+  /** the only kind of store that it applies to; undefined for all */
   onlyFor?: Address['kind']
 }
 
-/** Where a value is kept: for all that a user does, or together with one store. */
+/** Where a value is saved: for the user, or for one store. */
 export type Scope = 'user' | 'store'
 
 export type SettingName = keyof typeof settingsTable
@@ -111,7 +110,7 @@ export function isFor(name: SettingName, kind: Address['kind']): boolean {
   return (settingOf(name).onlyFor ?? kind) === kind
 }
 
-/** Why a setting is not for a store, in words. */
+/** Why a setting does not apply to a store, for a message. */
 export function unsupportedReason(name: SettingName, kind: Address['kind'], store: string): string {
   return `is for ${kindPlural(settingOf(name).onlyFor ?? kind)}, and ${store} is ${kindNoun(kind)}`
 }
@@ -126,21 +125,21 @@ export function flagOf(name: SettingName): string | undefined {
   return settingOf(name).flag?.split(' ')[0]
 }
 
-/** What the command line gives a setting, under commander's name for it: `caCert` for `ca-cert`. */
+/** The value of a setting's flag, under commander's name for it: `caCert` for `ca-cert`. */
 export function flagValue(name: SettingName, flags: Flags): string | undefined {
   return textOf(flags[name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())])
 }
 
-/** The values of options, as commander gives them. */
+/** The values of options, as commander returns them. */
 export type Flags = Readonly<Record<string, unknown>>
 
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined
 }
 
-/** Reads a command: at least one word, and none that begins with a quote, which people would expect a shell to read. */
+/** Checks a command: at least one word, and none that begins with a quote, which people expect a shell to interpret. */
 function parseCommand(source: string, text: string): string {
   if (!/(?:^|\s)["']/.test(text)) return parseText(source, text.trim())
-  const hint = 'Write a space within a word as "\\ ", or put the command into a script, and name that'
-  throw malformed(`${source} holds a quote, and no shell reads it`, hint)
+  const hint = 'Write a space within a word as "\\ ", or use a script as the command'
+  throw malformed(`${source} contains a quote, but no shell interprets it`, hint)
 }

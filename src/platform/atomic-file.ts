@@ -4,39 +4,39 @@ import { promisify } from 'node:util'
 import { PlantsError, systemCode, systemReasons } from './errors.js'
 import { syncFolder } from './files.js'
 
-/** Puts a file in the place of another one in the same file system, durably. The file itself must be on the disk. */
+/** Renames a file to `target` in the same file system, durably, and replaces what is there. The file itself must already be on disk. */
 export function moveIntoPlace(file: string, target: string): void {
   renameSync(file, target)
   syncFolder(dirname(target))
 }
 
-/** Replaces a file atomically: it is written beside its target, and takes its place in `commit`. End with `discard`, also after a commit. */
+/** Replaces a file atomically: writes a temporary file beside it, which `commit` renames. Call `discard` last, also after `commit`. */
 export class AtomicFile {
   readonly fd: number
   readonly #path: string
   readonly #target: string
   #isOpen = true
 
-  /** @param target absolute; a link there is replaced, see `targetOf` */
+  /** @param target absolute; a symbolic link is replaced, not followed: see `targetOf` */
   constructor(target: string) {
     this.#target = target
     this.#path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
     this.fd = openSync(this.#path, 'wx', 0o600)
   }
 
-  /** Writes to the disk, in a thread. A large file takes long, and `commit` then does not. */
+  /** Flushes the file to disk in a thread, so that `commit` of a large file does not block. */
   flush(): Promise<void> {
     return promisify(fsync)(this.fd)
   }
 
-  /** @param old the file that is replaced: the new one gets its owner and mode, as far as this user may. Without it, only this user may read it. */
+  /** @param old the replaced file: the new one gets its mode, and its owner if permitted. Without it, the mode is 0600. */
   commit(old?: Stats): void {
     try {
       if (old) fchownSync(this.fd, old.uid, old.gid)
     } catch (error) {
       if (systemCode(error) !== 'EPERM') throw error
     }
-    // Whatever the umask has taken away. Another group gets no rights.
+    // Independent of the umask. A group that differs from the old one gets no permissions.
     fchmodSync(this.fd, old ? old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707) : 0o600)
     fsyncSync(this.fd)
     this.#close()
@@ -54,13 +54,13 @@ export class AtomicFile {
   }
 }
 
-/** `systemReasons` of a file that is written: what is not there is its folder. */
+/** `systemReasons` for a file to write: ENOENT means that its folder does not exist. */
 export const unwritableReasons: Readonly<Record<string, string>> = { ...systemReasons, ENOENT: 'there is no such folder' }
 
-/** The error for a file that the system does not let be written; any other error is given back. */
+/** Turns a system error into `unwritable`; returns any other error unchanged. */
 export function unwritable(what: string, cause: unknown, hint: string): unknown {
   const code = systemCode(cause)
   if (cause instanceof PlantsError || code === undefined) return cause
-  const reason = unwritableReasons[code] ?? `the system says ${code}`
+  const reason = unwritableReasons[code] ?? `system error ${code}`
   return new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
 }

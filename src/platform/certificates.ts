@@ -2,17 +2,17 @@ import { X509Certificate } from 'node:crypto'
 import { malformed, systemCode } from './errors.js'
 import { readTextFile } from './text-files.js'
 
-/** Reads PEM certificates from a file, which was named at `source`, if not just now. Throws `malformed`. */
+/** Reads a file of PEM certificates. Throws `malformed`, whose hint names `source`: the flag or the setting that names the file. */
 export function readCertificates(path: string, source?: string): string {
   const hint = `Give a file of PEM certificates${source === undefined ? '' : source.startsWith('-') ? ` with ${source}` : `. This one came from ${source}`}`
   const text = readTextFile(path, hint)
   const certificates = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []
-  if (certificates.length === 0) throw malformed(`${path} holds no PEM certificate`, hint)
+  if (certificates.length === 0) throw malformed(`${path} contains no PEM certificate`, hint)
   try {
     for (const certificate of certificates) new X509Certificate(certificate)
     return text
   } catch (error) {
     if (systemCode(error) === undefined) throw error
-    throw malformed(`${path} holds a certificate that is broken`, hint, error)
+    throw malformed(`${path} contains an invalid certificate`, hint, error)
   }
 }

@@ -1,14 +1,14 @@
-/** What it takes to wait; `Io` is one. */
+/** The time and the signal of functions that wait; `Io` implements it. */
 export interface Clock {
-  /** aborts when the program is to stop */
+  /** aborts when the program must stop */
   readonly signal: AbortSignal
-  /** milliseconds, never going back */
+  /** milliseconds, monotonic */
   now(): number
-  /** from 0 up to 1 */
+  /** in [0, 1) */
   random(): number
 }
 
-/** Waits. Throws the reason of the signal that aborts first. */
+/** Waits. Throws the reason of the first signal that aborts. */
 export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const end = () => {
@@ -24,12 +24,12 @@ export function wait(milliseconds: number, signals: AbortSignal[]): Promise<void
   })
 }
 
-/** Milliseconds to wait after so many failed attempts: twice as long after each, up to `max`, and never the same for two callers. */
+/** Exponential backoff with jitter, in milliseconds: doubles with each failed attempt, up to `max`, times a random factor from 0.5 to 1. */
 export function backoff(attempt: number, { base, max, random }: { base: number; max: number; random(): number }): number {
   return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)
 }
 
-/** Runs an action with a signal that aborts with the reason of the first of these that does, or when the time is over, with a `TimeoutError`. */
+/** Runs an action with a signal that aborts with the reason of the first of `signals` that aborts, or on timeout with a `TimeoutError`. */
 export async function within<T>(milliseconds: number, signals: AbortSignal[], action: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
@@ -55,5 +55,5 @@ export function secondsOf(milliseconds: number): string {
   return `${Math.max(1, Math.round(milliseconds / 1000))} s`
 }
 
-/** What a timer can take, 24.8 days; beyond, it would fire at once. */
+/** The longest delay of a timer, 24.8 days; a longer one fires at once. */
 export const maxTimer = 2 ** 31 - 1

@@ -2,9 +2,8 @@ import { existsSync, lstatSync, mkdirSync, type Stats, statSync } from 'node:fs'
 import { dirname, isAbsolute, join } from 'node:path'
 
 /**
- * Lets Node keep what it has compiled of this program for the next start (Node 22.1 and newer; a tenth of a start), in the
- * user's folder for such things (https://nodejs.org/api/module.html#module-compile-cache). Without one that is the user's alone
- * nothing is kept: what is in it is run.
+ * Enables Node's compile cache in the user's cache folder (https://nodejs.org/api/module.html#module-compile-cache; Node 22.1 and
+ * newer). It saves a tenth of the startup time. Node executes what is in the cache, so a folder that others can write is not used.
  */
 export function useCompileCache(): void {
   const { env } = process
@@ -15,7 +14,7 @@ export function useCompileCache(): void {
   if (folder !== undefined && isOwn(folder)) module.enableCompileCache(folder)
 }
 
-/** As `env-paths` has it, which would take longer to load than is won here. */
+/** The folder that `env-paths` returns. Loading `env-paths` would take longer than the cache saves. */
 function cacheFolder(env: NodeJS.ProcessEnv): string | undefined {
   const { platform } = process
   const [base, ...rest] = {
@@ -26,19 +25,19 @@ function cacheFolder(env: NodeJS.ProcessEnv): string | undefined {
   return base && isAbsolute(base) ? join(base, ...rest.map(String)) : undefined
 }
 
-/** Whether a folder, which is made where it is missing, is this user's alone: it, and the one around it. */
+/** Whether a folder and its parent belong to this user, and only this user can access the folder. Creates missing ones, with mode 0700. */
 function isOwn(folder: string): boolean {
   try {
     const around = dirname(folder)
     for (const path of [around, folder]) {
       if (existsSync(path)) continue
-      if (!isOf(statSync(dirname(path)))) return false // root makes none in somebody else's home
+      if (!isOf(statSync(dirname(path)))) return false // root creates none in another user's home
       mkdirSync(path, { mode: 0o700 })
     }
     const stats = lstatSync(folder)
     return stats.isDirectory() && isOf(stats) && isOf(statSync(around)) && (process.getuid === undefined || (stats.mode & 0o077) === 0)
   } catch {
-    return false // a start does without, and says nothing
+    return false // the cache is optional
   }
 }
 

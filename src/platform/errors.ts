@@ -1,21 +1,21 @@
-/** What can go wrong: the contract's `error` value and exit code of each kind. */
+/** The kinds of errors, each with the `error` value and the exit code of the contract. */
 const kinds = {
   malformed: { error: 400, exitCode: 2 }, // wrong flags, an unreadable file, a text that is not JSON
   tooLarge: { error: 413, exitCode: 2 }, // more bytes than the limit
   invalid: { error: 422, exitCode: 2 }, // JSON or flags, but not a NewPlant
   unauthorized: { error: 401, exitCode: 3 }, // no token, or one that is not accepted
-  refused: { error: 400, exitCode: 1 }, // a remote store said no, for a reason of its own
+  refused: { error: 400, exitCode: 1 }, // a remote store rejected the request
   notFound: { error: 404, exitCode: 1 }, // no plant has this id
-  conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key is taken
-  unwell: { error: 500, exitCode: 1 }, // `doctor` found something
+  conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
+  unwell: { error: 500, exitCode: 1 }, // `doctor` found a problem
   unavailable: { error: 503, exitCode: 4 }, // nothing was stored: the store could not be opened, reached, read or written
-  unknownOutcome: { error: 500, exitCode: 5 }, // a commit whose outcome could not be found out
-  unusable: { error: 502, exitCode: 5 }, // a remote store answered what the specification does not know
-  unanswered: { error: 504, exitCode: 5 }, // a remote store got the plant and did not answer
-  incomplete: { error: 422, exitCode: 6 }, // an import in which some plants were refused
-  defect: { error: 500, exitCode: 70 }, // a mistake in this program
-  unwritable: { error: 500, exitCode: 74 }, // the answer could not be written
-  interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" to a question
+  unknownOutcome: { error: 500, exitCode: 5 }, // the outcome of a commit could not be determined
+  unusable: { error: 502, exitCode: 5 }, // the response of a remote store does not match the specification
+  unanswered: { error: 504, exitCode: 5 }, // a remote store received the plant and did not respond
+  incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
+  defect: { error: 500, exitCode: 70 }, // a bug in this program
+  unwritable: { error: 500, exitCode: 74 }, // the output could not be written
+  interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" at a prompt
   terminated: { error: 500, exitCode: 143 }, // SIGTERM
 } as const
 
@@ -27,7 +27,7 @@ export function errorValue(kind: Kind): number {
 
 export type ExitCode = 0 | (typeof kinds)[Kind]['exitCode']
 
-/** The exit codes in their order, each with the `error` values of the failures that end with it. */
+/** The exit codes in ascending order, each with the `error` values that cause it. */
 export function exitCodes(): [code: ExitCode, errors: number[]][] {
   const all = Object.values(kinds)
   const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted((a, b) => a - b)
@@ -39,19 +39,19 @@ export function exitCodes(): [code: ExitCode, errors: number[]][] {
 
 interface Details {
   hint?: string | undefined
-  /** whether the same call can succeed later, with nothing changed */
+  /** whether the same call can succeed later, unchanged */
   retryable?: boolean
   cause?: unknown
-  /** a remote store's own `error`, where that is not the one of the kind */
+  /** the `error` of a remote store, where it differs from that of the kind */
   error?: number
   status?: number | undefined
-  /** what a remote store calls the request in its log */
+  /** the id of the request in the log of a remote store */
   requestId?: string | undefined
 }
 
 /**
  * A failure that a person can fix or a script can act on. The message says what failed, and on what;
- * the hint says what to do next. Neither ends with a full stop, and neither ever holds a token.
+ * the hint says what to do next. Neither ends with a full stop, and neither contains a token.
  */
 export class PlantsError extends Error {
   readonly kind: Kind
@@ -78,7 +78,7 @@ export class PlantsError extends Error {
   }
 }
 
-/** Wrong usage, or an input that cannot be read. */
+/** Wrong usage, or input that cannot be read. */
 export function malformed(message: string, hint: string | undefined, cause?: unknown): PlantsError {
   return new PlantsError('malformed', message, { hint, cause })
 }
@@ -88,24 +88,24 @@ export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** Why the system does not let a file be read or written, by the code of the failed call. */
+/** Why a file cannot be read or written, by the code of the failed system call. */
 export const systemReasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   ENOTDIR: 'a part of its path is not a folder',
   EISDIR: 'it is a folder',
   EACCES: 'permission denied',
   EPERM: 'permission denied',
-  ELOOP: 'its links lead in a circle',
+  ELOOP: 'too many symbolic links',
   ENAMETOOLONG: 'its name is too long',
-  ENXIO: 'it is a device without a reader',
+  ENXIO: 'no such device or address',
   EROFS: 'the disk is read-only',
   ENOSPC: 'no space left on the disk',
-  EDQUOT: 'no space left for this user',
+  EDQUOT: "this user's disk quota is exceeded",
   EIO: 'the disk or the terminal failed',
   EINVAL: 'it cannot be read',
   EMFILE: 'too many files are open',
   ENFILE: 'too many files are open',
-  EBUSY: 'it is mounted by itself',
+  EBUSY: 'it is a mount point',
 }
 
 /** An option with its value in a command, with a space before it; nothing without a value. */
@@ -113,7 +113,7 @@ export function shellOption(name: string, value: string | undefined): string {
   return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
 }
 
-/** A word of a command, as sh, bash and zsh take it: bare only where none of them finds anything to expand. */
+/** Quotes a word for sh, bash and zsh, unless none of them would expand anything in it. */
 export function shellWord(text: string): string {
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
 }

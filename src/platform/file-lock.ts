@@ -4,18 +4,18 @@ import { PlantsError, systemCode } from './errors.js'
 import { giveToOwner, prefixFor, removeFolder, tempFoldersBeside } from './files.js'
 import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
 
-// A lock is SQLite's lock on an empty file: the system releases it when a process dies, so nobody has to guess whether a lock is stale.
+// A lock is SQLite's lock on an empty file: the operating system releases it when the process dies, so a lock is never stale.
 
 interface LockOptions extends Waiting {
-  /** whose file it may be, besides the owner's of its folder */
+  /** whether an existing file may belong to this user, who is not the owner of its folder */
   trusts(uid: number): boolean
-  /** whether the file is removed afterwards */
+  /** whether to remove the file afterwards */
   isTemporary?: boolean
 }
 
 /**
- * Runs an action while this process alone holds a lock on a file, which is created. Throws `unavailable` when others held it for too
- * long, `unwritable` for a file that is no lock, and the system's errors.
+ * Runs an action under an exclusive lock on a file, which is created if missing. Throws `unavailable` when the lock is not free before
+ * the timeout, `unwritable` for a file that cannot be a lock, and system errors.
  */
 export async function holdLock<T>(path: string, options: LockOptions, action: () => Promise<T>): Promise<T> {
   const lock = await acquire(path, options)
@@ -27,17 +27,17 @@ export async function holdLock<T>(path: string, options: LockOptions, action: ()
   }
 }
 
-/** Starts again when the process that held the lock has removed its file. */
+/** Acquires the lock. Starts again when the process that held it has removed the file. */
 async function acquire(path: string, options: LockOptions): Promise<Database> {
   for (let attempt = 0; ; attempt += 1) {
     try {
       createFile(path, options.trusts)
       const inode = inodeOf(path)
       const lock = await retryWhileBusy(
-        () => lockNow(path, 'mode=rw'), // SQLite would create one that others can read
+        () => lockNow(path, 'mode=rw'), // SQLite would create a file that others can read
         options,
         () => {
-          const hint = 'Try again. If it stays so, look for a plants that was stopped, and end it'
+          const hint = 'Try again. If it stays locked, look for a suspended plants process, and end it'
           return new PlantsError('unavailable', `Another process held ${path} for ${options.timeout / 1000} s`, { hint, retryable: true })
         },
       )
@@ -55,7 +55,7 @@ function inodeOf(path: string): number | undefined {
   return fs.lstatSync(path, { throwIfNoEntry: false })?.ino
 }
 
-/** Throws SQLite's error when another process holds the lock. Nothing is written, so nothing could have to be rolled back. */
+/** Throws SQLite's error when another process holds the lock. Writes nothing, so a crash leaves nothing to roll back. */
 function lockNow(path: string, query: 'mode=rw' | 'mode=rwc'): Database {
   const lock = connect(uriOf(path, query), { readOnly: false })
   try {
@@ -67,32 +67,32 @@ function lockNow(path: string, query: 'mode=rw' | 'mode=rwc'): Database {
   }
 }
 
-/** What is there already is not opened here: to close it would release a lock of this process. */
+/** Creates the file. Does not open an existing one: closing it would release a lock that this process holds on it. */
 function createFile(path: string, trusts: LockOptions['trusts']): void {
   const folder = fs.statSync(dirname(path))
   try {
     const fd = fs.openSync(path, 'wx', 0o600)
-    fs.fchmodSync(fd, 0o600) // whatever the umask takes away
+    fs.fchmodSync(fd, 0o600) // independent of the umask
     giveToOwner(fd, folder)
     fs.closeSync(fd)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
-    // What others have put there may be another database, which taking the lock would change.
+    // Another user's file may be a database, which locking would change.
     const stats = fs.lstatSync(path)
-    if (!stats.isFile()) throw noLock(path, 'it is no file')
-    if (stats.nlink > 1) throw noLock(path, 'it has a second name (a hard link)')
+    if (!stats.isFile()) throw noLock(path, 'it is not a regular file')
+    if (stats.nlink > 1) throw noLock(path, 'it has more than one hard link')
     if (!trusts(stats.uid) && stats.uid !== folder.uid) throw noLock(path, 'it belongs to another user')
   }
 }
 
 function noLock(path: string, why: string, cause?: unknown): PlantsError {
-  const hint = cause === undefined ? 'Remove it when no plants is running' : 'Remove it, or change its permissions'
-  return new PlantsError('unwritable', `The lock ${path} could not be taken: ${why}`, { hint, cause })
+  const hint = cause === undefined ? 'Remove it when no plants process is running' : 'Remove it, or change its permissions'
+  return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint, cause })
 }
 
 /**
- * Runs an action with a place for a file in a temporary folder beside a target, for their owner alone. The folder is removed afterwards;
- * one that a killed process has left is removed by the next call.
+ * Runs an action with the path of a file in a temporary folder beside `target`, with mode 0700. The folder is removed afterwards;
+ * the next call removes those of killed processes.
  */
 export async function withLockedTempDir<T>(target: string, name: string, action: (path: string) => Promise<T>): Promise<T> {
   const created = fs.mkdtempSync(join(dirname(target), `${prefixFor(target)}new-`))
@@ -101,9 +101,9 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
   try {
     const { uid } = fs.lstatSync(created)
     for (const other of tempFoldersBeside(target)) if (isAbandoned(other, name, uid)) removeFolder(other)
-    fs.chmodSync(created, 0o700) // whatever the umask takes away
+    fs.chmodSync(created, 0o700) // independent of the umask
     lock = lockNow(join(created, lockName), 'mode=rwc')
-    folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // only now may others look whether it is locked
+    folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // from now on others check its lock
     fs.renameSync(created, folder)
     return await action(join(folder, name))
   } finally {
@@ -114,7 +114,7 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
 
 const lockName = 'lock'
 
-/** In a shared folder, others can give anything this name: only what this user has created, for nobody else, counts. */
+/** In a shared folder, anybody can create this name: a folder counts only if it belongs to this user and nobody else can access it. */
 function isAbandoned(folder: string, name: string, user: number): boolean {
   try {
     const { uid, mode } = fs.lstatSync(folder)
@@ -122,7 +122,7 @@ function isAbandoned(folder: string, name: string, user: number): boolean {
     const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
     if (!fs.readdirSync(folder).every((entry) => names.includes(entry))) return false
     const lock = fs.lstatSync(join(folder, lockName), { throwIfNoEntry: false })
-    if (!lock) return true // it has a lock from its first moment under this name until it is removed
+    if (!lock) return true // a folder in use contains a lock as long as it has this name
     if (!lock.isFile() || lock.nlink > 1) return false
     lockNow(join(folder, lockName), 'mode=rw').close()
     return true

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { malformed, systemCode } from './errors.js'
 
-/** Creates a folder and its missing parents, for their owner alone. `mkdirSync` with `recursive` never returns in /proc. */
+/** Creates a folder and its missing parents, with mode 0700. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string, finish = (made: string) => fs.chmodSync(made, 0o700)): void {
   if (fs.existsSync(folder)) return
   makeFolder(dirname(folder), finish)
@@ -14,7 +14,7 @@ export function makeFolder(folder: string, finish = (made: string) => fs.chmodSy
   }
 }
 
-/** Removes a folder with all that is in it, as far as that can be removed. */
+/** Removes a folder and its content. Ignores system errors. */
 export function removeFolder(folder: string): void {
   try {
     fs.rmSync(folder, { recursive: true, force: true })
@@ -23,12 +23,12 @@ export function removeFolder(folder: string): void {
   }
 }
 
-/** The prefix of our temporary folders beside a file, which no other program uses. */
+/** The prefix of this program's temporary folders beside a file. */
 export function prefixFor(file: string): string {
   return `.${basename(file)}.plants-`
 }
 
-/** The temporary folders that `mkdtemp` has made with this prefix. */
+/** The temporary folders that `mkdtemp` created with this prefix. */
 export function tempFoldersBeside(file: string): string[] {
   const prefix = prefixFor(file)
   const entries = fs.readdirSync(dirname(file), { withFileTypes: true })
@@ -38,30 +38,30 @@ export function tempFoldersBeside(file: string): string[] {
   return ours.map(({ name }) => join(dirname(file), name))
 }
 
-/** Makes the names in a folder durable, where the system can. */
+/** Makes the entries of a folder durable, where the file system can. */
 export function syncFolder(folder: string): void {
   let fd: number | undefined
   try {
     fd = fs.openSync(folder, 'r')
     fs.fsyncSync(fd)
   } catch (error) {
-    // EINVAL, ENOTSUP, EISDIR: a file system, or Windows, that syncs no folders
+    // EINVAL, ENOTSUP, EISDIR: Windows and some file systems cannot sync a folder
     if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
   } finally {
     if (fd !== undefined) fs.closeSync(fd)
   }
 }
 
-/** Gives what root has created with `sudo`, among the files of a user, to that user. */
+/** Changes the owner of a file that root has created, with `sudo`, among a user's files: to that user. */
 export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number }): void {
   const isOfRoot = process.platform !== 'win32' && fs.fstatSync(fd).uid === 0
   if (isOfRoot && uid !== 0) fs.fchownSync(fd, uid, gid)
 }
 
-/** How many links Linux follows. */
+/** How many symbolic links Linux follows. */
 const maxLinks = 40
 
-/** The symbolic links from a path to the file that it leads to, which may not be there. */
+/** The symbolic links from a path to the file that it resolves to, which need not exist. */
 export function* linksOf(path: string): Generator<{ path: string; uid: number; target: string }> {
   let place = path
   for (let count = 0; ; count += 1) {
@@ -74,7 +74,7 @@ export function* linksOf(path: string): Generator<{ path: string; uid: number; t
   }
 }
 
-/** The file that a link leads to, which may not be there yet. Throws `malformed` for a link of another user, who would choose the file. */
+/** The file that a path resolves to, which need not exist. Throws `malformed` for another user's link: that user would choose the file. */
 export function targetOf(path: string, { trusts }: { trusts(uid: number): boolean }): string {
   let target = path
   for (const link of linksOf(path)) {
@@ -87,18 +87,18 @@ export function targetOf(path: string, { trusts }: { trusts(uid: number): boolea
   return target
 }
 
-/** `writers` are the bits of a mode that let others write: a group may be of trusted users alone. */
+/** `writers` are the mode bits that count as write access for others: a group may consist of trusted users. */
 type Trust = { trusts(uid: number): boolean; writers: number }
 
 /**
- * Why another user may have put a file, such as a Unix socket, where it is; undefined when none may. What is in a folder is decided by who
- * may write to it, so the path is followed from the root. Whoever owns a folder on the way is trusted with what is below. Where others may
- * write as well, only entries of trusted users count, and only with the sticky bit, without which anybody may replace them. Below a folder
- * that lets nobody else in, all is its owner's. Throws the system's error where nothing is there, or it may not be seen.
+ * Why another user can have created a file, such as a Unix socket; undefined when none can. Whoever can write to a folder decides what
+ * is in it, so the path is checked from the root. The owner of a folder is trusted with everything below it. In a folder that others can
+ * write to, an entry must belong to a trusted user, and the sticky bit must be set: without it, anybody can replace the entry. Below a
+ * folder that only its owner can enter, nothing is checked. Throws the system's error when the file does not exist or cannot be accessed.
  *
- * @param owners who is trusted besides, because of what is above
+ * @param owners the owners of the folders above, who are also trusted
  */
-export function strangerAt(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
+export function untrustedReason(path: string, trust: Trust, owners = new Set<number>(), links = 0): string | undefined {
   if (process.platform === 'win32') return undefined
   const names = path.split('/').filter(Boolean)
   let place = '/'
@@ -116,7 +116,7 @@ export function strangerAt(path: string, trust: Trust, owners = new Set<number>(
     owners.add(entry.uid)
     if (entry.isSymbolicLink()) {
       const target = resolve(dirname(place), fs.readlinkSync(place), ...names.slice(index + 1))
-      return links === maxLinks ? undefined : strangerAt(target, trust, owners, links + 1)
+      return links === maxLinks ? undefined : untrustedReason(target, trust, owners, links + 1)
     }
   }
   return undefined

@@ -7,42 +7,42 @@ import { type Input, type Output, ProcessOutput, processInput, Signals } from '.
 
 export type { Input, Output }
 
-/** The outside: everything but the program's own memory and the stores. */
+/** Everything outside the program's memory, except the stores. */
 export interface Io {
   readonly stdin: Input
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** The absolute path of one that starts in the current directory, or with `~` in the user's home. */
+  /** Makes a path absolute: relative to the current directory, or with `~` to the user's home. */
   resolvePath(path: string): string
-  /** The absolute paths of the system's folders for this user's data, settings, and what was begun and not finished. */
+  /** The absolute paths of the system's folders for this user's data, settings and state. */
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** Whether files of a user are as good as this user's own: it is this user, root, or whoever used `sudo`. */
+  /** Whether a user's files are trusted like this user's own: true for this user, root, and the user who ran `sudo`. */
   trusts(uid: number): boolean
-  /** Whether a command may be run that stands in a file of a user: it is this user or root, not whoever used `sudo`. */
+  /** Whether a command in a user's file may be run: true for this user and root, but not for the user who ran `sudo`. */
   mayRunFor(uid: number): boolean
-  /** What the system calls this user; undefined for a user id without an account. */
+  /** The name of this user; undefined for a user id without an account. */
   userName(): string | undefined
-  /** Texts, such as tokens, that are never shown on stderr. */
+  /** Texts, such as tokens, that are redacted on stderr. */
   readonly secrets: Set<string>
-  /** False when an argument was not UTF-8: Node has put U+FFFD where its bytes were. */
+  /** False when an argument is not UTF-8: Node has replaced bytes of it by U+FFFD. */
   argumentsAreExact(): boolean
-  /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Signals that come while nobody asks for it end the process at once. */
+  /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Until it is first read, these signals end the process at once. */
   readonly signal: AbortSignal
-  /** milliseconds since some fixed moment, never going back */
+  /** milliseconds since a fixed moment, monotonic */
   now(): number
   /** the time of day, in milliseconds since 1970 (UTC) */
   time(): number
-  /** a number from 0 up to 1 */
+  /** a number in [0, 1) */
   random(): number
 }
 
-/** The Io of this process, and how it ends. Nothing is opened before it is asked for: that is what keeps a start short. */
+/** The `Io` of this process, and `end`, which sets the exit code. Streams are opened on first use, which keeps startup short. */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const env = { ...process.env }
-  // What is meant for PostgreSQL is taken out of the process: a driver would read it for every database, and a password is for one.
+  // PostgreSQL's variables are removed from the process: a driver would read them for every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
   const stdout = new ProcessOutput(1, () => process.stdout, signals)
@@ -55,7 +55,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     resolvePath,
     dataFolder: () => folderOf('data'),
     configFolder: () => folderOf('config'),
-    stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // which is XDG_STATE_HOME there, and elsewhere for logs alone
+    stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // XDG_STATE_HOME on Linux; elsewhere for logs only
     trusts: (uid) => mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID']),
     mayRunFor,
     userName,
@@ -64,11 +64,11 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     get signal() {
       return signals.listen()
     },
-    now: () => process.uptime() * 1000, // the global `performance` would load a module for this
+    now: () => process.uptime() * 1000, // the global `performance` would load a module
     time: Date.now,
     random: Math.random,
   }
-  let code = 70 // a crash, or a wait that nothing ends, is a defect
+  let code = 70 // without `end`: a crash, or a promise that never settles, is a defect
   process.once('exit', () => {
     process.exitCode = code
   })
@@ -76,7 +76,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     code = exitCode
     const { received } = signals
     if (received === undefined) return
-    // A reader that stalls would hold the process for ever: it has half a second, then the signal ends the process.
+    // A stalled reader would keep the process alive for ever: after half a second, the signal ends it.
     const deadline = process.uptime() + 0.5
     const timer = setInterval(() => {
       const isWriting = stdout.isWriting || stderr.isWriting
@@ -94,13 +94,13 @@ function resolvePath(path: string): string {
     return resolve(place)
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
-    throw malformed('The current folder is gone', 'Go to another one, or give absolute paths', error)
+    throw malformed('The current folder no longer exists', 'Change to another folder, or use absolute paths', error)
   }
 }
 
 async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(withoutHome)
-  // An empty HOME is no folder. Node gives it as it is; Bun takes it for none, and the one that the account has.
+  // With an empty HOME, Node returns it as the home folder; Bun returns that of the account.
   const home = process.env['HOME'] === '' ? homeFolder() : ''
   const path = envPaths('plants', { suffix: '' })[kind]
   const folder = home !== '' && path.startsWith(home) ? relative(home, path) : path
@@ -114,7 +114,7 @@ async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
 }
 
 function mayRunFor(uid: number): boolean {
-  return uid === (process.getuid?.() ?? uid) || uid === 0 // Windows has none
+  return uid === (process.getuid?.() ?? uid) || uid === 0 // Windows has no user ids
 }
 
 function userName(): string | undefined {
@@ -134,11 +134,11 @@ function homeFolder(): string {
   }
 }
 
-/** A user id without an account has no home; `os.homedir` and whoever calls it then throw. */
+/** Handles the error of `os.homedir` for a user id without an account, which has no home. */
 function withoutHome(error: unknown): never {
   if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir')) throw error
   const hint = 'Set HOME, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH'
-  throw malformed('This user has no home directory to keep anything in', hint, error)
+  throw malformed('This user has no home directory', hint, error)
 }
 
 function argumentsAreExact(): boolean {

@@ -1,6 +1,6 @@
 import leven from 'leven'
 
-/** The words nearest to one, with one letter in three wrong at most, and never more than three. Case, and dashes at the beginning, do not count. */
+/** The candidates nearest to a word: at most one letter in three is wrong, and never more than three. Ignores case and leading dashes. */
 export function similar(word: string, candidates: readonly string[]): string[] {
   const bare = (text: string) => text.replace(/^--/, '').toLowerCase()
   const ranked = [...new Set(candidates)].map((candidate) => ({ candidate, distance: distanceOf(bare(word), bare(candidate)) }))
@@ -12,7 +12,7 @@ export function similar(word: string, candidates: readonly string[]): string[] {
   return near.flatMap(({ candidate, distance }) => (distance === best ? candidate : [])).toSorted()
 }
 
-/** Two letters that changed places are one mistake. */
+/** Two swapped adjacent letters count as one edit. */
 function distanceOf(word: string, other: string): number {
   const first = Array.from(word).findIndex((letter, at) => letter !== other[at])
   const swapped = word.slice(0, first) + (word[first + 1] ?? '') + (word[first] ?? '') + word.slice(first + 2)

@@ -1,11 +1,11 @@
 import { systemCode } from './errors.js'
 
-/** Whether a host is this very machine, whatever the network says. */
+/** Whether a host is this machine without any lookup: a loopback address or `localhost`. */
 export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 }
 
-/** A URL, or undefined for a text that is none. In Node 20, `URL.canParse` refuses `https://plänts.example`, too, once it is optimised. */
+/** Parses a URL; undefined for invalid text. In Node 20, an optimised `URL.canParse` also rejects `https://plänts.example`. */
 export function urlOf(text: string, base?: string): URL | undefined {
   try {
     return new URL(text, base)

@@ -3,10 +3,10 @@ import { malformed } from './errors.js'
 import type { Io } from './io.js'
 import { isLoopback, urlOf } from './network.js'
 
-/** A service, and the Unix socket that leads to it instead of the network. */
+/** A service, and the Unix socket that is used to reach it instead of the network. */
 type Service = { url: URL; socketPath?: string }
 
-/** The URL of the proxy for a service; there is none for this machine: its own loopback is another one. Throws `malformed`. */
+/** The URL of the proxy for a service; undefined for this machine: the loopback of a proxy is a different one. Throws `malformed`. */
 export function proxyFor({ url, socketPath }: Service, io: Io): string | undefined {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
@@ -14,14 +14,14 @@ export function proxyFor({ url, socketPath }: Service, io: Io): string | undefin
   return parseProxy(name, text)
 }
 
-/** Also by the names that are kept for it (RFC 6761, 6.3), with which plain HTTP is not trusted as far. */
+/** Includes the names that are reserved for loopback (RFC 6761, 6.3), which are trusted less with plain HTTP. */
 function isThisMachine(hostname: string): boolean {
   return isLoopback(hostname) || /(^|\.)localhost\.?$/i.test(hostname)
 }
 
 /**
- * Which proxy to give to curl, so that it goes the same way: it reads these variables too, but ALL_PROXY besides, HTTP_PROXY in small
- * letters only, and it asks a proxy also about this machine.
+ * The proxy option with which curl uses the same proxy. curl reads the same variables, but it also reads ALL_PROXY, reads HTTP_PROXY only
+ * in lower case, and uses a proxy for this machine, too.
  */
 export function proxyForCurl(address: Service, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
   if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
@@ -30,7 +30,7 @@ export function proxyForCurl(address: Service, io: Io): 'none' | 'HTTP_PROXY' | 
   return address.url.protocol === 'http:' && !known ? 'HTTP_PROXY' : 'its own'
 }
 
-/** The proxies that the environment names, without a password. Throws `malformed` for one that is no address. */
+/** The proxies in the environment, without credentials. Throws `malformed` for one that is not a URL. */
 export function proxyVariables(io: Io): string[] {
   const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].flatMap((name) => {
     const text = variable(name, io)
@@ -57,7 +57,7 @@ function isDecodable({ username, password }: URL): boolean {
   }
 }
 
-/** NO_PROXY as curl reads it: hosts and what is below them, perhaps with a port; addresses, and networks such as 10.0.0.0/8; "*" is all. */
+/** Matches NO_PROXY as curl does: hosts with their subdomains, optionally a port; addresses; networks such as 10.0.0.0/8; "*" for all. */
 function isExcepted({ hostname, port, protocol }: URL, noProxy: string): boolean {
   const ownPort = port || (protocol === 'https:' ? '443' : '80')
   const own = plainHost(hostname)
@@ -70,7 +70,7 @@ function isExcepted({ hostname, port, protocol }: URL, noProxy: string): boolean
   })
 }
 
-/** A host in small letters, without the brackets of an IPv6 address or the dot at the end of a name. */
+/** A host in lower case, without the brackets of an IPv6 address or a trailing dot. */
 function plainHost(host: string): string {
   return host
     .toLowerCase()
@@ -78,7 +78,7 @@ function plainHost(host: string): string {
     .replace(/\.$/, '')
 }
 
-/** Whether an address is in a network, or the same address in another spelling. */
+/** Whether an address is in a network, or is the same address in another notation. */
 function isWithin(address: string, network: string): boolean {
   const [base = '', bits] = network.split('/')
   const family = isIP(address)

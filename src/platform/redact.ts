@@ -1,17 +1,17 @@
 import { escapeControlChars } from './escape.js'
 import type { Io } from './io.js'
 
-/** Replaces every secret in a text by `***`: as it is, percent-encoded, with the escapes of JSON or of `escapeControlChars`, and where it is cut short. */
+/** Replaces every secret in a text by `***`: verbatim, percent-encoded, escaped for JSON or by `escapeControlChars`, and truncated. */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
-  const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf) // shorter ones would make every text unreadable
+  const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf) // shorter ones would match in every text
   if (forms.length === 0) return text
   const longestFirst = forms.toSorted((a, b) => b.length - a.length)
-  // A message may show a beginning alone; what follows it is the rest, in whatever form.
+  // A message may truncate a secret: match its first characters, and all token characters that follow.
   const patterns = [...longestFirst, ...forms.map((form) => form.slice(0, headLength))].map(escapeRegExp)
   return text.replace(RegExp(`(?:${patterns.join('|')})[\\w.~+/%=\\\\-]*`, 'gi'), '***')
 }
 
-/** characters of a secret that give it away */
+/** the length of the shortest prefix of a secret that is redacted */
 const headLength = 8
 
 function formsOf(secret: string): string[] {
@@ -25,7 +25,7 @@ function escapeRegExp(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 }
 
-/** Redacts every text in a value, also the keys of its objects. */
+/** Redacts every text in a value, including the keys of objects. */
 export function withoutSecrets(value: unknown, io: Pick<Io, 'secrets'>): unknown {
   if (typeof value === 'string') return redact(value, io)
   if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, io))

@@ -1,4 +1,4 @@
-/** Lets so many in at a time, the others in the order in which they came. */
+/** Limits concurrency to `size`; the others wait in order of arrival. */
 export class Semaphore {
   readonly #size: number
   #inside = 0
@@ -8,7 +8,7 @@ export class Semaphore {
     this.#size = size
   }
 
-  /** Waits for a place, which `leave` gives back. Throws the reason of the signal when it aborts before. */
+  /** Waits for a permit, which `leave` releases. Throws the reason of the signal when it aborts first. */
   async enter(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     if (this.#inside < this.#size) {

@@ -6,22 +6,22 @@ import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { backoff, type Clock, wait } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
 
-/** A connection. Integers are read as bigint, and SQLite itself never waits for a lock. */
+/** A connection. Reads integers as bigint. SQLite's busy timeout is 0. */
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
 
-/** Connects to an SQLite file that exists, by its `file:` URI. Anybody may have made it (https://sqlite.org/security.html). */
+/** Connects to an existing SQLite file by its `file:` URI. The file is not trusted (https://sqlite.org/security.html). */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
-  const limits = { sqlLength: 100_000 } // bytes, including those of what SQLite finds in a schema: many times what ours take
+  const limits = { sqlLength: 100_000 } // bytes; also limits the SQL in the schema of a file. Ours is far shorter
   const db = new DatabaseSync(uri, { readOnly, readBigInts: true, timeout: 0, enableForeignKeyConstraints: false, defensive: true, limits })
-  db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1') // neither reads the file
+  db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1') // neither statement reads the file
   return db
 }
 
 /**
- * Copies a database into an empty file: SQLite's online backup, in a thread. In a transaction, it does not begin again with each change
- * that somebody makes meanwhile. What `onStep` throws ends the copy, with the packaged driver only when all is copied.
+ * Copies a database into an empty file with SQLite's online backup, in a thread. In a transaction, the backup does not restart when
+ * another connection writes. An error that `onStep` throws ends the copy; with the packaged driver, only after all pages are copied.
  */
 export async function copyDatabase(db: Database, path: string, onStep: (pages: Pages) => void): Promise<void> {
   await loadDriver().backup(db, path, { rate: 1024, progress: onStep }) // pages, 4 MiB
@@ -29,7 +29,7 @@ export async function copyDatabase(db: Database, path: string, onStep: (pages: P
 
 type Pages = Record<'totalPages' | 'remainingPages', number>
 
-/** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
+/** The version of SQLite, and the driver. Throws `unavailable` when no driver can be loaded. */
 export function describeDriver(): { version: string; driver: string } {
   const { DatabaseSync } = loadDriver()
   const db = new DatabaseSync(':memory:')
@@ -41,8 +41,8 @@ export function describeDriver(): { version: string; driver: string } {
 type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync' | 'backup'>
 
 /**
- * `node:sqlite` where it is stable and free of the WAL-reset bug (SQLite 3.51.3); else the package with the same API. Below Node 24.15 the
- * built-in one prints an ExperimentalWarning.
+ * Loads `node:sqlite` where it is stable and has the fix for the WAL-reset bug (SQLite 3.51.3), otherwise the package with the same API.
+ * Before Node 24.15, `node:sqlite` prints an ExperimentalWarning.
  */
 function loadDriver(): Driver {
   const builtin = isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined
@@ -55,8 +55,8 @@ function isBuiltIn(): boolean {
 }
 
 /**
- * Loads the package's native file by its path, found as Node finds packages: the package's own JavaScript, and the
- * reading of its package.json, take 10 ms of a start of 30 and add nothing that is used here. They are the second try.
+ * Loads the native file of the package by its path, in the same folders that Node searches. The JavaScript of the package and its
+ * package.json take 10 of the 30 ms of startup, and add nothing that is used here. They are the fallback.
  */
 function loadPackage(): Driver {
   const require = createRequire(import.meta.url)
@@ -71,12 +71,12 @@ function loadPackage(): Driver {
   try {
     return require('@photostructure/sqlite')
   } catch (error) {
-    const hint = 'Install again with: npm ci. Or use Node 24.15 or newer, which brings SQLite'
-    throw new PlantsError('unavailable', `No SQLite for ${process.platform}-${process.arch} could be loaded`, { hint, cause: error })
+    const hint = 'Reinstall with: npm ci. Or use Node 24.15 or newer, which includes SQLite'
+    throw new PlantsError('unavailable', `Could not load SQLite for ${process.platform}-${process.arch}`, { hint, cause: error })
   }
 }
 
-/** The `file:` URI of a path, with a query as https://sqlite.org/uri.html has them. */
+/** The `file:` URI of a path, with query parameters (https://sqlite.org/uri.html). */
 export function uriOf(path: string, query: string): string {
   const uri = pathToFileURL(path)
   uri.search = query
@@ -87,18 +87,18 @@ export function isSqliteError(error: unknown): error is Error {
   return error instanceof Error && systemCode(error) === 'ERR_SQLITE_ERROR'
 }
 
-/** Whether SQLite wants another process to finish first, so that the same call can be made again. */
+/** Whether another connection holds a lock, so that the same call can be retried. */
 export function isBusy(error: unknown): boolean {
   return [5, 6, 15].includes(primaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
 }
 
-/** SQLite's result code without its extension, see https://sqlite.org/rescode.html; undefined for any other error. */
+/** SQLite's primary result code (https://sqlite.org/rescode.html); undefined for any other error. */
 export function primaryCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined
   return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode & 0xff : codesByText[error.message]
 }
 
-/** The packaged driver's `all` and `iterate` throw SQLite's text alone (`sqlite3_errstr`). */
+/** The `all` and `iterate` of the packaged driver throw only SQLite's text (`sqlite3_errstr`), without a code. */
 const codesByText: Record<string, number> = {
   'database is locked': 5,
   'database table is locked': 6,
@@ -111,12 +111,12 @@ const codesByText: Record<string, number> = {
 }
 
 export interface Waiting {
-  /** milliseconds that others may take */
+  /** milliseconds to wait for others */
   timeout: number
   clock: Clock
 }
 
-/** Calls again while SQLite is busy, until the time is over, and then throws `tooLate`. */
+/** Retries a call while SQLite is busy. After the timeout, throws the error of `tooLate`. */
 export async function retryWhileBusy<T>(call: () => T, { timeout, clock }: Waiting, tooLate: () => PlantsError): Promise<T> {
   const start = clock.now()
   for (let tries = 0; ; tries += 1) {

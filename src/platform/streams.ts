@@ -4,7 +4,7 @@ import { PlantsError, systemCode } from './errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
-  /** something may be waiting there: a pipe, a socket or a file, but not a terminal and not /dev/null */
+  /** whether it is a pipe, a socket or a file: not a terminal, and not /dev/null */
   readonly isPiped: boolean
   chunks(): AsyncIterable<Uint8Array>
   stream(): NodeJS.ReadableStream
@@ -16,17 +16,17 @@ export interface Output {
   readonly columns: number
   /** height of the terminal, 24 when unknown */
   readonly rows: number
-  /** Resolves when the operating system has taken every byte; rejects with the system's error. */
+  /** Resolves when the operating system has accepted every byte; rejects with the system's error. */
   write(text: string): Promise<void>
   /**
-   * Writes a line of a log, in order. A slow reader delays nothing: lines beyond a backlog of 1 MiB are dropped.
+   * Writes a log line, in order. A slow reader does not delay the program: lines beyond a backlog of 1 MiB are dropped.
    * Resolves when the line is written or dropped.
    */
   log(line: string): Promise<void>
   stream(): NodeJS.WritableStream
 }
 
-/** Stdin. A file, and what a pipe already holds, are read without Node's stream, which takes 4 ms to create. */
+/** Stdin. A file, and the data that is already in a pipe, are read without Node's stream, which takes 4 ms to create. */
 export const processInput: Input = {
   get isTerminal() {
     return isTerminal(0)
@@ -46,7 +46,7 @@ export const processInput: Input = {
   stream: () => process.stdin,
 }
 
-/** Reads what a pipe holds. True when that was all of it. */
+/** Reads the data that is in a pipe. Returns whether that was all of it. */
 function* readPipe(): Generator<Uint8Array, boolean> {
   const fd = reopen(0, constants.O_RDONLY)
   if (fd === undefined) return false
@@ -55,13 +55,13 @@ function* readPipe(): Generator<Uint8Array, boolean> {
     return true
   } catch (error) {
     if (systemCode(error) === undefined) throw error
-    return false // EAGAIN: the writer is not done. The stream waits for it, and reports any other error
+    return false // EAGAIN: the writer is not done. The stream waits for more, and reports any other error
   } finally {
     closeSync(fd)
   }
 }
 
-/** Reads a file descriptor to its end, with plain system calls. Throws the system's error. */
+/** Reads a file descriptor to its end with synchronous system calls. Throws the system's error. */
 export function* readFrom(fd: number): Generator<Uint8Array> {
   for (;;) {
     const chunk = new Uint8Array(65_536)
@@ -72,16 +72,16 @@ export function* readFrom(fd: number): Generator<Uint8Array> {
 }
 
 /**
- * Stdout or stderr. `write` uses plain system calls: Node's stream takes 2 ms to create, and drops what a full disk does not take.
- * Such a call blocks while the reader stalls, and any signal ends it. Once signals are handled here, or where the pipe is non-blocking,
- * a queue is written instead, which never blocks: what is added to it in one turn of the event loop is one system call.
+ * Stdout or stderr. `write` uses synchronous system calls: Node's stream takes 2 ms to create, and drops what a full disk rejects.
+ * Such a call blocks while the reader stalls, and a signal then ends the process. When signals are handled here, or the pipe is
+ * non-blocking, a queue is written instead. It never blocks, and writes what was added in one turn of the event loop with one system call.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #open: () => NodeJS.WriteStream
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
-  /** what waits in the queue after `#rest` */
+  /** the part of the queue after `#rest` */
   #lines = ''
   #rest: Uint8Array = new Uint8Array()
   #writing: Promise<void> | undefined
@@ -101,7 +101,7 @@ export class ProcessOutput implements Output {
     return this.#writing !== undefined
   }
 
-  /** Whether a thread is writing: until it is done, nobody else may. */
+  /** Whether a thread is writing: nothing else may write until it is done. */
   get #isInThread(): boolean {
     return this.isWriting && this.#channel?.blocks === true
   }
@@ -115,7 +115,7 @@ export class ProcessOutput implements Output {
   }
 
   stream(): NodeJS.WriteStream {
-    this.#stream ??= this.#open().on('error', () => undefined) // each write reports its own
+    this.#stream ??= this.#open().on('error', () => undefined) // each write reports its own error
     return this.#stream
   }
 
@@ -140,7 +140,7 @@ export class ProcessOutput implements Output {
     }
   }
 
-  /** Throws the reason of a signal that comes before all is written. Signals stay listened to: one that is pending would be lost. */
+  /** Throws the reason of a signal that arrives before everything is written. Keeps the listeners: a pending signal would be lost. */
   async #writeUntilSignal(text: string): Promise<void> {
     const signal = this.#signals.listen()
     const keepAlive = setInterval(() => undefined, 1000)
@@ -153,7 +153,7 @@ export class ProcessOutput implements Output {
       this.#lines += text
       const writing = this.#flush()
       if (!(await Promise.race([aborted, writing.then(() => false)]))) return
-      writing.catch(() => undefined) // the signal is what is reported
+      writing.catch(() => undefined) // the signal is reported instead
       if (this.#isInThread) await this.#writeBriefly('')
       const isWritten = this.#take().length === 0 && !this.#isInThread
       if (!isWritten) throw signal.reason
@@ -163,7 +163,7 @@ export class ProcessOutput implements Output {
     }
   }
 
-  /** Waits 200 ms at most: the program is ending, and no second signal may come to end a wait for a reader that stalls. */
+  /** Waits at most 200 ms: the program is ending, and if the reader stalls, a second signal to end the wait may never come. */
   async #writeBriefly(text: string): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<void>((resolve) => {
@@ -173,7 +173,7 @@ export class ProcessOutput implements Output {
     clearTimeout(timer)
   }
 
-  /** Removes from the queue what no thread is writing, for a caller that writes it itself. */
+  /** Removes and returns the part of the queue that no thread is writing, for the caller to write. */
   #take(): Uint8Array {
     const rest = this.#isInThread ? new Uint8Array() : this.#rest
     const taken = Buffer.concat([rest, Buffer.from(this.#lines)])
@@ -220,7 +220,7 @@ export class ProcessOutput implements Output {
     }
   }
 
-  /** A file takes what it is given. A pipe is opened again, non-blocking; a socket cannot be, and becomes so with its stream. */
+  /** A file does not block. A pipe is reopened as non-blocking. A socket cannot be reopened; creating its stream makes it non-blocking. */
   #openChannel(): Channel {
     const fd = this.#fd
     const stats = fstatSync(fd)
@@ -233,7 +233,7 @@ export class ProcessOutput implements Output {
 
 const maxBacklog = 1_048_576
 
-/** Where a queue is written, and whether that may block, and so needs a thread. */
+/** The file descriptor of a queue, and whether writing to it may block and therefore needs a thread. */
 type Channel = { fd: number; blocks: boolean }
 
 function writeInThread(fd: number, bytes: Uint8Array): Promise<number> {
@@ -242,7 +242,7 @@ function writeInThread(fd: number, bytes: Uint8Array): Promise<number> {
   })
 }
 
-/** Opens a pipe of this process again, non-blocking; undefined where that is not Linux, or the pipe is another user's, or has no other end. */
+/** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
 function reopen(fd: number, mode: number): number | undefined {
   if (process.platform !== 'linux') return undefined
   try {
@@ -255,12 +255,12 @@ function reopen(fd: number, mode: number): number | undefined {
 
 function isTerminal(fd: number): boolean {
   const stats = fstatSync(fd)
-  // node:tty loads all of node:net, 2 ms that neither a pipe nor /dev/null is worth.
+  // node:tty loads node:net, which takes 2 ms. Pipes and /dev/null do not need it.
   if (!stats.isCharacterDevice() || stats.rdev === statSync(devNull, { throwIfNoEntry: false })?.rdev) return false
   return process.getBuiltinModule('node:tty').isatty(fd)
 }
 
-/** Listens to SIGINT and SIGTERM while something waits. A second signal, and any that comes while nothing waits, ends the process. */
+/** Handles SIGINT and SIGTERM from the first `listen` on. A second signal, and any signal before `listen`, ends the process. */
 export class Signals {
   received: NodeJS.Signals | undefined
   isListening = false
@@ -283,7 +283,7 @@ export class Signals {
       const error = name === 'SIGINT' ? new PlantsError('interrupted', 'Interrupted') : new PlantsError('terminated', 'Terminated')
       this.#controller.abort(error)
     } else if (process.uptime() - this.#receivedAt >= 0.1) {
-      // `timeout` and a shell send one to the process and one to its group, and mean one.
+      // `timeout` and shells send one signal to the process and one to its group: both together count as one.
       this.isListening = false
       process.off('SIGINT', this.#receive).off('SIGTERM', this.#receive)
       process.kill(process.pid, name)

@@ -3,7 +3,7 @@ import { malformed, PlantsError, systemCode, systemReasons } from './errors.js'
 import type { Io } from './io.js'
 import { readFrom } from './streams.js'
 
-/** A request's body, a file and stdin may hold this many bytes. */
+/** The maximum size of a request body, a file and stdin, in bytes. */
 export const bodyLimit = 1_048_576
 
 /** Reads a file, or stdin when the path is `-`: UTF-8, at most 1 MiB, without a byte order mark. Throws `malformed` or `tooLarge`. */
@@ -29,7 +29,7 @@ export function sourceName(path: string): string {
   return path === '-' ? 'stdin' : path
 }
 
-/** Reads a whole text file that a flag has named, at most 16 MiB: a device may have no end. Throws `malformed`, naming the file. */
+/** Reads a text file that a flag names, at most 16 MiB: a device may be endless. Throws `malformed` with the name of the file. */
 export function readTextFile(path: string, hint: string): string {
   const parts: Uint8Array[] = []
   let length = 0
@@ -45,10 +45,10 @@ export function readTextFile(path: string, hint: string): string {
   }
 }
 
-/** The error for an input that the system does not let be read. */
+/** The error for input that cannot be read. */
 export function unreadable(source: string, cause: unknown, hint: string): PlantsError {
   const code = systemCode(cause) ?? ''
-  return malformed(`Could not read ${source}: ${systemReasons[code] ?? `the system says ${code}`}`, hint, cause)
+  return malformed(`Could not read ${source}: ${systemReasons[code] ?? `system error ${code}`}`, hint, cause)
 }
 
 function* chunksOf(path: string): Iterable<Uint8Array> {
@@ -66,7 +66,7 @@ function decode(bytes: Uint8Array, source: string): string {
   } catch (error) {
     if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
     const hasMark = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
-    const hint = `Convert it first, from what it is in, for example: iconv -f ${hasMark ? 'UTF-16' : 'LATIN1'} -t UTF-8`
+    const hint = `Convert it first, for example: iconv -f ${hasMark ? 'UTF-16' : 'LATIN1'} -t UTF-8`
     throw malformed(`${capital(source)} is not UTF-8`, hint, error)
   }
 }

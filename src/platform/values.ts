@@ -1,7 +1,7 @@
 import { malformed, type PlantsError, shellWord } from './errors.js'
 import { shorten } from './escape.js'
 
-/** What a value can be, where shells can complete it: one of some words, or of what is called so. */
+/** What shells can complete for a value: one of these words, or the names of one kind of thing. */
 export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value'
 
 function wholeNumber(what: string, min: number, max: number, example: string) {
@@ -16,7 +16,7 @@ export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEG
 export const parseConcurrency = wholeNumber('a whole number', 1, 1024, '64')
 export const parsePort = wholeNumber('a port', 0, 65_535, '4010')
 
-/** Reads a duration such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds), in milliseconds. */
+/** Parses a duration such as `30s`, `500ms`, `2m`, `90d` or `1.5` (seconds). Returns milliseconds. */
 function duration(rule: string, min: number, max: number, example: string, defaultUnit = 's') {
   return (flag: string, text: string): number => {
     const [, amount = '', unit = defaultUnit] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
@@ -30,13 +30,13 @@ const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 
 
 export const parseDuration = duration('a duration such as 30s, 500ms or 2m', 0, Infinity, '30s')
 export const parseRetry = duration('a duration from 0 to 1h', 0, 3_600_000, '10s')
-/** What a timer can take. */
+/** The range of a timer. */
 export const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
 
-/** Up to a hundred years. Who writes 90 means days, and would get seconds. */
+/** Up to a hundred years. A unit is required: 90 would mean seconds, but people mean days. */
 export const parseLife = duration('a duration with its unit, such as 90d or 12h, up to 36525d', 1, 36_525 * 86_400_000, '90d', '')
 
-/** Reads a size such as `1MiB`, `16KiB` or `65536`, in bytes. */
+/** Parses a size such as `1MiB`, `16KiB` or `65536`. Returns bytes. */
 export function parseSize(flag: string, text: string): number {
   const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
   const bytes = parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
@@ -50,21 +50,21 @@ export function parseOutput(flag: string, text: string): 'text' | 'json' {
   throw /[./]/.test(text) ? malformed(failure.message, `To write plants to a file: plants export --out ${shellWord(text)}`) : failure
 }
 
-/** Reads yes or no, as people write it in a variable. */
+/** Parses a boolean in the spellings that are common in environment variables. */
 export function parseSwitch(name: string, text: string): boolean {
   if (['1', 'true', 'yes', 'on'].includes(text.toLowerCase())) return true
   if (['0', 'false', 'no', 'off'].includes(text.toLowerCase())) return false
   throw invalidValue(name, 'true or false', text, 'true')
 }
 
-/** Reads what must not be empty. */
+/** Requires a text that is not empty. */
 export function parseText(flag: string, text: string): string {
   if (text === '') throw malformed(`${flag} is empty`, `Give it a value, or leave it out`)
-  if (text.includes('\0')) throw malformed(`${flag} holds U+0000`, 'Leave that character out')
+  if (text.includes('\0')) throw malformed(`${flag} holds U+0000`, 'Remove that character')
   return text
 }
 
-/** Reads the path of a base url: "" or "/v1", without a slash at its end. */
+/** Parses the path of a base URL: "" or "/v1", without a trailing slash. */
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
   const rule = 'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes'

@@ -3,21 +3,21 @@ import { HttpError } from './errors.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
 import { type Handler, HttpServer, type Limits, respond } from './server.js'
 
-/** What the admin port may cost: monitoring sends a request every few seconds. */
+/** The limits of the admin port: monitoring sends a request every few seconds. */
 const limits: Limits = { headerLimit: 16_384, headerTimeout: 5000, requestTimeout: 5000, keepAlive: 5000, connectionLimit: 64 }
 
 /**
  * A server for operators and monitoring, without a token: `/live`, `/ready` and `/metrics`. It logs errors, but no requests.
  *
- * @param isReady whether a plant could be created now
- * @param now milliseconds, never going back
+ * @param isReady whether a plant can be created now
+ * @param now milliseconds, monotonic
  */
 export function adminServer(metrics: Metrics, isReady: () => Promise<boolean>, error: AccessLog['error'], now: () => number): HttpServer {
   const handler: Handler = async ({ url = '', method = '' }, response) => {
     const path = url.replace(/\?.*/s, '')
     if (!['/live', '/ready', '/metrics'].includes(path)) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
     else if (method !== 'GET' && method !== 'HEAD')
-      respond(response, new HttpError(405, `${path} takes GET and HEAD`, ['Allow', 'GET, HEAD']))
+      respond(response, new HttpError(405, `${path} allows only GET and HEAD`, ['Allow', 'GET, HEAD']))
     else if (path === '/metrics') {
       const { type, body } = await metrics.text()
       response.writeHead(200, { 'Content-Type': type }).end(body)
@@ -29,7 +29,7 @@ export function adminServer(metrics: Metrics, isReady: () => Promise<boolean>, e
   return new HttpServer(handler, { limits, tls: undefined, log: { error, record: () => undefined }, now })
 }
 
-/** The metrics of a service, in the text format of Prometheus. */
+/** The metrics of a service, in Prometheus text format. */
 export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = new Counter({
@@ -40,7 +40,7 @@ export class Metrics {
   })
   readonly #seconds = new Histogram({
     name: 'plants_request_duration_seconds',
-    help: 'Time from the headers of a request to its answer',
+    help: 'Time from the headers of a request to its response',
     labelNames: ['outcome'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [this.#registry],
@@ -52,7 +52,7 @@ export class Metrics {
     registers: [this.#registry],
   })
 
-  /** @param depth how many requests wait for the store now */
+  /** @param depth the current number of requests that wait for the store */
   constructor(depth: () => number) {
     collectDefaultMetrics({ register: this.#registry })
     new Gauge({

@@ -2,9 +2,9 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { Right, Token, TokenStore } from '../stores/store.js'
 import { busy, HttpError } from './errors.js'
 
-/** What is known of an accepted token. */
+/** The holder of an accepted token. */
 export interface Caller {
-  /** as the log may show it */
+  /** for the log */
   name: string
   rights: readonly Right[]
 }
@@ -12,27 +12,27 @@ export interface Caller {
 /** Looks a token up; returns undefined for one that is not accepted. */
 export type TokenSource = (token: string) => Caller | undefined | Promise<Caller | undefined>
 
-/** milliseconds after which a token is looked up again: one that was revoked is not accepted for longer */
+/** milliseconds after which a token is looked up again, and so the longest time that a revoked token is accepted */
 const freshness = 500
 
-/** How many tokens that were not found before are looked up at a time; each may wait for a connection to a database. */
+/** The maximum number of concurrent lookups of new tokens; each may wait for a database connection. */
 const maxLookups = 32
 
-/** Authenticates requests (RFC 6750). The last token on each connection is remembered, where nobody else can try it. */
+/** Authenticates requests (RFC 6750). Caches the last accepted token of each connection, where no other client can probe it. */
 export class Authenticator {
   readonly #findToken: TokenSource
   readonly #now: () => number
   readonly #accepted = new WeakMap<object, { authorization: string | undefined; caller: Caller; until: number }>()
 
-  /** @param now milliseconds, never going back */
+  /** @param now milliseconds, monotonic */
   constructor(findToken: TokenSource, now: () => number) {
     this.#findToken = findToken
     this.#now = now
   }
 
   /**
-   * @param authorization the header
-   * @param connection its identity
+   * @param authorization the `Authorization` header
+   * @param connection any object that identifies the connection
    * @throws {HttpError} 401
    */
   authenticate(authorization: string | undefined, connection: object): Caller | Promise<Caller> {
@@ -54,12 +54,12 @@ function unauthorized(message: string, parameter: string): HttpError {
   return new HttpError(401, message, ['WWW-Authenticate', `Bearer realm="plants"${parameter}`])
 }
 
-/** A new bearer token: 256 random bits, after a prefix by which scanners for leaked secrets find it. */
+/** A new bearer token: 256 random bits, with a prefix that lets secret scanners recognize it. */
 export function newToken(): string {
   return `plants_${randomBytes(32).toString('base64url')}`
 }
 
-/** SHA-256 of a token: all that a store keeps of it. */
+/** The SHA-256 of a token, which is all that a store keeps. */
 export function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
@@ -70,19 +70,19 @@ export function isUsable({ revokedAt, expiresAt }: Token, time: number): boolean
 }
 
 /**
- * Accepts the tokens of a store. They are found by their SHA-256, so that the time it takes reveals nothing about a token.
+ * Accepts the tokens of a store. Looks them up by their SHA-256, so that the timing reveals nothing about a token.
  *
- * @param now milliseconds, never going back
+ * @param now milliseconds, monotonic
  * @param time milliseconds since 1970
  */
 export function tokensOfStore(store: TokenStore, { now, time }: { now(): number; time(): number }): TokenSource {
   const found = new Map<string, { token: Token; until: number }>()
-  /** by token: all who need one meanwhile share its lookup */
+  /** lookups in progress: concurrent requests with the same token share one */
   const lookups = new Map<string, Promise<Token | undefined>>()
   const callerOf = (token: Token | undefined) =>
     token && isUsable(token, time()) ? { name: String(token.id), rights: token.rights } : undefined
   const lookUp = async (digest: Uint8Array, key: string) => {
-    const until = now() + freshness // from the start of the lookup, since a store elsewhere may take its time
+    const until = now() + freshness // from the start of the lookup: a remote store may be slow
     try {
       const token = await store.find(digest)
       if (token === undefined) found.delete(key)
@@ -104,7 +104,7 @@ export function tokensOfStore(store: TokenStore, { now, time }: { now(): number;
   }
 }
 
-/** Accepts fixed tokens, given with their names, which all have the same rights. They are compared in constant time, all of them each time. */
+/** Accepts a fixed set of tokens, mapped to their names, with the same rights. Always compares all of them, in constant time. */
 export function fixedTokens(names: ReadonlyMap<string, string>, rights: readonly Right[]): TokenSource {
   const tokens = [...names].map(([token, name]) => ({ digest: digestOf(token), caller: { name, rights } }))
   return (text) => {
@@ -114,9 +114,9 @@ export function fixedTokens(names: ReadonlyMap<string, string>, rights: readonly
 }
 
 /**
- * Accepts tokens that may change, given with their names.
+ * Accepts a set of tokens that may change, mapped to their names.
  *
- * @param read returns undefined while they are the same
+ * @param read returns the current tokens; undefined if they have not changed
  */
 export function changingTokens(
   first: ReadonlyMap<string, string>,

@@ -2,31 +2,31 @@ import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { HttpError } from './errors.js'
 
-/** unanswered requests on one connection */
+/** the maximum number of unanswered requests on one connection */
 const maxPipelined = 32
 
-/** unanswered requests on all connections, without the first on each */
+/** the maximum number of unanswered requests on all connections, not counting the first on each */
 const maxPipelinedInTotal = 10_000
 
-/** milliseconds in which a client may still send after our side of its connection is closed */
+/** milliseconds in which a client may still send after this side of the connection is closed */
 const lingerTime = 1000
 
 /** A connection and its unanswered requests. */
 export class ServerConnection {
   readonly socket: Socket
   readonly canSend: boolean
-  /** responses that are not finished, in the order of their requests */
+  /** unfinished responses, in the order of their requests */
   readonly open: ServerResponse[] = []
   /** the response to the latest request */
   last: ServerResponse | undefined
-  /** whether no more requests are processed: too many are unanswered, or node:http reads no more of them */
+  /** whether no further requests are processed: too many are unanswered, or node:http has stopped reading */
   isFull = false
-  /** whether the parser has rejected what came */
+  /** whether the parser has rejected the input */
   isBroken = false
-  /** bytes that the system has taken, and when that was seen to change */
+  /** bytes that the system has accepted, and when a check last saw that number change */
   sent = -1
   sentAt = 0
-  /** whether the last answer is decided */
+  /** whether the last response is decided */
   #isEnding = false
 
   constructor(socket: Socket, canSend: boolean) {
@@ -35,10 +35,10 @@ export class ServerConnection {
   }
 
   /**
-   * Answers what the parser of node:http rejects, after the requests before it, and closes the connection.
+   * Sends an error for input that the parser of node:http rejects, after the responses to earlier requests, and closes the connection.
    *
-   * @param code of the parser's error
-   * @returns whether it is answered: not where nobody listens, or where another answer is the last one already
+   * @param code the code of the parser's error
+   * @returns whether the error is sent: not if the client is gone, or if an earlier response is the last one
    */
   reject(error: HttpError, code: string): boolean {
     const { socket, open, last } = this
@@ -46,7 +46,7 @@ export class ServerConnection {
     if (this.#isEnding) return false
     this.#isEnding = true
     const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
-    // What comes after an answer that closes the connection, or the rest of a body whose request was answered early.
+    // Input after a response that closes the connection, or the rest of a body whose request was answered early.
     if (code === 'HPE_CLOSED_CONNECTION' || (last?.writableFinished && !last.req.complete)) {
       afterAnswer(open.at(-1), () => this.end())
       return false
@@ -71,12 +71,12 @@ export class ServerConnection {
     return isFree ? undefined : this.open[at - 1]
   }
 
-  /** Answers a CONNECT, after which node:http neither reads the connection nor times it. */
+  /** Rejects a CONNECT, after which node:http neither reads from the connection nor applies timeouts to it. */
   rejectConnect(error: HttpError): void {
     afterAnswer(this.open.at(-1), () => this.end(error))
   }
 
-  /** Sends a last answer, if any, and closes our side; all a little later, since the client may still send (RFC 9112, 9.6). */
+  /** Sends a last response, if any, and closes this side. The client may still send for a while (RFC 9112, 9.6). */
   end(error?: HttpError): void {
     const { socket } = this
     this.#isEnding = true
@@ -95,7 +95,7 @@ function afterAnswer(response: ServerResponse | undefined, next: () => void): vo
   else next()
 }
 
-/** The bytes of an answer where node:http has no response object. */
+/** The bytes of a response for which node:http has no response object. */
 function bytesOf({ status, body }: HttpError): string {
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
@@ -109,20 +109,20 @@ function bytesOf({ status, body }: HttpError): string {
 
 /** The connections of a server. */
 export class Connections {
-  /** how many there have been */
+  /** how many have been accepted so far */
   count = 0
   isDraining = false
   readonly #connections = new Map<Socket, ServerConnection>()
   #pipelined = 0
 
-  /** @param canSend whether the client can send requests now: with TLS it cannot before the handshake */
+  /** @param canSend whether the client can send requests now: with TLS, only after the handshake */
   add(socket: Socket, canSend: boolean): ServerConnection {
     const connection = new ServerConnection(socket, canSend)
     this.count += 1
     this.#connections.set(socket, connection)
     socket.once('close', () => {
       this.#connections.delete(socket)
-      // node:http tells this only to the response whose turn it is.
+      // node:http emits `close` only on the response that is currently being sent.
       for (const response of [...connection.open]) {
         if (response.socket !== null) continue
         response.destroy()
@@ -134,19 +134,19 @@ export class Connections {
     return connection
   }
 
-  /** The connection of a socket; a new one where TLS has failed. */
+  /** The connection of a socket; a new one if TLS has failed. */
   of(socket: Socket): ServerConnection {
     return this.#connections.get(socket) ?? new ServerConnection(socket, false)
   }
 
-  /** Whether an answer closes the connection: requests after it must not be processed (RFC 9112, 9.6). */
+  /** Whether a response closes the connection: later requests must not be processed (RFC 9112, 9.6). */
   isClosing({ last, isFull }: ServerConnection): boolean {
     return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
   }
 
   /**
-   * Takes in a request on a connection that is not closing. Its response closes it in a drain, when too many are unanswered, and after an
-   * Upgrade: node:http drops what was read together with that, so that the rest of a next request would pass for one of its own.
+   * Accepts a request on a connection that is not closing. Its response closes the connection during a drain, at the limit, and after an
+   * Upgrade: node:http drops the bytes that it read together with that, so the rest of the next request could pass for a request.
    */
   admit(connection: ServerConnection, response: ServerResponse): void {
     const { open } = connection
@@ -165,7 +165,7 @@ export class Connections {
     }
   }
 
-  /** A response is finished, or cannot be any more. */
+  /** Forgets a response that is finished or aborted. */
   release({ open }: ServerConnection, response: ServerResponse): void {
     if (open.length > 1) this.#pipelined -= 1
     if (open[0] === response) open.shift()
@@ -173,8 +173,8 @@ export class Connections {
   }
 
   /**
-   * Ends the connections whose readers have taken nothing of what was written for so many milliseconds, and those that are full and were
-   * not closed in that time after their last answer.
+   * Destroys connections whose client has read nothing for `timeout` milliseconds although data is pending, and full connections that the
+   * client has not closed `timeout` milliseconds after their last response.
    */
   endStalled(now: number, timeout: number): void {
     for (const [socket, connection] of this.#connections) {
@@ -189,13 +189,13 @@ export class Connections {
     }
   }
 
-  /** From now on the last response on each connection closes it. */
+  /** From now on, the last response on each connection closes it. */
   startDraining(): void {
     this.isDraining = true
     for (const { open } of this.#connections.values()) for (const response of open.slice(-1)) response.shouldKeepAlive = false
   }
 
-  /** Ends those that have brought no request, or not even the first byte of a TLS handshake. */
+  /** Destroys connections without any request, but not those in the middle of a TLS handshake. */
   endUnused(): void {
     for (const [socket, { last, canSend }] of this.#connections)
       if (last === undefined && (canSend || socket.bytesRead === 0)) socket.destroy()

@@ -1,14 +1,14 @@
 import { toWireJson } from '../plant/json.js'
 import { PlantsError } from '../platform/errors.js'
 
-/** An answer other than the one that was asked for, with the specification's Error as its body. */
+/** An error response, with the specification's Error as its body. */
 export class HttpError extends Error {
-  /** of the specification's operation; any other has `error` as its status */
+  /** for the specification's operation; all others use `error` as the status */
   readonly status: number
   readonly error: number
   /** JSON */
   readonly body: string
-  /** names and values in turn */
+  /** alternating names and values */
   readonly headers: readonly string[]
   /** for the log */
   readonly outcome: string
@@ -23,13 +23,13 @@ export class HttpError extends Error {
   }
 }
 
-/** The specification answers every failed create with 400. Only what is outside of the operation has its `error` as the status. */
+/** The specification has status 400 for every failed create. Errors outside the operation have their `error` as the status. */
 const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 431, 500, 503])
 
-/** The answer to what the parser of node:http rejects, or should. */
+/** The response to input that the parser of node:http rejects, or should reject. */
 export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 
-/** The answers to some errors of node:http, by their codes. */
+/** The responses to errors of node:http, by error code. */
 export const parserErrors: Readonly<Record<string, HttpError>> = {
   HPE_HEADER_OVERFLOW: new HttpError(431, 'The headers are too large'),
   HPE_CHUNK_EXTENSIONS_OVERFLOW: new HttpError(413, 'The chunk extensions are too large'),
@@ -38,13 +38,13 @@ export const parserErrors: Readonly<Record<string, HttpError>> = {
 
 const retrySoon = ['Retry-After', '1']
 
-/** The answer to a request that is more than the service can hold. */
+/** The response to a request that exceeds the capacity of the service. */
 export function busy(): HttpError {
   return new HttpError(503, 'The service is busy, and nothing was stored', retrySoon)
 }
 
 /**
- * The answer to a request that failed. It names the request, and keeps the rest for the log.
+ * The response to a failed request. For an internal error it contains only the request id; the details are in the log.
  *
  * @param requestId as in the log
  */

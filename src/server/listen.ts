@@ -5,11 +5,11 @@ import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { isLoopback } from '../platform/network.js'
 import { maxSocketPathBytes } from '../stores/address.js'
 
-/** Where a server listens: on a port of a host, which the flags of the admin port may have given, or on the absolute path of a Unix socket. */
+/** Where a server listens: on a host and port (`isAdmin`: of the admin port), or on the absolute path of a Unix socket. */
 export type ListenAddress = { host: string; port: number; isAdmin?: boolean } | { path: string }
 
 /**
- * Listens; a Unix socket that was left over is replaced.
+ * Listens. Replaces a Unix socket that nobody listens on.
  *
  * @param basePath "" or "/v1"
  * @returns the base_url, as `--store` takes it
@@ -29,12 +29,12 @@ export async function listen(server: Server, address: ListenAddress, { basePath 
     throw explain(error, address)
   }
   if ('path' in address) {
-    chmodSync(address.path, 0o660) // whoever connects needs a token as well
+    chmodSync(address.path, 0o660) // clients still need a token
     return `unix:${address.path}${basePath && `:${basePath}`}`
   }
   const bound = server.address()
   const port = typeof bound === 'object' && bound !== null ? bound.port : address.port
-  // All addresses of this machine are no address to connect to.
+  // A wildcard address is not an address to connect to.
   const known = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host] ?? address.host
   const host = known.includes(':') ? `[${known}]` : known
   return `${isSecure ? 'https' : 'http'}://${host}:${port}${basePath}`
@@ -45,9 +45,9 @@ export function isLocal(address: ListenAddress): boolean {
   return 'path' in address || isLoopback(address.host)
 }
 
-/** Checks the path of a socket, and removes a socket there that nobody listens on. */
+/** Checks the path of a socket, and removes a stale socket there. */
 async function prepareSocket(path: string): Promise<void> {
-  // The system would cut a longer path off, and calls a missing folder a lack of rights.
+  // The system would truncate a longer path, and reports a missing folder as EACCES.
   if (Buffer.byteLength(path) > maxSocketPathBytes)
     throw new PlantsError('malformed', `${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, {
       hint: 'Give a shorter one with --socket',
@@ -60,7 +60,7 @@ async function prepareSocket(path: string): Promise<void> {
   if (!stats) return
   if (!stats.isSocket())
     throw new PlantsError('malformed', `${path} exists and is not a socket`, { hint: 'Give another path with --socket' })
-  // Only a refused connection proves that nobody listens: a busy service, or one that others may use, fails otherwise.
+  // Only ECONNREFUSED proves that nobody listens: a busy service, or one without permission for this user, fails with another code.
   const isUnused = await new Promise<boolean>((resolve) => {
     const socket = connect(path)
     socket.once('error', (error) => resolve(systemCode(error) === 'ECONNREFUSED'))

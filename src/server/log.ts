@@ -3,8 +3,8 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
 /**
- * A line of the access log: `requestId`, `status`, `token` (its name), `method`, `path` (one of the service's own, since another may hold a
- * token), `from` (the address of the client), or the `code` of an error of the parser. Never a token, never a body.
+ * A line of the access log: `requestId`, `status`, `token` (its name), `method`, `path` (only of a route, since any other may contain a
+ * token), `from` (the address of the client), or the `code` of a parser error. Never contains a token or a body.
  */
 export interface AccessLogEntry {
   /** "created", "read", "replaced", "deleted", "described", "aborted", or an `error` value */
@@ -15,13 +15,13 @@ export interface AccessLogEntry {
 
 export interface AccessLog {
   record(entry: AccessLogEntry): void
-  /** Logs an error that is not the client's. */
+  /** Logs an error that the client did not cause. */
   error(error: unknown, requestId?: string): void
 }
 
 export type Log = Logger
 
-/** Opens the log of a service: JSON lines for programs, shorter ones on a terminal. A log that cannot be written changes nothing. */
+/** Opens the log of a service: JSON lines, or shorter text on a terminal. Ignores write errors. */
 export function openLog(output: Output, level: string): Log {
   const { isTerminal } = output
   const ignore = () => undefined

@@ -3,10 +3,10 @@ import { type Right, rights } from '../stores/store.js'
 import { listLimits } from './parameters.js'
 
 /**
- * The description of the interface, OpenAPI 3.1: the specification's operation, and what the contract adds to it.
+ * The OpenAPI 3.1 description of the service: the operation of the specification, and those that the contract adds.
  *
  * @param basePath "" or "/v1"
- * @param offered which operations there are; all by default
+ * @param offered the rights whose operations are included; all by default
  * @returns JSON
  */
 export function openApi(basePath: string, offered: readonly Right[] = rights): string {
@@ -38,7 +38,7 @@ const required = plantFields.filter(({ isRequired }) => isRequired).map(({ name 
 
 const plants = { withTag: { value: { name: 'Fern', tag: 'shade' } }, withoutTag: { value: { name: 'Moss' } } }
 const storedPlants = { withTag: { value: { id: 1, name: 'Fern', tag: 'shade' } }, withoutTag: { value: { id: 2, name: 'Moss' } } }
-const etag = { ETag: header('Names this content of the plant, for If-Match and If-None-Match') }
+const etag = { ETag: header('Identifies the current content of the plant, for If-Match and If-None-Match') }
 
 const schemas = {
   Plant: { type: 'object', required: required.filter((name) => name !== 'id'), properties: propertiesOfPlant },
@@ -54,23 +54,20 @@ const schemas = {
   },
 }
 
-/** The parameters, by their names: where they are, what they are for, their schemas, and examples. */
+/** The parameters, by the name of their component. */
 const parameters = {
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',
     required: false,
     description:
-      'Makes the request safe to repeat: the same key with the same NewPlant gets the first response again, with a different one 409. It is kept with the plant.',
+      'Makes the request safe to repeat: the same key with the same NewPlant returns the first response again; with a different one, 409. The key is stored with the plant.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
     example: '0b8a4c1e-6e0e-4f0d-9d53-0f8a4f3c2b1a',
   },
   Id: { name: 'id', in: 'path', required: true, description: 'Decimal digits', schema: int64, example: 1 },
   Limit: {
-    ...query(
-      'limit',
-      'Plants of a page at most; there are fewer where they are large. Of a stream, all plants, without a limit unless given',
-    ),
+    ...query('limit', 'The maximum number of plants on a page; a page of large plants has fewer. A stream has no limit unless this is set'),
     schema: { type: 'integer', minimum: 1, maximum: listLimits.max, default: listLimits.default },
     example: 10,
   },
@@ -99,14 +96,14 @@ const parameters = {
   },
 }
 
-/** The responses with an Error, by their statuses. */
+/** The error responses, by status. */
 const failures = {
   400: failure('A parameter, a header or the body is malformed'),
   401: failure('No bearer token, or one that is not accepted', { 'WWW-Authenticate': header('RFC 6750') }),
-  403: failure('The token has no right to do this', { 'WWW-Authenticate': header('RFC 6750: insufficient_scope') }),
+  403: failure('The token does not have the required right', { 'WWW-Authenticate': header('RFC 6750: insufficient_scope') }),
   404: failure('No plant has this id'),
   408: failure('The request did not arrive in time'),
-  412: failure('The plant is not the one of If-Match any more'),
+  412: failure('The plant no longer matches If-Match'),
   413: failure('The body is too large'),
   415: failure('The body is not application/json'),
   422: failure('Not a Plant; the message names every field that is wrong'),
@@ -149,12 +146,12 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     path: '/plants',
     method: 'get',
     operationId: 'listPlants',
-    summary: 'Lists plants in the order of their ids',
+    summary: 'Lists plants in ascending order of id',
     parameters: ['Limit', 'After', 'Tag', 'Search'].map((name) => reference('parameters', name)),
     responses: {
       200: {
-        description: 'A page of plants; or, with `Accept: application/x-ndjson`, all of them as they are at one moment, one on a line',
-        headers: { Link: header('RFC 8288: the next page, with rel="next", while there are more') },
+        description: 'A page of plants; with `Accept: application/x-ndjson`, a consistent snapshot of all plants, one per line',
+        headers: { Link: header('RFC 8288: the next page, with rel="next", if there is one') },
         content: {
           'application/json': { schema: { type: 'array', items: reference('schemas', 'StoredPlant') } },
           'application/x-ndjson': { schema: { type: 'string' } },
@@ -169,11 +166,11 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     path: '/plants/{id}',
     method: 'get',
     operationId: 'getPlant',
-    summary: 'Gives the plant that has this id',
+    summary: 'Returns the plant with this id',
     parameters: [reference('parameters', 'Id'), reference('parameters', 'IfNoneMatch')],
     responses: {
       200: { description: 'The plant', headers: etag, content: json('StoredPlant', storedPlants) },
-      304: { description: 'It has one of the entity tags of If-None-Match', headers: etag },
+      304: { description: 'The plant has one of the entity tags of If-None-Match', headers: etag },
       ...usual,
       ...errors(404),
       ...always,
@@ -192,7 +189,7 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
       content: json('Plant', plants),
     },
     responses: {
-      200: { description: 'The plant as it is now', headers: etag, content: json('StoredPlant', storedPlants) },
+      200: { description: 'The replaced plant', headers: etag, content: json('StoredPlant', storedPlants) },
       ...usual,
       ...errors(404, 412, 413, 415, 422),
       ...always,
@@ -206,7 +203,7 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     summary: 'Deletes a plant and its idempotency key',
     parameters: [reference('parameters', 'Id'), reference('parameters', 'IfMatch')],
     responses: {
-      200: { description: 'The plant that was deleted', content: json('StoredPlant', storedPlants) },
+      200: { description: 'The deleted plant', content: json('StoredPlant', storedPlants) },
       ...usual,
       ...errors(404, 412),
       ...always,

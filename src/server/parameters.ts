@@ -5,11 +5,11 @@ import { shorten } from '../platform/escape.js'
 import type { ListQuery } from '../stores/store.js'
 import { HttpError } from './errors.js'
 
-/** plants of a list at most, and without `limit` */
+/** the maximum and the default of `limit` for a page */
 export const listLimits = { max: 1000, default: 100 }
 
 /**
- * An id as it stands in a path or in a query: its decimal digits, so that a plant has one address.
+ * Parses an id in a path or a query. Only canonical decimal digits are valid, so that a plant has one URL.
  *
  * @throws {HttpError} 400
  */
@@ -20,10 +20,10 @@ export function parseId(text: string, name = 'id'): bigint {
 }
 
 /**
- * Reads the query of a list.
+ * Parses the query of a list.
  *
- * @param url the target of a request
- * @param maxLimit of `limit`
+ * @param url the request target
+ * @param maxLimit the maximum of `limit`
  * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
  */
 export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
@@ -75,12 +75,12 @@ function invalid(rule: string, text: string): HttpError {
   return new HttpError(400, `${rule}, but was ${JSON.stringify(shorten(text))}`)
 }
 
-/** A strong entity tag (RFC 9110, 8.8.3): another one for each content. */
+/** A strong entity tag (RFC 9110, 8.8.3), a hash of the content. */
 export function etagOf(plant: NewPlant): string {
   return `"${hash('sha256', toWireJson(plant), 'base64url').slice(0, 22)}"`
 }
 
-/** Whether a header lists an entity tag, or is `*`. A weak tag counts for If-None-Match (RFC 9110, 13.1.2), never for If-Match (13.1.1). */
+/** Whether a header lists an entity tag, or is `*`. A weak tag matches If-None-Match (RFC 9110, 13.1.2), never If-Match (13.1.1). */
 export function listsTag(header: string, etag: string, { isWeakEqual }: { isWeakEqual: boolean }): boolean {
   if (header.trim() === '*') return true
   return Array.from(header.matchAll(/(W\/)?("[^"]*")/g)).some(([, weak, tag]) => tag === etag && (isWeakEqual || weak === undefined))

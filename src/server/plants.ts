@@ -12,32 +12,32 @@ import type { Call, LoggedAnswer, Route } from './router.js'
 
 export interface PlantRoutesOptions {
   store: Pick<ServedStore, keyof ReadableStore | 'maxSnapshots'>
-  /** which operations there are */
+  /** the rights whose operations are offered */
   rights: readonly Right[]
   /** "" or "/v1" */
   basePath: string
-  /** how many requests may wait for the store */
+  /** the maximum number of requests that wait for the store */
   queueLimit: number
   inFlight: InFlight
 }
 
-/** bytes of lists that clients have not taken yet, on all connections */
+/** the maximum size of the lists that clients have not read yet, on all connections, in bytes */
 const maxListed = 67_108_864
 
-/** lists that are read at a time: a search may go through all plants, and holds what it has found */
+/** the maximum number of concurrent lists: a search may scan all plants, and keeps its results in memory */
 const maxLists = 4
 
-/** of a page, about */
+/** the approximate maximum size of a page */
 const pageCharacters = 1_000_000
 
-/** snapshots at a time: each reader takes as long as it likes */
+/** the maximum number of concurrent snapshots: each lasts as long as its client takes to read it */
 const maxSnapshots = 2
 
-/** The operations on a store, and the description of the interface. */
+/** The routes of the operations on a store, and of the OpenAPI description. */
 export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: PlantRoutesOptions): Route[] {
-  const description = Buffer.from(openApi(basePath, rights)) // one for all answers
+  const description = Buffer.from(openApi(basePath, rights)) // shared by all responses
 
-  /** Asks the store, unless too many do. */
+  /** Runs an action on the store. Throws 503 when the queue is full. */
   const queued = async <T>(bytes: number, action: () => Promise<T>): Promise<T> => {
     if (inFlight.waiting >= queueLimit) throw busy()
     inFlight.waiting += 1
@@ -50,7 +50,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     }
   }
 
-  /** The plant that If-Match is about; undefined when the request has no such condition. */
+  /** The plant that matches If-Match; undefined without a condition on its content. Throws 404 or 412. */
   const expected = async ({ headers }: IncomingMessage, id: bigint): Promise<NewPlant | undefined> => {
     const condition = headers['if-match']
     if (condition === undefined) return undefined
@@ -175,7 +175,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
   return routes.filter(({ right }) => right === undefined || rights.includes(right))
 }
 
-/** The first plants of a list: so many, or fewer where they are large. */
+/** The first `limit` plants of a list, or fewer large ones. */
 async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{ plants: NewPlant[]; hasNext: boolean }> {
   const found: NewPlant[] = []
   let characters = 0
@@ -191,7 +191,7 @@ function idOf({ params }: Call): bigint {
   return parseId(params?.['id'] ?? '')
 }
 
-/** A StoredPlant, which has an id. */
+/** A response with a StoredPlant and its entity tag. */
 function stored(plant: NewPlant, outcome: string, status = 200): LoggedAnswer {
   return { outcome, status, body: toWireJson(plant), headers: ['ETag', etagOf(plant)] }
 }
@@ -201,5 +201,5 @@ function missing(id: bigint): HttpError {
 }
 
 function changed(id: bigint): HttpError {
-  return new HttpError(412, `The plant ${id} is not the one of If-Match any more`)
+  return new HttpError(412, `The plant ${id} no longer matches If-Match`)
 }

@@ -5,13 +5,13 @@ import { isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
 import { checkNewPlant } from '../plant/schema.js'
 import { busy, HttpError, invalidHttp } from './errors.js'
 
-/** Headers that a request may have once (RFC 9110, 5.3). Node's parser rejects a second Content-Length, Bun's accepts it where both are the same. */
+/** Headers that must not be repeated (RFC 9110, 5.3). Node's parser rejects a second Content-Length; Bun's accepts an equal one. */
 const singleHeaders = new Set(['host', 'content-length', 'content-type', 'content-encoding', 'authorization', 'transfer-encoding'])
 
 /**
- * Checks what node:http lets through: the version, a missing Host, headers that are repeated, and transfer codings.
+ * Checks what node:http does not: the version, a missing Host, repeated headers, and transfer codings.
  *
- * @returns the answer to a request that must not be processed
+ * @returns the response to an invalid request, which must not be processed
  */
 export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage): HttpError | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0') return new HttpError(400, `HTTP/${httpVersion} is not supported, only HTTP/1.1`)
@@ -21,13 +21,13 @@ export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessa
     if (names[repeated] === 'content-length') return invalidHttp
     if (repeated >= 0) return new HttpError(400, `The header ${rawHeaders[2 * repeated]} must be given once`)
   }
-  // RFC 9112, 6.1: no other coding is decoded here, and HTTP/1.0 has none, so that a proxy in front may have read it in another way.
+  // RFC 9112, 6.1: other codings are not decoded here, and HTTP/1.0 has none, so a proxy in front may have parsed the body differently.
   const coding = headers['transfer-encoding']
   if (coding !== undefined && (httpVersion === '1.0' || coding.toLowerCase() !== 'chunked')) return invalidHttp
   return headers.host !== undefined || httpVersion === '1.0' ? undefined : new HttpError(400, 'The header Host is missing')
 }
 
-/** @throws {HttpError} 415 for a body that is not declared as JSON, or is compressed; 413 for a declared length over the limit */
+/** @throws {HttpError} 415 for a body that is not declared as JSON or is compressed; 413 for a Content-Length over the limit */
 export function validateBodyHeaders(headers: IncomingHttpHeaders, bodyLimit: number): void {
   const type = headers['content-type']
   if (type === undefined) throw new HttpError(415, 'Content-Type must be application/json, but is missing')
@@ -52,19 +52,19 @@ export interface BodyOptions {
   inFlight: InFlight
 }
 
-/** What the service holds at this moment. */
+/** The current load of the service. */
 export interface InFlight {
   /** requests that wait for the store */
   waiting: number
-  /** bytes of bodies, from their arrival to the answer */
+  /** bytes of request bodies, from arrival to response */
   bytes: number
-  /** bytes of lists of plants that clients have not taken yet */
+  /** bytes of lists of plants that clients have not read yet */
   listed: number
-  /** snapshots that are sent */
+  /** snapshots that are being sent */
   snapshots: number
 }
 
-/** How many bodies of the largest size may be in flight. */
+/** The limit of all bodies in flight, as a multiple of the limit of one body. */
 const maxLargestBodies = 64
 
 function checkSize(length: number, total: number, bodyLimit: number): void {
@@ -75,9 +75,9 @@ function checkSize(length: number, total: number, bodyLimit: number): void {
 const nothing = Buffer.alloc(0)
 
 /**
- * Takes the body of a request that is `complete`.
+ * Reads the body of a request that is `complete`.
  *
- * @throws {HttpError} 413, or 503 when the bodies of all requests are too large together
+ * @throws {HttpError} 413, or 503 when the bodies in flight exceed their limit
  */
 export function takeBody(request: IncomingMessage, { bodyLimit, inFlight }: BodyOptions): Buffer {
   checkSize(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
@@ -85,14 +85,14 @@ export function takeBody(request: IncomingMessage, { bodyLimit, inFlight }: Body
   return bytes ?? nothing
 }
 
-/** A body that is still arriving. */
+/** A body that has not arrived completely. */
 export interface ArrivingBody {
-  /** Rejects like `takeBody`; is pending for ever when the connection breaks or the body is discarded. */
+  /** Rejects like `takeBody`. Never settles if the connection breaks or the body is discarded. */
   bytes: Promise<Buffer>
   discard(): void
 }
 
-/** Reads a body that is still arriving. Small chunks are copied together: each would be an object of hundreds of bytes. */
+/** Reads a body as it arrives. Copies small chunks into one buffer: each chunk would be an object of hundreds of bytes. */
 export function receiveBody(request: IncomingMessage, { bodyLimit, inFlight }: BodyOptions): ArrivingBody {
   let buffer: Buffer = nothing
   let length = 0
@@ -128,16 +128,16 @@ export function receiveBody(request: IncomingMessage, { bodyLimit, inFlight }: B
     }
     request.on('data', append).on('end', end).on('close', discard)
   })
-  bytes.catch(() => undefined) // it may reject before anybody waits for it
+  bytes.catch(() => undefined) // it may reject before anything awaits it
   return { bytes, discard }
 }
 
-/** @throws {HttpError} 400 or 422 for what is not the specification's NewPlant */
+/** @throws {HttpError} 400 or 422 for a body that is not the specification's NewPlant */
 export function parseNewPlant(bytes: Buffer): NewPlant {
   return checked(parseBody(bytes), 'NewPlant')
 }
 
-/** @throws {HttpError} 400 or 422 for what is not a Plant, or has another id */
+/** @throws {HttpError} 400 or 422 for a body that is not a Plant, or has a different id */
 export function parsePlant(bytes: Buffer, id: bigint): NewPlant {
   const body = parseBody(bytes)
   const plant = checked(isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body, 'Plant')
@@ -165,7 +165,7 @@ function parseBody(bytes: Buffer): unknown {
 /** @throws {HttpError} 400 for a key that is malformed or repeated */
 export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key']
-  // Node joins what is repeated by a comma and a space, which no key holds.
+  // Node joins repeated headers with a comma and a space, and a key cannot contain a space.
   if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
-  throw new HttpError(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters, and given once')
+  throw new HttpError(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated')
 }

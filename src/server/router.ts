@@ -10,21 +10,21 @@ import { type Handler, type HttpAnswer, respond, respondWith } from './server.js
 /** An operation of the service. */
 export interface Route {
   method: string
-  /** `{name}` stands for one segment, which a call has in its `params` */
+  /** `{name}` matches one segment, which is in the `params` of a call */
   path: string
-  /** what a token must allow; undefined where no token is needed */
+  /** the right that the token must have; undefined if no token is needed */
   right: Right | undefined
-  /** Answers a call. An `HttpError` that it throws is an answer, too. */
+  /** Handles a call. A thrown `HttpError` is sent as the response. */
   handler(call: Call, router: Router): LoggedAnswer | Promise<LoggedAnswer>
 }
 
-/** An answer, with its outcome as the log has it: whole, or as a stream. */
+/** A response, complete or streamed, with its outcome for the log. */
 export type LoggedAnswer = (HttpAnswer | StreamedAnswer) & { outcome: string }
 
-/** An answer that is sent piece by piece. It is made at the pace at which the client takes it. */
+/** A streamed response. Its pieces are produced as fast as the client reads them. */
 interface StreamedAnswer {
   contentType: string
-  /** is ended, also where the client goes away before */
+  /** always closed, even if the client disconnects */
   pieces: AsyncIterable<string>
 }
 
@@ -33,32 +33,32 @@ export interface Call {
   request: IncomingMessage
   response: ServerResponse
   requestId: string
-  /** is there when the client waits for "100 Continue" */
+  /** set if the client waits for "100 Continue" */
   sendContinue: (() => void) | undefined
   route?: Route
-  /** the path of its route, and the segments that the route names */
+  /** the path of its route, and the segments that match its parameters */
   path?: string
   params?: Record<string, string> | undefined
-  /** whose token it has, and when that was looked up, in milliseconds */
+  /** the holder of the token, and when its lookup started, in milliseconds */
   caller?: Caller
   startedAt?: number
-  /** what has arrived while the token was looked up, or is arriving */
+  /** the body, if it did not arrive with the headers */
   body?: ArrivingBody
 }
 
 export interface RouterOptions extends BodyOptions {
   log: AccessLog
   authenticator: Authenticator
-  /** milliseconds, never going back */
+  /** milliseconds, monotonic */
   now(): number
   /** "" or "/v1" */
   basePath: string
 }
 
-/** milliseconds; when a body takes longer to arrive, its token is checked again */
-const promptly = 100
+/** milliseconds; if a body takes longer to arrive, the token is checked again */
+const reauthenticateAfter = 100
 
-/** Finds the route of a request, authenticates, calls the handler, sends its answer and logs it. */
+/** Finds the route of a request, authenticates it, calls the handler, sends the response and logs it. */
 export class Router {
   readonly #options: RouterOptions
   readonly #paths: { path: string; pattern: RegExp; routes: Map<string, Route> }[] = []
@@ -75,7 +75,7 @@ export class Router {
     }
   }
 
-  /** Rejects only where no answer can be sent. */
+  /** Rejects only if no response can be sent. */
   readonly handle: Handler = async (request, response, sendContinue) => {
     const requestId = `${this.#runId}-${(this.#count++).toString(36)}`
     const call: Call = { request, response, requestId, sendContinue }
@@ -85,7 +85,7 @@ export class Router {
       if (route.right !== undefined) {
         call.startedAt = this.#options.now()
         const caller = this.#authenticate(call)
-        // node:http would keep each chunk that arrives during a lookup.
+        // node:http would buffer every chunk that arrives during a lookup, without a limit.
         if (caller instanceof Promise && !request.complete) call.body = receiveBody(request, this.#options)
         call.caller = caller instanceof Promise ? await caller : caller
         if (!call.caller.rights.includes(route.right)) throw forbidden(route.right)
@@ -101,7 +101,7 @@ export class Router {
   /**
    * The body of a request.
    *
-   * @throws {HttpError} 415; 413; 503 when the bodies of all requests are too large together; 401 when the token was revoked meanwhile
+   * @throws {HttpError} 415; 413; 503 when the bodies in flight exceed their limit; 401 when the token has been revoked meanwhile
    */
   readBody(call: Call): Buffer | Promise<Buffer> {
     const { request, body } = call
@@ -110,7 +110,7 @@ export class Router {
     if (request.complete && !body) return takeBody(request, this.#options)
     call.body ??= receiveBody(request, this.#options)
     return call.body.bytes.then(async (bytes) => {
-      if (this.#options.now() - (call.startedAt ?? 0) > promptly) await this.#authenticate(call)
+      if (this.#options.now() - (call.startedAt ?? 0) > reauthenticateAfter) await this.#authenticate(call)
       return bytes
     })
   }
@@ -131,7 +131,7 @@ export class Router {
       const route = routes.get(method === 'HEAD' ? 'GET' : method)
       if (route) return route
       const allowed = [...routes.keys()].map((name) => (name === 'GET' ? 'GET, HEAD' : name)).join(', ')
-      throw new HttpError(405, `${path} takes ${allowed}, but not ${method}`, ['Allow', allowed])
+      throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
     }
     throw new HttpError(404, `There is nothing at this path. Create a plant with POST ${this.#options.basePath}/plants`)
   }
@@ -142,10 +142,10 @@ export class Router {
     this.#record(call, answer.status, answer.outcome)
   }
 
-  /** Sends pieces until there are no more, the client is gone, or its token is not accepted any more. */
+  /** Sends pieces until there are no more, the client disconnects, or its token is no longer accepted. */
   async #stream(call: Call, { contentType, pieces, outcome }: StreamedAnswer & { outcome: string }): Promise<void> {
     const { request, response, requestId } = call
-    if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 does not tell the end of a stream: use HTTP/1.1')
+    if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
     const begin = () => {
       if (!response.headersSent && !response.destroyed) respondWith(response, 200, ['Content-Type', contentType], requestId)
     }
@@ -153,9 +153,9 @@ export class Router {
       if (response.headersSent) await this.#authenticate(call)
       if (response.destroyed) break
       begin()
-      const taken = response.write(piece) ? undefined : untilTaken(response)
-      await new Promise(setImmediate) // else a fast reader would leave no time to anybody else
-      await taken
+      const drained = response.write(piece) ? undefined : untilDrained(response)
+      await new Promise(setImmediate) // a fast reader must not starve other requests
+      await drained
     }
     begin()
     const isWhole = !response.destroyed
@@ -163,7 +163,7 @@ export class Router {
     if (response.headersSent) this.#record(call, 200, isWhole ? outcome : 'aborted')
   }
 
-  /** Answers, or ends the connection where an answer is begun, so that nobody takes a part for the whole. */
+  /** Sends an error; if the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
   #fail(call: Call, failure: unknown): void {
     const { requestId, response, route } = call
     const { status, error, body, headers, outcome } = toHttpError(failure, requestId)
@@ -185,10 +185,10 @@ export class Router {
   }
 }
 
-/** Resolves when the client has taken what was written, or is gone. */
-function untilTaken(response: ServerResponse): Promise<void> {
+/** Resolves when the write buffer is drained, or the client disconnects. */
+function untilDrained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => {
-    if (response.destroyed) return resolve() // its event has come already
+    if (response.destroyed) return resolve() // `close` has already been emitted
     const end = () => {
       response.off('drain', end).off('close', end)
       resolve()

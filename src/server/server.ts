@@ -7,7 +7,7 @@ import { HttpError, invalidHttp, parserErrors } from './errors.js'
 import type { AccessLog } from './log.js'
 import { validateHead } from './request.js'
 
-/** What connections may cost. Times are in milliseconds, sizes in bytes. */
+/** The limits of connections. Times are in milliseconds, sizes in bytes. */
 export interface Limits {
   headerLimit: number
   headerTimeout: number
@@ -22,31 +22,31 @@ export interface Tls {
 }
 
 /**
- * Answers a request.
+ * Handles a request.
  *
- * @param sendContinue is there when the client waits for "100 Continue", and lets it send the body
- * @returns a promise; when it rejects before an answer, the answer is 500
+ * @param sendContinue set if the client waits for "100 Continue"; lets it send the body
+ * @returns a promise; if it rejects before the response has begun, the response is 500
  */
 export type Handler = (request: IncomingMessage, response: ServerResponse, sendContinue?: () => void) => Promise<void>
 
 export interface HttpServerOptions {
   limits: Limits
   tls: Tls | undefined
-  /** gets the requests that no handler saw */
+  /** records the requests that never reach the handler */
   log: AccessLog
-  /** milliseconds, never going back */
+  /** milliseconds, monotonic */
   now(): number
 }
 
-/** How many pipelined requests are handled before other connections get their turn. */
+/** How many pipelined requests are handled in one turn of the event loop, before other connections are served. */
 const pipelinedPerTurn = 100
 
-/** milliseconds in which an idle connection may still bring a request after the start of a drain */
+/** milliseconds in which an idle connection may still send a request after a drain has started */
 const idleGrace = 500
 
 /**
- * A server of node:http that answers every request with an Error at least, also those that its parser rejects, and that drains without
- * leaving one unanswered.
+ * A node:http server that responds to every request, at least with an Error, including those that the parser rejects. A drain leaves no
+ * request unanswered.
  */
 export class HttpServer {
   readonly server: Server
@@ -54,9 +54,9 @@ export class HttpServer {
   readonly #log: AccessLog
   readonly #now: () => number
   readonly #connections = new Connections()
-  /** requests that wait for the end of this turn of the event loop, when their bodies have arrived: the first on their connections */
+  /** the first unanswered request of each connection, until the end of this turn of the event loop, when their bodies have arrived */
   readonly #first: ServerResponse[] = []
-  /** and those that came before the previous one was answered */
+  /** requests that arrived before the previous one on their connection was answered */
   readonly #pipelined: ServerResponse[] = []
   #isScheduled = false
 
@@ -66,7 +66,7 @@ export class HttpServer {
     this.#now = now
     const options = {
       maxHeaderSize: limits.headerLimit,
-      headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http accepts no other
+      headersTimeout: Math.min(limits.headerTimeout, limits.requestTimeout), // node:http requires this order
       requestTimeout: limits.requestTimeout,
       keepAliveTimeout: limits.keepAlive,
       connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
@@ -75,8 +75,8 @@ export class HttpServer {
     }
     this.server = tls ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }) : createServer(options)
     this.server.maxConnections = limits.connectionLimit
-    this.server.maxHeadersCount = 0 // their size is limited; node:http would drop those after the 2000th
-    Object.assign(this.server, { httpAllowHalfOpen: true }) // who has sent everything may still want an answer
+    this.server.maxHeadersCount = 0 // their size is limited; node:http would drop headers after the 2000th
+    Object.assign(this.server, { httpAllowHalfOpen: true }) // a client that has closed its side may still wait for a response
     this.#listen(tls !== undefined)
     const check = () => this.#connections.endStalled(now(), limits.requestTimeout)
     const timer = setInterval(check, options.connectionsCheckingInterval).unref()
@@ -87,17 +87,17 @@ export class HttpServer {
     return this.#connections.isDraining
   }
 
-  /** Accepts no more connections, answers what was received, and closes; what takes longer is cut off. */
+  /** Stops accepting connections, answers every received request, and closes. Destroys the connections that are left after the timeout. */
   async drain(milliseconds: number): Promise<void> {
     this.#connections.startDraining()
     const end = this.#now() + milliseconds
-    // Connections in the backlog of the socket come first: each turn of the event loop accepts some, until one accepts none.
+    // Accept the connections in the backlog first: each turn of the event loop accepts some, until a turn accepts none.
     for (let known = -1; known !== this.#connections.count && this.#now() < end; ) {
       known = this.#connections.count
       await new Promise(setImmediate)
       await new Promise(setImmediate)
     }
-    const closed = new Promise<void>((resolve) => closeSparingIdle(this.server, resolve))
+    const closed = new Promise<void>((resolve) => stopListening(this.server, resolve))
     const closeIdle = () => {
       this.server.closeIdleConnections()
       this.#connections.endUnused()
@@ -124,7 +124,7 @@ export class HttpServer {
     if (isSecure) this.server.on('secureConnection', (socket: Socket) => add(socket, true))
     this.server.on('request', (request, response) => this.#receive(request, response))
     this.server.on('checkContinue', (request, response) => {
-      // Without "100 Continue" the body may or may not follow, so that the answer has to close the connection.
+      // Without "100 Continue", the body may or may not follow, so the response must close the connection.
       const { shouldKeepAlive } = response
       response.shouldKeepAlive = false
       this.#receive(request, response, () => {
@@ -161,7 +161,7 @@ export class HttpServer {
     })
     const isFirst = connection.open.length === 1
     if (error) this.#reject(response, error, 'HEAD')
-    // node:http would keep each chunk of a body until it is read.
+    // node:http would buffer every chunk of the body until it is read.
     else if (sendContinue || (isFirst && request.headers['transfer-encoding'] !== undefined)) this.#handle(response, sendContinue)
     else {
       const waiting = isFirst ? this.#first : this.#pipelined
@@ -170,20 +170,20 @@ export class HttpServer {
     }
   }
 
-  /** Handles the waiting requests when all that has arrived is parsed. */
+  /** Handles the waiting requests when everything that has arrived is parsed. */
   #schedule(): void {
     if (this.#isScheduled) return
     this.#isScheduled = true
     setImmediate(() => {
       this.#isScheduled = false
       const waiting = [...this.#first.splice(0), ...this.#pipelined.splice(0, pipelinedPerTurn)]
-      // Before the store schedules its commit: requests that arrive until then are handled first, and share it.
+      // Schedule the next turn before the store schedules its commit: requests that arrive until then are handled first, and share it.
       if (waiting.length > 0) this.#schedule()
       for (const response of waiting) this.#handle(response)
     })
   }
 
-  /** Calls the handler, whose failure ends no other request, when it is the turn of this one. */
+  /** Calls the handler when it is the turn of the request. Its failure affects no other request. */
   #handle(response: ServerResponse, sendContinue?: () => void): void {
     const { socket } = response.req
     if (socket.destroyed) return
@@ -197,7 +197,7 @@ export class HttpServer {
     this.#handler(response.req, response, sendContinue).catch(fail)
   }
 
-  /** Answers a request that no handler answers, and closes its connection. */
+  /** Sends an error for a request that does not reach the handler, and closes the connection. */
   #reject(response: ServerResponse, error: HttpError, code: string): void {
     response.shouldKeepAlive = false
     respond(response, error)
@@ -209,13 +209,13 @@ export interface HttpAnswer {
   status: number
   /** JSON */
   body: string | Buffer
-  /** names and values in turn */
+  /** alternating names and values */
   headers?: readonly string[]
 }
 
 export function respond(response: ServerResponse, { status, body, headers = [] }: HttpAnswer, requestId?: string): void {
   const length = Buffer.byteLength(body)
-  // One write of one string; `end` with a body makes it two, which costs a tenth of a request.
+  // One write of headers and body. `end` with a body makes two, which costs a tenth of a request.
   response.cork()
   respondWith(response, status, ['Content-Type', 'application/json', 'Content-Length', String(length), ...headers], requestId)
   response.write(body, length === body.length ? 'latin1' : 'utf8')
@@ -223,38 +223,38 @@ export function respond(response: ServerResponse, { status, body, headers = [] }
   response.end()
 }
 
-/** Begins an answer, whose body is then written. */
+/** Sends the headers of a response; the caller writes the body. */
 export function respondWith(response: ServerResponse, status: number, headers: readonly string[], requestId?: string): void {
   const own = ['X-Content-Type-Options', 'nosniff']
   if (requestId !== undefined) own.push('Request-Id', requestId)
   response.writeHead(status, [...headers, ...own])
-  // node:http would keep a body that nobody reads until the answer is taken.
+  // node:http would buffer an unread body until the client has read the response.
   if (!response.req.readableEnded) response.req.resume()
 }
 
 /**
- * The class of requests. node:http makes objects of all requests in a read before any is answered, and a read of 64 KiB may hold thousands;
- * it stops at a CONNECT. So the first request after an answer that closes the connection passes for one.
+ * The class of requests. node:http parses all requests of one read before any is answered, and a read of 64 KiB may contain thousands. It
+ * stops at a CONNECT, so the first request after a response that closes the connection pretends to be one.
  */
 function requestClass(connections: Connections): typeof IncomingMessage {
   const ignore = () => undefined
   const asConnect = { method: { get: () => 'CONNECT', set: ignore }, upgrade: { get: () => true, set: ignore } }
   return class extends IncomingMessage {
     constructor(...given: ConstructorParameters<typeof IncomingMessage>) {
-      super(...given) // Bun gives more than the socket
+      super(...given) // Bun passes more than the socket
       if (connections.isClosing(connections.of(given[0]))) Object.defineProperties(this, asConnect)
     }
   }
 }
 
-/** Stops listening. The `close` of http.Server would also close connections that are idle, while a request may be on its way to them. */
-function closeSparingIdle(server: Server, onClose: () => void): void {
+/** Stops listening. `http.Server.close` would also close idle connections, although a request for them may be in transit. */
+function stopListening(server: Server, onClose: () => void): void {
   const isOfNode: boolean = server instanceof SocketServer
   if (isOfNode) {
     SocketServer.prototype.close.call(server, onClose)
     return
   }
-  // Bun's http.Server is no net.Server: it listens by an object that it keeps, and asks that to close them.
+  // Bun's http.Server is not a net.Server: an internal object listens, and closes the idle connections.
   for (const key of Object.getOwnPropertySymbols(server)) {
     const part = Reflect.get(server, key)
     if (typeof part?.closeIdleConnections === 'function') part.closeIdleConnections = () => 0

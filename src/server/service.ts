@@ -1,6 +1,6 @@
 /**
- * The HTTP service: routes, authentication, limits, drain, access log, metrics and admin port, around a store. It may import `stores`,
- * `plant` and `platform`, and never knows settings, the command line, or the kind of its store.
+ * The HTTP service around a store: routes, authentication, limits, drain, access log, metrics and admin port. It may import `stores`,
+ * `plant` and `platform`. It must not know settings, the command line, or the kind of its store.
  */
 import type { Output } from '../platform/io.js'
 import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/store.js'
@@ -13,21 +13,21 @@ import { Router } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
-  /** @param watch is called with how many creates a commit held, and when the store is lost and back */
+  /** @param watch is called with the number of creates in each commit, and when the store becomes unavailable and available again */
   openStore(watch: Pick<OpenOptions, 'onCommit' | 'onAway'>): Promise<ServedStore>
   /** @param warn logs a warning */
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
-  /** whether there is the specification's operation alone */
+  /** whether to offer only the operation of the specification */
   onlyCreate: boolean
   tls: Tls | undefined
-  /** where `/live`, `/ready` and `/metrics` are; nowhere when undefined */
+  /** the address of `/live`, `/ready` and `/metrics`; undefined for none */
   admin: ListenAddress | undefined
   limits: Limits & { bodyLimit: number; queueLimit: number }
   log: { output: Output; level: string }
-  /** milliseconds, never going back */
+  /** milliseconds, monotonic */
   now(): number
 }
 
@@ -35,11 +35,11 @@ export interface ServiceOptions {
 export interface Service {
   /** the base_url, as `--store` takes it */
   address: string
-  /** Answers what was received, then closes; what takes more than so many milliseconds is cut off. */
+  /** Answers every received request, then closes. Destroys the connections that are left after `milliseconds`. */
   drain(milliseconds: number): Promise<void>
 }
 
-/** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or it cannot listen there */
+/** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const log = openLog(options.log.output, options.log.level)
   const inFlight = { waiting: 0, bytes: 0, listed: 0, snapshots: 0 }
@@ -93,7 +93,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-/** Whether the service accepts creates. Each call resolves within a second; calls that come meanwhile share a check of the store. */
+/** Whether the service accepts creates. Resolves within a second; concurrent calls share a check of the store. */
 function readinessOf(store: ServedStore, http: HttpServer): () => Promise<boolean> {
   let checking: Promise<boolean> | undefined
   const check = async () => {

@@ -169,7 +169,7 @@ const arrays: Refusal[] = ['[]', '[{"id":1,"name":"Fern"}]', '["id",1]', deep(''
   (stdin): Refusal => [{ argv: 'create', stdin }, 2, 422, 'Not a NewPlant: it must be an object, but was an array', onePlant],
 )
 
-export const convertFrom = (encoding: string) => `Convert it first, from what it is in, for example: iconv -f ${encoding} -t UTF-8`
+export const convertFrom = (encoding: string) => `Convert it first, for example: iconv -f ${encoding} -t UTF-8`
 export const bytes = (...values: number[]) => Uint8Array.from(values)
 const notUtf8: Refusal[] = [
   { stdin: bytes(0xff), encoding: 'LATIN1' }, // never in UTF-8

@@ -40,9 +40,9 @@ const unknownOutcome = 'Whether the plant 1 is stored is unknown'
 
 /** What a hint says of a plant that may be stored: by what is known of the service's idempotency keys. */
 export const howToRepeat = {
-  unasked: `${unknownOutcome}. To make no second one, repeat it with: --idempotency-key KEY, if the service honours such keys`,
-  listed: `${unknownOutcome}. To make no second one, repeat it with: --idempotency-key KEY`,
-  unlisted: `${unknownOutcome}, and this service has no idempotency keys: look there before you repeat it`,
+  unasked: `${unknownOutcome}. To avoid a second plant, repeat it with: --idempotency-key KEY, if the service supports such keys`,
+  listed: `${unknownOutcome}. To avoid a second plant, repeat it with: --idempotency-key KEY`,
+  unlisted: `${unknownOutcome}, and this service does not support idempotency keys: check the service before you repeat it`,
 }
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */

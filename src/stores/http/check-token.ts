@@ -8,8 +8,8 @@ import { requestTo } from './request.js'
 import type { Access, TokenVerdict } from './types.js'
 
 /**
- * Asks a service whether it accepts a token, and makes no plant: it is sent an empty object, which the specification has it reject
- * as soon as the token is accepted. Asked once; nothing is tried again.
+ * Checks whether a service accepts a token, without creating a plant: sends an empty object, which by the specification a service that
+ * accepts the token must reject. Never retries.
  *
  * @throws the reason of the clock's signal
  */

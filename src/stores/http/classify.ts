@@ -10,47 +10,48 @@ import type { HttpResponse, NoResponse } from './client.js'
 import { isFinal, isRefused, unanswered, unreached } from './failure.js'
 import type { Access } from './types.js'
 
-/** What came of a request that was not done, as far as is known. */
+/** A request that failed, or whose outcome is unknown. */
 export interface Failure {
   /**
-   * "retry": nothing was stored, and the same request may work later. "unknown": it may have been done, and only the same request
-   * can find out. The others are final: another plant has the id, the service rejects this plant, or the token, or is not what it should be.
+   * "retry": nothing was stored, and the same request may succeed later. "unknown": the service may have processed the request, and only
+   * a repetition can settle that. The others are final: "conflict": another plant has the id. "rejected": the service rejects this plant.
+   * "unauthorized": it rejects the token. "incompatible": it does not follow the specification.
    */
   kind: 'retry' | 'unknown' | 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'
   error: PlantsError
-  /** why to retry, where that makes a difference */
+  /** why the request failed, if that affects the retry */
   reason?: 'overload' | 'refused'
-  /** milliseconds that the service wants to be left alone */
+  /** `Retry-After`, in milliseconds */
   retryAfter?: number
 }
 
-/** The response that a request should get. */
+/** The expected response to a request. */
 export interface Expected<T> {
-  /** what it holds, in words: "Plant" */
+  /** the name of its content, for messages: "Plant" */
   what: string
-  /** Reads a response with 200; undefined when it holds something else. */
+  /** Parses a response with status 200; undefined if its content is something else. */
   read(response: HttpResponse): T | undefined
-  /** what other statuses mean where their Error repeats them: 404 for a plant that is not there */
+  /** the values of other statuses, if the `error` of the body equals the status: 404 for a missing plant */
   settled?: ReadonlyMap<number, T>
-  /** what all others mean that end the matter, instead of a failure */
+  /** the value of every other response that would be a final failure */
   otherwise?: T
 }
 
-/** What a response other than 200 means; the first rule that fits counts. */
+/** The meaning of a response other than 200; the first rule that fits applies. */
 interface Rule {
   /** @param error the `error` of the response, or its status */
   fits(status: number, error: number): boolean
   kind: Failure['kind']
   error: Kind
-  /** whether the message names a failure of the service, or where it has moved to, instead of the message of the response */
+  /** whether the message reports a failure of the service, or the target of a redirect, instead of the message of the response */
   names?: 'failure' | 'location'
   hint?: string
 }
 
 const addressHint = 'Is the address right? It is the base url: what stands before /plants'
 const redirectHint =
-  'Redirects are not followed, because the token is for this address alone. If the new one is right, give it with --store'
-const conflictHint = 'Choose another id; to repeat an earlier create safely, give both the same --idempotency-key'
+  'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store'
+const conflictHint = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
 const oneOf =
   (...values: number[]) =>
   (value: number) =>
@@ -75,8 +76,8 @@ const rules: Rule[] = [
 /**
  * Checks a response against the specification and the contract.
  *
- * @param name what people call the service
- * @param tokenHint how to give another token
+ * @param name the name of the service in messages
+ * @param tokenHint how to set another token
  */
 export function classifyResponse<T>(
   response: HttpResponse,
@@ -110,7 +111,7 @@ export function classifyResponse<T>(
 }
 
 function hintFor(rule: Rule, response: HttpResponse, name: string, tokenHint: string): string | undefined {
-  if (rule.kind !== 'unauthorized') return rule.hint ?? (rule.error === 'refused' ? `This is what ${name} says of it` : undefined)
+  if (rule.kind !== 'unauthorized') return rule.hint ?? (rule.error === 'refused' ? `This message is from ${name}` : undefined)
   const [, scope] = /\binsufficient_scope\b.*\bscope="(\w+)"/.exec(headerOf(response, 'www-authenticate') ?? '') ?? [] // RFC 6750, 3.1
   if (!rights.some((right) => right === scope)) return tokenHint
   const wanted = rights.filter((right) => right === scope || defaultRights.includes(right))
@@ -118,9 +119,9 @@ function hintFor(rule: Rule, response: HttpResponse, name: string, tokenHint: st
 }
 
 /**
- * Says what it means that there was no response.
+ * Classifies a request without a response.
  *
- * @param what was sent, in words
+ * @param what the name of what was sent, for the message
  */
 export function classifyFailure({ cause, isSent }: NoResponse, address: RemoteAddress, access: Access, what?: string): Failure {
   if (isSent) return { kind: 'unknown', error: unanswered(address, cause, what) }
@@ -132,22 +133,22 @@ export function classifyFailure({ cause, isSent }: NoResponse, address: RemoteAd
 function messageOf({ names }: Rule, response: HttpResponse, serviceError: ServiceError | undefined, name: string): string {
   if (names === 'location') {
     const target = headerOf(response, 'location')
-    return `${name} answered ${response.status}${target === undefined ? '' : `, and points to ${target.slice(0, 300)}`}`
+    return `${name} answered ${response.status}${target === undefined ? '' : `, and redirects to ${target.slice(0, 300)}`}`
   }
   if (names === 'failure' && serviceError) return `${name} failed: ${serviceError.message}`
-  const unknown = names === 'failure' ? ', which the specification does not know' : ''
+  const unknown = names === 'failure' ? ', which is not in the specification' : ''
   return serviceError?.message ?? `${name} answered ${describe(response)}${unknown}`
 }
 
-/** What came instead of what the specification says. */
+/** Describes a response that does not follow the specification. */
 function describe(response: HttpResponse, what = 'Error'): string {
   const { status, body, maxBody, isWhole } = response
   const type = headerOf(response, 'content-type')?.slice(0, 80)
   if (!isWhole) return `${status} with more than ${maxBody / 1_048_576} MiB`
   if (body.length === 0) return `${status} with nothing`
-  if (headerOf(response, 'content-encoding') !== undefined) return `${status} with a packed body`
+  if (headerOf(response, 'content-encoding') !== undefined) return `${status} with a compressed body`
   return readJson(response) === undefined
-    ? `${status} with ${isJson(response) ? 'broken JSON' : (type ?? 'no JSON')}`
+    ? `${status} with ${isJson(response) ? 'invalid JSON' : (type ?? 'no JSON')}`
     : `${status} with JSON that is no ${what}`
 }
 
@@ -178,10 +179,10 @@ export const expectedPlant: Expected<Plant> = {
 }
 
 /**
- * The StoredPlant with an id.
+ * Expects the StoredPlant with an id.
  *
- * @param settled what the statuses mean that tell why there is none
- * @param onEtag gets its strong entity tag
+ * @param settled the values of statuses that mean that there is none
+ * @param onEtag is called with its strong entity tag
  */
 export function expectStored<T extends string>(
   id: bigint,
@@ -201,13 +202,13 @@ export function expectStored<T extends string>(
   }
 }
 
-/** The StoredPlants of a page, exact; undefined for anything else. */
+/** Parses the StoredPlants of a page, with exact ids; undefined for anything else. */
 export function readPage(response: HttpResponse): NewPlant[] | undefined {
   const plants = elementsOf(jsonTextOf(response) ?? '')?.map(readRecord)
   return plants?.every((plant) => plant !== undefined) ? plants : undefined
 }
 
-/** The JSON of a response; undefined when it is none, is compressed, or is too long. */
+/** Parses the JSON of a response; undefined if it is invalid, compressed or too long. */
 function readJson(response: HttpResponse): unknown {
   const text = jsonTextOf(response)
   try {
@@ -218,7 +219,7 @@ function readJson(response: HttpResponse): unknown {
   }
 }
 
-/** The body of a response that says that it is JSON. */
+/** The body of a response that is declared as JSON. */
 function jsonTextOf(response: HttpResponse): string | undefined {
   const { body, isWhole } = response
   if (!isWhole || !isJson(response) || headerOf(response, 'content-encoding') !== undefined || !isUtf8(body)) return undefined
@@ -234,7 +235,7 @@ function requestIdOf(response: HttpResponse): string | undefined {
   return id === undefined || !/^[\x21-\x7e]{1,200}$/.test(id) ? undefined : id
 }
 
-/** Milliseconds that a service wants to be left alone, from seconds or a date (RFC 9110, 10.2.3); 0 when it does not say. */
+/** `Retry-After` in milliseconds, from seconds or a date (RFC 9110, 10.2.3); 0 without one. */
 function retryAfterOf(response: HttpResponse): number {
   const text = headerOf(response, 'retry-after')?.trim() ?? ''
   if (/^\d+$/.test(text)) return parseFloat(text) * 1000

@@ -9,25 +9,25 @@ export interface HttpRequest {
   path: string
   headers: Record<string, string>
   body?: string | undefined
-  /** bytes of the response's body that are read; 1 MiB when not given */
+  /** the maximum size of the response body in bytes; 1 MiB by default */
   maxBody?: number
-  /** the media type of a 200 response whose body is left to be read */
+  /** the media type of a 200 response whose body is returned as a stream */
   streamedType?: string
 }
 
-/** A response as it came. */
+/** A response, not yet parsed. */
 export interface HttpResponse {
   status: number
   headers: Readonly<Record<string, string | string[] | undefined>>
   body: Buffer
-  /** bytes of a body that are read, and whether that was all of it */
+  /** the maximum size of the body in bytes, and whether the whole body was read */
   maxBody: number
   isWhole: boolean
-  /** the body of a response that is streamed */
+  /** the body, if it is streamed */
   stream?: IncomingMessage
 }
 
-/** A request that ended without a response. Its cause is what the system or the connection says. */
+/** A request that ended without a response. Its cause is the error of the system or the connection. */
 export class NoResponse extends Error {
   /** whether the service may have received the request */
   readonly isSent: boolean
@@ -38,7 +38,7 @@ export class NoResponse extends Error {
   }
 }
 
-/** Sends requests to one service. Redirects are not followed, and nothing is decompressed. */
+/** Sends requests to one service. Does not follow redirects or decompress bodies. */
 export class HttpClient {
   readonly #name: string
   readonly #transport: Transport
@@ -51,9 +51,9 @@ export class HttpClient {
   }
 
   /**
-   * Connects to nothing yet.
+   * Creates a client. It connects with the first request.
    *
-   * @param maxSockets connections at most
+   * @param maxSockets the maximum number of connections
    */
   static async open(address: RemoteAddress, access: Access, maxSockets: number): Promise<HttpClient> {
     const direct = await openTransport(address, access, maxSockets)
@@ -65,7 +65,7 @@ export class HttpClient {
   /**
    * Sends a request and reads the response.
    *
-   * @param signal ends it, with its reason as the cause
+   * @param signal aborts the request; its reason becomes the cause
    * @throws {NoResponse}
    */
   send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
@@ -82,9 +82,9 @@ export class HttpClient {
   }
 
   /**
-   * Does what `send` does, without the cost of a signal: reports once what came of it.
+   * The same as `send`, without the cost of a signal and a promise: calls `settle` once with the result.
    *
-   * @returns what ends the request, with a reason that is the cause then
+   * @returns a function that aborts the request; its argument becomes the cause
    */
   start(asked: HttpRequest, settle: (result: HttpResponse | NoResponse) => void): (reason: unknown) => void {
     const { method, path, headers, body, maxBody = 1_048_576, streamedType } = asked
@@ -120,11 +120,11 @@ export class HttpClient {
       })
     })
     outgoing.on('error', (error) => {
-      if (!response?.complete) fail(error) // else it is about what came after the response
+      if (!response?.complete) fail(error) // otherwise the error concerns input after the response
     })
     outgoing.on('upgrade', (_, socket) => {
       socket.destroy()
-      fail(Object.assign(new Error('The protocol was changed'), { code: 'HPE_PAUSED_UPGRADE' }))
+      fail(Object.assign(new Error('The server switched protocols'), { code: 'HPE_PAUSED_UPGRADE' }))
     })
     if (observer) {
       const shown = { method, url: `${this.#name}${path}`, headers, length: Buffer.byteLength(body ?? '') }

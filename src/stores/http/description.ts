@@ -3,14 +3,14 @@ import type { Expected, Failure } from './classify.js'
 import { asUnavailable, exchange, type Remote } from './exchange.js'
 import type { RetryPolicy } from './retry.js'
 
-/** What a service offers besides the specification's operation. */
+/** What a service offers in addition to the operation of the specification. */
 export interface Description {
   supportsKeys: boolean
-  /** such as "GET /plants/{id}", whatever the service calls the parameter */
+  /** such as "GET /plants/{id}", regardless of how the service names the parameter */
   operations: ReadonlySet<string>
 }
 
-/** The operations that correct a plant, or read it. */
+/** The operations that read or correct plants. */
 export const operationOf = {
   read: 'GET /plants/{id}',
   list: 'GET /plants',
@@ -21,21 +21,21 @@ export const operationOf = {
 interface LookupOptions {
   signals: AbortSignal[]
   policy: RetryPolicy
-  /** is called before another try, with what came of the last */
+  /** is called before each retry, with the last failure */
   onRetry(failure: Failure, tries: number): Promise<void>
 }
 
 /**
- * Reads what a service says of itself in its `{base_url}/openapi.json`. The token is not sent. Retried with growing pauses until the
- * time is over. A service without a description offers nothing besides the specification's operation.
+ * Reads `{base_url}/openapi.json`, without sending the token. Retries with backoff until the timeout. A service without a description
+ * offers only the operation of the specification.
  *
- * @throws {PlantsError} `unavailable` when it cannot be found out, and the reason of a signal
+ * @throws {PlantsError} `unavailable` when there is no response, and the reason of a signal
  */
 export async function readDescription(remote: Remote, { signals, policy, onRetry }: LookupOptions): Promise<Description> {
   return exchange(remote, {
     request: { method: 'GET', path: '/openapi.json', headers: { accept: 'application/json', 'user-agent': remote.access.userAgent } },
     expected: expectedDescription,
-    sends: 'the question for its openapi.json',
+    sends: 'the request for its openapi.json',
     signals,
     policy,
     mayRetry: async (failure, tries) => {
@@ -76,7 +76,7 @@ function isKey(parameter: unknown): boolean {
   return at(parameter, 'in') === 'header' && typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
 }
 
-/** Follows a reference inside the document, one step. */
+/** Resolves a `$ref` within the document, one level deep. */
 function resolve(document: unknown, value: unknown): unknown {
   const reference = at(value, '$ref')
   if (typeof reference !== 'string' || !reference.startsWith('#/')) return value

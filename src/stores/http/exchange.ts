@@ -7,7 +7,7 @@ import { type HttpClient, type HttpRequest, NoResponse } from './client.js'
 import { RetryPolicy, reportWait } from './retry.js'
 import type { Access } from './types.js'
 
-/** What it takes to send a service requests. */
+/** A service, and the client that sends requests to it. */
 export interface Remote {
   address: RemoteAddress
   access: Access
@@ -15,25 +15,25 @@ export interface Remote {
   client: HttpClient
 }
 
-/** A request that is sent until it is settled, and what it should get. */
+/** A request that is retried until it is settled, and its expected response. */
 interface Exchange<T> {
   request: HttpRequest
   expected: Expected<T>
-  /** what the request holds, in words */
+  /** the name of what the request sends, for messages */
   sends: string
   policy: RetryPolicy
-  /** each ends it, with its reason */
+  /** each aborts the exchange, with its reason */
   signals: AbortSignal[]
-  /** Is called when the service may have done what it was asked, and did not say so. */
+  /** Is called when the service may have processed the request, but sent no usable response. */
   onUnknown?(error: PlantsError): void
-  /** Is called before another try; false ends them. */
+  /** Is called before each retry; false ends the retries. */
   mayRetry(failure: Failure, tries: number): boolean | Promise<boolean>
-  /** What to report when there is no further try. */
+  /** The error to throw when there is no further retry. */
   explain(failure: Failure): PlantsError
 }
 
 /**
- * Sends a request, with growing pauses, until it is settled or the time is over.
+ * Sends a request, and retries it with backoff until it is settled or the timeout is over.
  *
  * @throws {PlantsError} what `explain` returns; the reason of a signal
  */
@@ -63,12 +63,12 @@ async function attempt<T>({ address, access, client }: Remote, task: Exchange<T>
       if (result.kind === 'unknown') task.onUnknown?.(result.error)
       throw error.cause
     }
-    // The last try may have had too little time to say more than the one before.
+    // The last try may have had too little time, so that the error of the one before says more.
     return result.kind === 'retry' && isTimeout(error.cause) && last ? last : result
   }
 }
 
-/** Sends a request that changes nothing, until there is an answer or the time is over. */
+/** Sends a request that changes nothing, and retries it until there is a response or the timeout is over. */
 export function ask<T>(remote: Remote, request: HttpRequest, expected: Expected<T>): Promise<T> {
   const { access, options } = remote
   const policy = new RetryPolicy(options)
@@ -77,7 +77,7 @@ export function ask<T>(remote: Remote, request: HttpRequest, expected: Expected<
     request,
     expected,
     policy,
-    sends: 'the question',
+    sends: 'the request',
     signals: [options.clock.signal],
     mayRetry: async (failure) => {
       if (!hasWarned) await access.notify(policy.explain(failure))
@@ -89,7 +89,7 @@ export function ask<T>(remote: Remote, request: HttpRequest, expected: Expected<
   return reportWait(access, options.clock, asked)
 }
 
-/** The error for a question that got no answer: nothing was changed by it, so its outcome is not unknown. */
+/** The error for a failed request that changes nothing: its outcome is known, even without a response. */
 export function asUnavailable({ kind, error }: Failure): PlantsError {
   if (kind !== 'unknown') return error
   const { message, status, requestId, cause } = error

@@ -4,9 +4,9 @@ import type { RemoteAddress } from '../address.js'
 import type { Access } from './types.js'
 
 /**
- * Says which step failed on the way to a service, before anything was sent.
+ * The error for a service that could not be reached: names the step that failed before anything was sent.
  *
- * @param access with the proxy that was asked, if one was, and the certificates that are trusted instead of the usual ones
+ * @param access with the proxy in use, if any, and the certificates that are trusted instead of the system's
  */
 export function unreached(
   { name, url, socketPath }: RemoteAddress,
@@ -20,35 +20,35 @@ export function unreached(
     reasons[code] ?? (isTls(code) ? tlsReason(cause, ca !== undefined) : [textOf(cause), 'Check the address and the network'])
   const where = socketPath ?? (proxy === undefined ? url.hostname : new URL(proxy).hostname)
   return new PlantsError('unavailable', `Could not reach ${name}${via}: ${reason.replace('HOST', where)}`, {
-    hint: proxy === undefined || isTls(code) ? hint : 'Check HTTPS_PROXY or HTTP_PROXY, or leave the proxy out with NO_PROXY',
+    hint: proxy === undefined || isTls(code) ? hint : 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY',
     retryable: true,
     cause,
   })
 }
 
 /**
- * Says how a connection ended on which a request was sent.
+ * The error for a request that was sent, but got no response.
  *
- * @param what it held, in words
+ * @param what the name of what was sent, for the message
  */
 export function unanswered({ name, url }: RemoteAddress, cause: unknown, what = 'the plant'): PlantsError {
   const code = codeOf(cause)
   if (code.startsWith('HPE_')) {
-    const guess = url.protocol === 'http:' ? '; perhaps it speaks TLS, and https:// is meant' : ''
-    return new PlantsError('unusable', `${name} answered what is not HTTP/1.1${guess}`, { cause })
+    const guess = url.protocol === 'http:' ? '. If it uses TLS, use https://' : ''
+    return new PlantsError('unusable', `${name} did not answer with HTTP/1.1${guess}`, { cause })
   }
-  const isReset = code === 'ECONNRESET' && cause instanceof Error && 'syscall' in cause // else Node says so of a connection that was closed
+  const isReset = code === 'ECONNRESET' && cause instanceof Error && 'syscall' in cause // otherwise Node uses this code for a connection that was closed
   const ending = isReset ? 'the connection was reset' : (endings[code] ?? textOf(cause))
-  return new PlantsError('unanswered', `${name} got ${what}, but did not answer: ${ending}`, { cause })
+  return new PlantsError('unanswered', `${name} received ${what}, but did not answer: ${ending}`, { cause })
 }
 
-/** Whether another try would end in the same way: the name is not known, or TLS fails. */
+/** Whether a retry would fail in the same way: the host name is unknown, or TLS fails. */
 export function isFinal(cause: unknown): boolean {
   const code = codeOf(cause)
   return code === 'ENOTFOUND' || isTls(code)
 }
 
-/** Whether nobody listens there. */
+/** Whether nothing listens at the address. */
 export function isRefused(cause: unknown): boolean {
   return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(cause))
 }
@@ -62,8 +62,8 @@ const slow: Reason = ['the connection timed out', 'Check the address and the net
 const reasons: Record<string, Reason> = {
   ECONNREFUSED: notRunning,
   ENOENT: ['there is no socket at HOST', 'Is it running? Try: plants serve --socket PATH'],
-  ENOTDIR: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
-  ENOTSOCK: ['there is no socket at HOST', 'Give the path of the socket of a running service'],
+  ENOTDIR: ['there is no socket at HOST', 'Use the path of the socket of a running service'],
+  ENOTSOCK: ['there is no socket at HOST', 'Use the path of the socket of a running service'],
   EACCES: ['permission denied for HOST', 'Change the permissions of the socket'],
   ENOTFOUND: ['the host HOST is unknown', 'Check the address for typing errors'],
   EAI_AGAIN: ['the host HOST could not be resolved', 'Check the network'],
@@ -78,7 +78,7 @@ const reasons: Record<string, Reason> = {
 const endings: Record<string, string> = {
   ECONNRESET: 'the connection was closed',
   EPIPE: 'the connection was closed',
-  TIMEOUT: 'the time is over',
+  TIMEOUT: 'the request timed out',
 }
 
 function isTls(code: string): boolean {
@@ -91,7 +91,7 @@ function tlsReason(cause: unknown, hasOwnTrust: boolean): Reason {
   if (/EXPIRED|NOT_YET_VALID/.test(code))
     return ['TLS failed: its certificate has expired or is not yet valid', 'Check the clock, or ask its operator']
   if (/SELF_SIGNED|VERIFY|ISSUER/.test(code) && hasOwnTrust) {
-    return ['TLS failed: its certificate is not signed by a certificate given with --ca-cert', 'Give the one that signed it']
+    return ['TLS failed: its certificate is not signed by a certificate given with --ca-cert', 'Use the one that signed it']
   }
   if (/SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
     return [
@@ -109,7 +109,7 @@ function tlsReason(cause: unknown, hasOwnTrust: boolean): Reason {
 }
 
 function codeOf(cause: unknown): string {
-  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1)) // one for each address of a name
+  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1)) // one error for each address of a host
   return systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }
 

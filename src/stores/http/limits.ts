@@ -1,4 +1,4 @@
-/** How many requests may be in flight: so many, and half after each time that this was too much, from which it grows again one by one. */
+/** The maximum number of requests in flight: halved at each overload, then increased one by one (AIMD). */
 export class ConcurrencyLimit {
   readonly #max: number
   #limit: number
@@ -13,13 +13,13 @@ export class ConcurrencyLimit {
     return this.#limit
   }
 
-  /** The service had too much to do. */
+  /** Call when the service is overloaded. */
   halve(): void {
     this.#limit = Math.max(1, Math.floor(this.#limit / 2))
     this.#successes = 0
   }
 
-  /** A request was settled. */
+  /** Call when a request is settled. */
   succeeded(): void {
     if (this.#limit === this.#max) return
     this.#successes += 1
@@ -29,32 +29,32 @@ export class ConcurrencyLimit {
   }
 }
 
-/** When requests may be sent: so many in a second, and none during a pause. Times are milliseconds of one clock. */
+/** Limits requests per second, and sends none during a pause. Times are milliseconds of one clock. */
 export class RateLimiter {
   readonly #interval: number
   #pauseEnd = -Infinity
   #next = -Infinity
 
-  /** @param rate requests in a second at most */
+  /** @param rate the maximum number of requests per second */
   constructor(rate = Infinity) {
     this.#interval = 1000 / rate
   }
 
-  /** Sends nothing before a time, or before the later one that was named earlier. */
+  /** Pauses until a time, unless a later one is already set. */
   pauseUntil(time: number): void {
     this.#pauseEnd = Math.max(this.#pauseEnd, time)
   }
 
-  /** Milliseconds until the next request may be sent; 0 or less when that is now. */
+  /** Milliseconds until the next request may be sent; 0 or less for now. */
   delay(now: number): number {
     return Math.max(this.#pauseEnd, this.#next) - now
   }
 
-  /** Takes note of a request that is sent. */
+  /** Counts a request that is sent. */
   spend(now: number): void {
     this.#next = Math.max(this.#next, now - leeway) + this.#interval
   }
 }
 
-/** milliseconds that a timer may be late without a loss */
+/** milliseconds that a timer may be late without lowering the rate */
 const leeway = 10

@@ -5,7 +5,7 @@ import { connect } from 'node:tls'
 import { hostOf, type Transport, tlsOptions, traceSteps } from './transport.js'
 import type { Access } from './types.js'
 
-/** Leads requests through a proxy: HTTP as requests that an http proxy forwards (RFC 9112, 3.2.2), everything else in tunnels. */
+/** Sends requests through a proxy: an http proxy forwards plain HTTP requests (RFC 9112, 3.2.2); everything else uses a tunnel. */
 export function throughProxy(transport: Transport, url: URL, proxy: URL, access: Access): Transport {
   if (url.protocol === 'https:' || proxy.protocol === 'https:') return tunnelled(transport, url, proxy, access)
   return {
@@ -16,7 +16,7 @@ export function throughProxy(transport: Transport, url: URL, proxy: URL, access:
   }
 }
 
-/** Makes each connection a tunnel (CONNECT; RFC 9110, 9.3.6). The proxy alone gets its password. */
+/** Opens each connection as a tunnel (CONNECT; RFC 9110, 9.3.6). Only the proxy receives the proxy credentials. */
 function tunnelled(transport: Transport, url: URL, proxy: URL, access: Access): Transport {
   const { observer } = access
   const { agent } = transport

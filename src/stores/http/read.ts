@@ -14,10 +14,10 @@ import { maxRead, requestTo } from './request.js'
 
 const ndjson = 'application/x-ndjson'
 
-/** plants that are asked for in a page */
+/** the number of plants to request per page */
 const pageRows = 1000
 
-/** The plants of a list, page by page, in the order of their ids. */
+/** Lists plants page by page, in ascending order of id. */
 export async function* listPages(remote: Remote, query: ListQuery): AsyncGenerator<NewPlant[]> {
   const check = orderOf(remote, query)
   let left = query.limit ?? Infinity
@@ -26,7 +26,7 @@ export async function* listPages(remote: Remote, query: ListQuery): AsyncGenerat
     const request: HttpRequest = { ...requestTo(remote.access, 'GET', path), maxBody: maxRead }
     const { plants, next } = await ask(remote, request, expectedPage)
     for (const plant of plants) check(plant)
-    if (plants.length === 0 && next !== undefined) throw unusable(remote, 'an empty page of a list that goes on')
+    if (plants.length === 0 && next !== undefined) throw unusable(remote, 'an empty page with a link to the next one')
     const page = plants.slice(0, left)
     if (page.length > 0) yield page
     left -= page.length
@@ -55,7 +55,7 @@ export async function findGreatestId(remote: Remote): Promise<bigint | undefined
 
 interface Page {
   plants: NewPlant[]
-  /** where the next one is */
+  /** the URL of the next page */
   next: string | undefined
 }
 
@@ -67,14 +67,14 @@ const expectedPage: Expected<Page> = {
   },
 }
 
-/** The plants of a service at one moment, as blocks of text. */
+/** Reads a consistent snapshot of a service, as blocks of text. */
 export async function* readSnapshot(remote: Remote, query: SnapshotQuery): AsyncGenerator<Block> {
   const request = requestTo(remote.access, 'GET', pathFor(query), { accept: ndjson })
   const stream = await ask(remote, { ...request, streamedType: ndjson }, expectedStream)
   const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
   if (coding !== undefined || (chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked')) {
     stream.destroy()
-    throw unusable(remote, 'a stream that is packed, or whose end cannot be told')
+    throw unusable(remote, 'a stream that is compressed or does not mark its end')
   }
   const check = orderOf(remote, query)
   const write = recordWriter(query.record)
@@ -89,10 +89,10 @@ export async function* readSnapshot(remote: Remote, query: SnapshotQuery): Async
     if (!isUtf8(bytes.subarray(0, end))) throw unusable(remote, 'a stream that is not UTF-8')
     const lines = bytes.toString('utf8', 0, end - 1).split('\n')
     left -= lines.length
-    if (left < 0) throw unusable(remote, 'more plants than it was asked for')
+    if (left < 0) throw unusable(remote, 'more plants than requested')
     const texts = lines.map((line) => {
       const plant = readRecord(line)
-      if (!plant) throw unusable(remote, 'a line that is no plant')
+      if (!plant) throw unusable(remote, 'a line that is not a plant')
       check(plant)
       return write(plant)
     })
@@ -103,7 +103,7 @@ export async function* readSnapshot(remote: Remote, query: SnapshotQuery): Async
 
 const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', read: ({ stream }) => stream }
 
-/** The bytes of a stream. Throws when it is not complete, and when nothing comes for the time-out. */
+/** The bytes of a stream. Throws when the stream is incomplete, and when no data arrives before the timeout. */
 async function* chunksOf({ address, options }: Remote, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
   const next = (signal: AbortSignal) => {
@@ -130,12 +130,12 @@ function pathFor(query: ListQuery): string {
   return text === '' ? '/plants' : `/plants?${text}`
 }
 
-/** Checks that each plant is one that was asked for, and comes after the one before. */
+/** Checks that each plant matches the query, and has a greater id than the one before. */
 function orderOf(remote: Remote, { after, tag }: ListQuery): (plant: NewPlant) => void {
   let last = after
   return (plant) => {
     if (last !== undefined && plant.id <= last) throw unusable(remote, `the plant ${plant.id} after the plant ${last}`)
-    if (tag !== undefined && plant.tag !== tag) throw unusable(remote, `the plant ${plant.id}, which has another tag`)
+    if (tag !== undefined && plant.tag !== tag) throw unusable(remote, `the plant ${plant.id}, which has a different tag`)
     last = plant.id
   }
 }
@@ -152,11 +152,11 @@ function nextOf(response: HttpResponse): string | undefined {
   return undefined
 }
 
-/** Where the next page is, below the base_url: the token is for that alone. */
+/** The path of the next page, which must be below the base URL: the token is only for that. */
 function pathOf(target: string, remote: Remote): string {
   const { url } = remote.address
   const list = `${url.pathname.replace(/\/$/, '')}/plants`
   const next = urlOf(target, url.origin + list)
   if (next?.origin === url.origin && next.pathname === list) return `/plants${next.search}`
-  throw unusable(remote, `a list that goes on elsewhere: ${target.slice(0, 300)}`)
+  throw unusable(remote, `a next page at another address: ${target.slice(0, 300)}`)
 }

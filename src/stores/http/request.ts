@@ -5,7 +5,7 @@ import type { RemoteAddress } from '../address.js'
 import type { HttpRequest } from './client.js'
 import type { Access, WireRequest } from './types.js'
 
-/** bytes of a page, and of a line of a stream: a plant is 1 MiB at most by default, and escapes may be six times as long as what they stand for */
+/** the maximum size of a page, and of a line of a stream, in bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
 export const maxRead = 16_777_216
 
 interface RequestOptions {
@@ -18,7 +18,7 @@ interface RequestOptions {
 }
 
 /**
- * A request with a token.
+ * An authenticated request.
  *
  * @param path below the base_url
  */
@@ -36,7 +36,7 @@ export function requestTo(
   return { method, path, headers, body: body && toWireJson(body) } satisfies HttpRequest
 }
 
-/** The request of a create: the specification's one operation. */
+/** The request that creates a plant: the operation of the specification. */
 export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey?: string) {
   return requestTo(access, 'POST', '/plants', { body: plant, idempotencyKey })
 }
@@ -46,10 +46,10 @@ export function requestToCorrect(access: Access, method: 'GET' | 'PUT' | 'DELETE
   return { ...requestTo(access, method, `/plants/${id}`, options), maxBody: maxRead }
 }
 
-/** The key of a create that was given none, so that it can be sent again. */
+/** The idempotency key for a create without one, so that it can be retried. */
 export const newKey: () => string = randomUUID
 
-/** What a create would send. */
+/** The request that a create would send. */
 export function describeCreate({ url }: RemoteAddress, access: Access, plant: NewPlant, idempotencyKey = newKey()): WireRequest {
   const { method, path, headers, body = '' } = requestToCreate(access, plant, idempotencyKey)
   return { method, url: url.origin + url.pathname.replace(/\/$/, '') + path, headers, body }

@@ -3,7 +3,7 @@ import { defaultRetry, type OpenOptions } from '../store.js'
 import type { Failure } from './classify.js'
 import type { Access } from './types.js'
 
-/** Until when something is tried again: for the time-out, and for a time of its own while connections are refused. */
+/** How long to retry: until the timeout, and for a separate time while connections are refused. */
 export class RetryPolicy {
   readonly #options: OpenOptions
   #start: number
@@ -14,27 +14,27 @@ export class RetryPolicy {
     this.#start = options.clock.now()
   }
 
-  /** Milliseconds until the time-out. */
+  /** Milliseconds until the timeout. */
   get left(): number {
     return this.#start + this.#options.timeout - this.#options.clock.now()
   }
 
-  /** Begins again: something was settled. */
+  /** Restarts the timeout, after something was settled. */
   reset(): void {
     this.#start = this.#options.clock.now()
     this.#refusedSince = undefined
   }
 
-  /** The time on the clock after which there is no other try. A refused connection takes nothing of the time-out. */
+  /** The time on the clock after which there is no retry. Refused connections do not use up the timeout. */
   limit({ reason }: Failure): number {
     const { clock, timeout, retry = Math.min(defaultRetry, timeout) } = this.#options
-    if (reason !== 'refused') return this.#start + timeout - Math.min(1000, timeout / 10) // so that the last try has some time too
+    if (reason !== 'refused') return this.#start + timeout - Math.min(1000, timeout / 10) // leaves time for the last try
     this.#refusedSince ??= clock.now()
     this.#start = clock.now()
     return this.#refusedSince + retry
   }
 
-  /** Milliseconds until the next try, or undefined when there is none. */
+  /** Milliseconds until the next try; undefined if there is none. */
   pauseAfter(failure: Failure, tries: number): number | undefined {
     if (failure.kind !== 'retry' && failure.kind !== 'unknown') return undefined
     const { clock } = this.#options
@@ -44,14 +44,14 @@ export class RetryPolicy {
     return Math.min(retryAfter + backoff(tries, { base: 100, max: 5000, random: clock.random }), room)
   }
 
-  /** Why there is another try, and for how long there will be more, for a person. */
+  /** The message that explains a retry: its reason, and how long retries continue. */
   explain(failure: Failure, { message } = failure.error): string {
     const left = failure.reason === 'refused' ? this.limit(failure) - this.#options.clock.now() : this.left
     return `${message}. Trying again for up to ${secondsOf(left)}`
   }
 }
 
-/** Waits for some work, and says each second that it does. */
+/** Waits for a promise, and reports the wait every second. */
 export async function reportWait<T>({ onWait }: Access, clock: Clock, work: Promise<T>): Promise<T> {
   if (!onWait) return work
   const start = clock.now()

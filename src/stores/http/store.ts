@@ -27,7 +27,7 @@ import type { Uploader } from './upload.js'
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements ReadableStore, BulkStore {
   readonly #remote: Remote
-  /** asked of the service once, and only when it matters */
+  /** read from the service once, when first needed */
   #description: Description | undefined
   /** the strong entity tags of plants that were read */
   readonly #etags = new WeakMap<NewPlant, string>()
@@ -38,24 +38,24 @@ export class RemoteStore implements ReadableStore, BulkStore {
     this.#remote = remote
   }
 
-  /** Connects to nothing yet. Throws what `options.access` throws. */
+  /** Opens a store. It connects with the first request. Throws the errors of `options.access`. */
   static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
     const access = await options.access(address)
-    setMaxListeners(0, options.clock.signal) // each create listens to it
+    setMaxListeners(0, options.clock.signal) // each create adds a listener
     const client = await HttpClient.open(address, access, options.concurrency ?? defaultConcurrency)
     return new RemoteStore({ address, access, options, client })
   }
 
   /**
-   * Besides what every store throws: `unauthorized`, `refused`, `unusable` for a response that the specification does not
-   * know, and `unanswered`. What can be sent again safely is, with growing pauses, until the time is over.
+   * Also throws `unauthorized`, `refused`, `unanswered`, and `unusable` for a response that is not in the specification. Retries with
+   * backoff what is safe to retry, until the timeout.
    */
   async create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
     const key = idempotencyKey ?? newKey()
     const { value } = await this.#write(requestToCreate(this.#remote.access, plant, key), expectedPlant, {
       signal,
       isIdempotent: false,
-      conflictHint: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key goes with one plant only',
+      conflictHint: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
       unknownHint: (hasWarned) => this.#howToRepeat(plant.id, key, hasWarned),
     })
     return value
@@ -99,7 +99,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     await this.#require('update')
     const { value, lost } = await this.#change('PUT', plant.id, only, plantOf(plant))
     if (typeof value === 'object') return value
-    // What a try put there whose answer was lost has another entity tag.
+    // An earlier try whose response was lost may have replaced the plant, which changes its entity tag.
     const now = value === 'changed' && lost ? await this.#read(plant.id) : undefined
     return now && equalPlants(now, plant) ? now : undefined
   }
@@ -108,15 +108,15 @@ export class RemoteStore implements ReadableStore, BulkStore {
     await this.#require('delete')
     const { value, lost } = await this.#change('DELETE', id, only)
     if (typeof value === 'object') return value
-    // What is gone after a try whose answer was lost was deleted by it.
+    // An earlier try whose response was lost may have deleted the plant.
     if (value === 'missing' && lost && !only) throw lost
     return value === 'missing' && lost ? only : undefined
   }
 
   /**
-   * Sends rows in their order, many at once. What the service can be asked again about is sent again, until nothing
-   * was settled for the time-out. Throws what `create` throws that is not about a plant, when nothing is in flight any more;
-   * what is pending then was not stored, or is sent again safely with the same keys.
+   * Sends rows in order, many concurrently. Retries what is safe to retry, until nothing has been settled for the timeout. Throws the
+   * errors of `create` that do not concern a single plant, when nothing is in flight any more. Rows that are pending then were not stored,
+   * or can be sent again safely with the same keys.
    */
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { stop, ifExists } = options
@@ -132,9 +132,9 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   /**
-   * Whether the service says that it supports Idempotency-Key.
+   * Whether the description of the service lists Idempotency-Key.
    *
-   * @throws {PlantsError} `unavailable` when that could not be found out
+   * @throws {PlantsError} `unavailable` when the description cannot be read
    */
   async supportsIdempotencyKeys(): Promise<boolean> {
     return (await this.#describe()).supportsKeys
@@ -144,7 +144,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     this.#remote.client.close()
   }
 
-  /** What the service says of itself; it is asked once. Throws the reason of the signal, and what `readDescription` throws. */
+  /** The description of the service, read once. Throws the reason of the signal, and the errors of `readDescription`. */
   async #describe(signal = this.#remote.options.clock.signal): Promise<Description> {
     if (this.#description) return this.#description
     const { access, options } = this.#remote
@@ -160,7 +160,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return this.#description
   }
 
-  /** @throws {PlantsError} `malformed` unless the service offers an operation */
+  /** @throws {PlantsError} `malformed` if the service does not offer an operation */
   async #require(operation: keyof typeof operationOf): Promise<void> {
     const { operations } = await this.#describe()
     if (operations.has(operationOf[operation])) return
@@ -177,7 +177,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return typeof plant === 'object' ? plant : undefined
   }
 
-  /** Replaces or deletes a plant; with `only`, if it is still equal to this one. */
+  /** Replaces or deletes a plant; with `only`, only if it still equals that plant. */
   async #change(method: 'PUT' | 'DELETE', id: bigint, only: NewPlant | undefined, body?: Plant) {
     const current = only && !this.#etags.has(only) ? await this.#read(id) : only
     if (only && (!current || !equalPlants(current, only))) return { value: 'changed' as const, lost: undefined }
@@ -190,9 +190,9 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   /**
-   * Sends a request that changes something, until it is settled. What may have been done is reported as unknown.
+   * Sends a request that changes something, and retries it until it is settled. Throws an unknown outcome if it may have been processed.
    *
-   * @returns the value, and the error of a try before it that may have done it as well
+   * @returns the value, and the error of an earlier try that may have been processed, too
    */
   async #write<T>(
     request: HttpRequest,
@@ -209,7 +209,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
       hasWarned = true
       await access.notify(explanation)
     }
-    /** What was sent, and may have been received, is sent again only under a key that the service keeps. */
+    /** A request that may have been received is repeated only if the service supports idempotency keys. */
     const mayRepeat = async () => {
       try {
         this.#description ??= await readDescription(this.#remote, {
@@ -224,7 +224,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
       }
     }
     const explain = (error: PlantsError) => {
-      // Of a plant that may have been stored, only a response to its own key can say more.
+      // If the plant may have been stored, only a response to its own key settles that.
       const settles = error.kind === 'conflict' && this.#description?.supportsKeys === true
       const last = unknown && !settles ? unknown : error
       const { kind, message, hint, retryable, status, requestId, cause } = last
@@ -264,10 +264,10 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const look = operations?.has(operationOf.read) ? this.#howToLook(id) : undefined
     const unknown = `Whether the plant ${id} is stored is unknown`
     if (supportsKeys === false)
-      return `${unknown}, and this service has no idempotency keys${look === undefined ? ': look there before you repeat it' : `. ${look}`}`
-    const repeat = `${look === undefined ? '' : `${look}. `}To make no second one, repeat it with: --idempotency-key ${shellWord(key)}`
-    const guess = this.#remote.address.url.protocol === 'http:' && hasWarned ? '. If it speaks TLS, https:// is meant' : ''
-    return `${unknown}. ${repeat}${supportsKeys ? '' : `, if the service honours such keys${guess}`}`
+      return `${unknown}, and this service does not support idempotency keys${look === undefined ? ': check the service before you repeat it' : `. ${look}`}`
+    const repeat = `${look === undefined ? '' : `${look}. `}To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}`
+    const guess = this.#remote.address.url.protocol === 'http:' && hasWarned ? '. If it uses TLS, use https://' : ''
+    return `${unknown}. ${repeat}${supportsKeys ? '' : `, if the service supports such keys${guess}`}`
   }
 
   #howToLook(id: bigint): string {
@@ -277,10 +277,10 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
 interface WriteOptions {
   signal?: AbortSignal | undefined
-  /** whether it can be repeated without a key */
+  /** whether the request can be repeated without a key */
   isIdempotent: boolean
-  /** for a conflict, if the one of the service is not enough */
+  /** the hint for a conflict, instead of the usual one */
   conflictHint?: string | undefined
-  /** What to do when it may have been done. */
+  /** The hint for an unknown outcome. */
   unknownHint(hasWarned: boolean): string
 }

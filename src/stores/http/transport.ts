@@ -4,27 +4,27 @@ import { PlantsError } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
 import type { Access, Observer, Steps } from './types.js'
 
-/** How requests get to a service: connections that are kept alive, made directly or through a proxy. */
+/** The connections to a service, direct or through a proxy, with keep-alive. */
 export interface Transport {
   request(options: RequestOptions): ClientRequest
   agent: Agent
   place: { host?: string; port?: string | number; socketPath?: string }
-  /** what stands before the path of a request: the path of the base_url, or all of it for a proxy that forwards requests */
+  /** the prefix of request paths: the path of the base URL, or the whole base URL for a proxy that forwards requests */
   base: string
-  /** what a proxy that forwards requests gets with each */
+  /** the additional headers for a proxy that forwards requests */
   proxyHeaders: Record<string, string> | undefined
-  /** the event of a socket over which a request can be sent */
+  /** the event after which a socket can send a request */
   readyEvent: 'connect' | 'secureConnect'
-  /** the sockets that had it */
+  /** the sockets that have emitted it */
   ready: WeakSet<Socket>
-  /** Ends all connections, also those that are being made. */
+  /** Closes all connections, including those that are being established. */
   close(): void
 }
 
 /**
- * Connects directly, and to nothing yet.
+ * Creates a transport without a proxy. It connects with the first request.
  *
- * @param maxSockets connections at most
+ * @param maxSockets the maximum number of connections
  */
 export async function openTransport({ url, socketPath }: RemoteAddress, access: Access, maxSockets: number): Promise<Transport> {
   const { observer, beforeConnect } = access
@@ -52,8 +52,8 @@ export async function openTransport({ url, socketPath }: RemoteAddress, access: 
       return undefined
     }
     const socket = connect(options, callback)
-    if (!(socket instanceof Socket)) throw new TypeError('An agent makes sockets')
-    socket.on('error', () => undefined) // its request reports it; Bun emits it also when that has ended
+    if (!(socket instanceof Socket)) throw new TypeError('An agent must return a socket')
+    socket.on('error', () => undefined) // its request reports it; Bun emits it even after the request has ended
     socket.prependOnceListener(transport.readyEvent, () => transport.ready.add(socket))
     if (observer) traceSteps(socket, transport.readyEvent, observer)
     return socket
@@ -61,20 +61,20 @@ export async function openTransport({ url, socketPath }: RemoteAddress, access: 
   return transport
 }
 
-/** Certificates count whatever NODE_TLS_REJECT_UNAUTHORIZED says. */
+/** Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED. */
 export function tlsOptions({ ca }: Access): { rejectUnauthorized: true; ca?: string } {
   return { rejectUnauthorized: true, ...(ca !== undefined && { ca }) }
 }
 
-/** milliseconds; a connection without a request is closed before most services would close it */
+/** milliseconds after which an idle connection is closed: sooner than most services would close it */
 const idleTimeout = 4000
 
-/** A host as the system takes it: an IPv6 address without brackets. */
+/** A host for `connect`: an IPv6 address without brackets. */
 export function hostOf({ hostname }: URL): string {
   return hostname.replace(/^\[(.*)\]$/, '$1')
 }
 
-/** Tells how long each step of a connection took, when it is there. */
+/** Reports the duration of each step of a connection, when it is established. */
 export function traceSteps(socket: Socket, readyEvent: Transport['readyEvent'], observer: Observer): void {
   const steps: Steps = {}
   let last = performance.now()

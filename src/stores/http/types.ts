@@ -1,28 +1,28 @@
 import type { PlantsError } from '../../platform/errors.js'
 
-/** What it takes to reach a remote store. */
+/** The credentials and options to access a remote store. */
 export interface Access {
   token: string
-  /** how to give another token */
+  /** how to set another token */
   tokenHint: string
-  /** Finds a newer token; undefined when there is none, or when that was asked less than a minute ago. Throws as finding the first did. */
+  /** Finds a newer token; undefined if there is none, or if the last call was less than a minute ago. Throws like the first lookup. */
   renew?: (() => Promise<string | undefined>) | undefined
   userAgent: string
   /** PEM certificates that are trusted instead of the system's */
   ca: string | undefined
-  /** the URL of the proxy that leads there */
+  /** the URL of the proxy */
   proxy: string | undefined
-  /** Throws where a connection would now lead to somebody who must not get the token. */
+  /** Throws if a connection could now send the token to somebody else. */
   beforeConnect?: (() => void) | undefined
-  /** tells a person that something takes longer */
+  /** Prints a notice that something takes longer. */
   notify(text: string): Promise<void>
-  /** is told once a second for how many milliseconds the service is waited for, and with nothing that the wait is over */
+  /** Is called every second with the milliseconds that a wait for the service has lasted, and with undefined when it is over. */
   onWait?: ((milliseconds: number | undefined) => void) | undefined
-  /** is told what goes over the wire */
+  /** traces requests and responses */
   observer: Observer | undefined
 }
 
-/** A request to a service, as it goes out. */
+/** A request as it is sent to a service. */
 export interface WireRequest {
   method: string
   url: string
@@ -30,30 +30,30 @@ export interface WireRequest {
   body: string
 }
 
-/** Looks on while a remote store is asked. The token is in what it sees. */
+/** Traces the requests to a remote store. The headers include the token. */
 export interface Observer {
   connected(steps: Steps): void
   sent(request: { method: string; url: string; headers: Readonly<Record<string, string>>; length: number }): void
-  /** The head of an answer has come, so many milliseconds after the request was made. */
+  /** The headers of a response have arrived, `firstByte` milliseconds after the request was created. */
   answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
-  /** The answer is whole, with so many bytes, so many milliseconds after the request was made. */
+  /** The response is complete, with `length` bytes, `whole` milliseconds after the request was created. */
   ended(length: number, whole: number): void
   failed(cause: unknown): void
 }
 
-/** milliseconds that the steps of a connection took, those of them that there were */
+/** the durations of the steps of a connection, in milliseconds; undefined for steps that did not occur */
 export interface Steps {
   name?: number
   connect?: number
   tls?: number
-  /** through a proxy, with TLS behind it */
+  /** CONNECT to a proxy, and TLS through it */
   tunnel?: number
 }
 
-/** What a service says of a token. */
+/** Whether a service accepts a token. */
 export type TokenVerdict =
   | { state: 'accepted' }
-  /** it does not know it, or not any more */
+  /** the token is unknown or revoked */
   | { state: 'refused'; error: PlantsError }
-  /** it could not be asked, or answered what settles nothing */
+  /** there was no response, or one that does not settle it */
   | { state: 'unknown'; error: PlantsError }

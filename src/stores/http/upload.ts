@@ -12,12 +12,12 @@ import { requestToCorrect, requestToCreate } from './request.js'
 import { RetryPolicy } from './retry.js'
 import type { Access } from './types.js'
 
-/** What is known of a service that is sent many plants, from batch to batch. */
+/** The state of a service that persists from one uploaded batch to the next. */
 export class Uploader {
   readonly remote: Remote
   readonly concurrency: ConcurrencyLimit
   readonly rate: RateLimiter
-  /** with the token that was found last */
+  /** with the current token */
   access: Access
   readonly #warned = new Set<string>()
 
@@ -28,7 +28,7 @@ export class Uploader {
     this.rate = new RateLimiter(remote.options.rate)
   }
 
-  /** Warns a person of something that may happen to thousands of plants, the first time. */
+  /** Warns once per topic, which may concern thousands of plants. */
   warnOnce(topic: string, text: string): void {
     if (this.#warned.has(topic)) return
     this.#warned.add(topic)
@@ -36,41 +36,41 @@ export class Uploader {
   }
 }
 
-/** A row from the first time that it is sent until it is settled. */
+/** A row that has been sent or queued, but is not settled. */
 interface Pending {
   row: number
   plant: NewPlant
-  /** what is sent next: its create; or, when its id exists, the question which plant has it, and what is to replace that one */
+  /** the next request: its create; or, if its id exists, reading the plant with that id, and replacing it */
   step: 'create' | 'read' | 'replace'
-  /** `beforeSend` has resolved for it */
+  /** whether `beforeSend` has resolved for it */
   isAnnounced: boolean
   tries: number
-  /** on the clock: when it was sent first and last, and when it may be sent again */
+  /** times on the clock: when it was first and last sent, and when it may be sent again */
   firstSent: number
   lastSent: number
   due: number
   token: string
-  /** ends the request in flight, with a reason */
+  /** aborts the request in flight, with a reason */
   end(reason: unknown): void
 }
 
-/** A batch that is sent to a service. */
+/** Sends a batch to a service. */
 export class Upload {
   readonly #uploader: Uploader
   readonly #batch: Batch
   readonly #options: CreateManyOptions
   readonly #isKeyed: boolean
   readonly #policy: RetryPolicy
-  /** in the order in which they were sent */
+  /** in the order of sending */
   readonly #inFlight = new Set<Pending>()
-  /** those to send again */
+  /** rows to send again */
   readonly #queue: Pending[] = []
-  /** the ids of all of these, where the order matters in which plants with the same id are sent */
+  /** with `update`, the ids of all of these: plants with the same id must be sent one after the other */
   readonly #ids = new Set<bigint>()
-  /** the first row that was not sent yet */
+  /** the first row that has not been sent */
   #next = -1
   #lastSettled: number
-  /** rounds of failures since something was settled; what was in flight together counts once */
+  /** rounds of failures since something was settled; requests that were in flight together count as one round */
   #failures = 0
   /** when the last round was counted */
   #lastRound = -Infinity
@@ -79,12 +79,12 @@ export class Upload {
   #hasRejected = false
   #failure: { error: unknown } | undefined
   #tokenRefresh: Promise<void> | undefined
-  /** nothing was settled with the token yet */
+  /** whether nothing has been settled with the current token */
   #isTokenNew = false
   #isNotified = false
   #wake: (() => void) | undefined
 
-  /** @param isKeyed whether a request may be repeated under its key */
+  /** @param isKeyed whether the service supports idempotency keys, so that a request may be repeated */
   constructor(uploader: Uploader, batch: Batch, options: CreateManyOptions, isKeyed: boolean) {
     this.#uploader = uploader
     this.#batch = batch
@@ -95,7 +95,7 @@ export class Upload {
     this.#skipSettled()
   }
 
-  /** Resolves or rejects when nothing is in flight any more. */
+  /** Settles when nothing is in flight any more. */
   async run(): Promise<void> {
     const { stop } = this.#options
     const { timeout } = this.#uploader.remote.options
@@ -116,7 +116,7 @@ export class Upload {
     if (this.#failure) throw this.#failure.error
   }
 
-  /** Sends what may be sent now. Returns the milliseconds until there may be more, or undefined when nothing more is to be sent. */
+  /** Sends what may be sent now. Returns the milliseconds until more may be sent; undefined if there is nothing more to send. */
   async #sendDue(): Promise<number | undefined> {
     while (!this.#isOver()) {
       const now = this.#now()
@@ -127,7 +127,7 @@ export class Upload {
       else {
         await this.#options.beforeSend(pending.row)
         pending.isAnnounced = true
-        this.#queue.push(pending) // and look again whether it may be sent
+        this.#queue.push(pending) // check again whether it may be sent
       }
     }
     return undefined
@@ -145,13 +145,13 @@ export class Upload {
     const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
     if (due === Infinity) return undefined
     const { concurrency, rate } = this.#uploader
-    // One shows whether the service is well again, and what is sent together with a plant that is rejected could not be taken back.
+    // A single request shows whether the service has recovered. With stopsAtReject, what is sent together with a rejected plant stays.
     const limit = this.#failures > 0 || this.#options.stopsAtReject ? 1 : concurrency.limit
     if (this.#inFlight.size >= limit || this.#tokenRefresh !== undefined) return Infinity
     return Math.max(due - now, rate.delay(now))
   }
 
-  /** The next row to send, which there must be. */
+  /** The next row to send; there must be one. */
   #take(now: number): Pending {
     const index = this.#queue.findIndex(({ due }) => due <= now)
     const [found] = index < 0 ? [] : this.#queue.splice(index, 1)
@@ -224,7 +224,7 @@ export class Upload {
         this.#retry(pending, result)
         break
       case 'conflict':
-        // The service knows the key of a row, if it knows any, so it speaks of another plant.
+        // A service with idempotency keys would have recognized this row, so the conflict is with another plant.
         if (comparesPlants(this.#options.ifExists)) this.#sendAgain(pending, 'read')
         else if (this.#options.ifExists === 'skip') this.#settle(pending, Outcome.skipped)
         else this.#settle(pending, Outcome.taken, result.error)
@@ -265,7 +265,7 @@ export class Upload {
     this.#note(pending, outcome, why)
   }
 
-  /** The service has answered what it should. */
+  /** Records that the service has answered as expected. */
   #noteSuccess(): void {
     this.#lastSettled = this.#now()
     this.#failures = 0
@@ -278,27 +278,27 @@ export class Upload {
   #note({ row, plant }: Pending, outcome: number, why?: PlantsError): void {
     this.#ids.delete(plant.id)
     this.#batch.outcomes[row] = outcome
-    if (why) this.#batch.rejections.set(row, { error: why.error, message: why.message }) // which has no stack
+    if (why) this.#batch.rejections.set(row, { error: why.error, message: why.message }) // without its stack, to save memory
     if (this.#options.stopsAtReject && outcome >= Outcome.taken) this.#hasRejected = true
     this.#options.onProgress()
   }
 
   #compare(sent: NewPlant, plant: Plant): void {
     if (equalFields(plant, sent)) return
-    const text = `${toJson({ ...plant })} instead of ${toJson({ ...plantOf(sent) })}, for the plant ${sent.id}`
-    this.#uploader.warnOnce('other', `The store answers with other plants than it is given, such as ${text}`)
+    const text = `${toJson({ ...plant })} instead of ${toJson({ ...plantOf(sent) })} for the plant ${sent.id}`
+    this.#uploader.warnOnce('other', `The store returns plants that differ from those that were sent, such as ${text}`)
   }
 
-  /** Sends a row again, after a pause for all where the service needs one, unless there is no hope for it. */
+  /** Queues a row to send again, unless it is hopeless. Pauses all requests if the service needs that. */
   #retry(pending: Pending, failure: Failure): void {
     const { kind, error, reason, retryAfter = 0 } = failure
     const now = this.#now()
     const limit = this.#policy.limit(failure)
     this.#lastFailure = error
     if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
-    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#isHopeless = true // a single request may have gone astray
+    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#isHopeless = true // a single failure may be an accident
     const isUnknown = kind === 'unknown'
-    const isLone = isUnknown && this.#failures < 2 // a connection ends now and then
+    const isLone = isUnknown && this.#failures < 2 // connections break now and then
     if (!isLone) this.#uploader.rate.pauseUntil(Math.min(now + retryAfter + this.#backoff(this.#failures, 1000), limit))
     pending.due = isUnknown ? now + this.#backoff(pending.tries, 5000) : now
     if (isUnknown && ((!this.#isKeyed && pending.step === 'create') || this.#isOfPlant(pending, now)))
@@ -313,17 +313,16 @@ export class Upload {
     if (this.#failures >= roundsUntilWarning) this.#uploader.warnOnce('retry', this.#policy.explain(failure))
   }
 
-  /** Whether others were settled while this one was tried again and again. */
+  /** Whether the plant itself causes the failure: others were settled while this one was retried. */
   #isOfPlant({ tries, firstSent }: Pending, now: number): boolean {
     return tries >= triesOfOne && now - firstSent >= this.#uploader.remote.options.timeout && this.#lastSettled > firstSent
   }
 
-  /** Milliseconds. */
   #backoff(tries: number, max: number): number {
     return backoff(tries, { base: 50, max, random: this.#uploader.remote.options.clock.random })
   }
 
-  /** Sends a row again with a newer token, if there is one. */
+  /** Queues a row to send again with a newer token, if there is one. */
   #refreshToken(pending: Pending, refusal: PlantsError): void {
     const { access } = this.#uploader
     this.#queue.push(Object.assign(pending, { due: this.#now() }))
@@ -355,7 +354,7 @@ export class Upload {
     this.#failure ??= { error }
   }
 
-  /** Ends the requests whose time is over, and says that the service is waited for. */
+  /** Aborts requests that have timed out, and reports the wait for the service. */
   #tick(): void {
     const now = this.#now()
     for (const pending of this.#inFlight) {
@@ -371,13 +370,13 @@ export class Upload {
     return this.#uploader.remote.options.clock.now()
   }
 
-  /** Lets `run` look again what there is to do. */
+  /** Wakes `run` to check for work. */
   readonly #notify = (): void => {
     this.#isNotified = true
     this.#wake?.()
   }
 
-  /** Resolves when there was a `#notify` since the last time, or after so many milliseconds; they may be infinite. */
+  /** Resolves at the next `#notify`, at once if there was one since the last call, or after `milliseconds`, which may be infinite. */
   async #notification(milliseconds: number): Promise<void> {
     if (!this.#isNotified) {
       await new Promise<void>((resolve) => {
@@ -393,10 +392,10 @@ export class Upload {
   }
 }
 
-/** rows that wait for another try while new ones are still sent */
+/** the maximum number of queued rows at which new ones are still sent */
 const maxQueue = 256
 
-/** of a plant that is never settled while others are */
+/** the tries after which a plant that is never settled, while others are, counts as the cause */
 const triesOfOne = 5
 
 const roundsUntilWarning = 3

@@ -13,18 +13,19 @@ import {
 import { parseRequireAuth } from './login.js'
 
 /**
- * Reads the address of a database, as libpq does. What it leaves open comes from libpq's variables, then from its defaults; but a
- * store is written to, so that of several servers the one counts that takes writes.
+ * Parses the address of a database like libpq. What it does not specify comes from libpq's environment variables, then from libpq's
+ * defaults. `target_session_attrs` defaults to `read-write`, since a store must be writable.
  *
- * @param source where the address was given, such as `--store`
+ * @param source the option or setting with the address, such as `--store`
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
- * @throws {PlantsError} `malformed`; it repeats nothing that may be a password
+ * @throws {PlantsError} `malformed`; the message never contains what may be a password
  */
 export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
   const refuse: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
   const uri = parseUri(address, refuse, place)
   const user = uri.user ?? (place.env['PGUSER'] || place.userName())
-  if (user === undefined) throw refuse('names no user, and the system knows none', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
+  if (user === undefined)
+    throw refuse('names no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
   const hosts = hostsOf(uri, place.env, refuse)
   const database = uri.database ?? (place.env['PGDATABASE'] || user)
   const text = textsOf(uri, source, place)
@@ -71,7 +72,7 @@ type Values = Pick<
   | 'max'
 >
 
-/** libpq's variable for a parameter, if it has one. */
+/** The environment variable of libpq for each parameter, if any. */
 const variables = {
   application_name: 'PGAPPNAME',
   connect_timeout: 'PGCONNECT_TIMEOUT',
@@ -87,8 +88,8 @@ const variables = {
 
 type Parameter = keyof typeof variables
 
-/** What holds when nobody says anything, as it would stand in an address. */
-const presets: Partial<Record<Parameter, string>> = {
+/** The defaults, as they would be written in an address. */
+const defaults: Partial<Record<Parameter, string>> = {
   application_name: 'plants',
   connect_timeout: '5',
   max: '4',
@@ -96,7 +97,7 @@ const presets: Partial<Record<Parameter, string>> = {
   target_session_attrs: 'read-write',
 }
 
-/** A value that was given, and how to refuse it. */
+/** The value of a parameter, and the error for an invalid one. */
 interface Given {
   text: string
   mustBe(rule: string): PlantsError
@@ -108,13 +109,13 @@ function textsOf({ parameters, password }: PostgresUri, source: string, { env }:
     const own = parameters.get(name)
     const text = own ?? (variable && env[variable])
     if (!text) return undefined
-    const what = own === undefined ? `${variable}` : `${source} holds the parameter ${name}, which`
+    const what = own === undefined ? `${variable}` : `${source} contains the parameter ${name}, which`
     const was = password === undefined ? `, but was ${JSON.stringify(shorten(text))}` : ''
     return { text, mustBe: (rule) => new PlantsError('malformed', `${what} must be ${rule}${was}`, { hint: example }) }
   }
 }
 
-/** Certificates of the system are trusted only where the name of the server is checked, since anybody has one of them. */
+/** Allows the certificates of the system only if the host name is verified: anybody can get a certificate for some host. */
 function modeOf(given: Given | undefined, sslrootcert: string | undefined, refuse: Refuse): Values['sslmode'] {
   const mode = wordOf(given, sslModes)
   if (sslrootcert !== 'system') return mode ?? 'prefer'
@@ -137,7 +138,7 @@ function countOf(given: Given | undefined, rule: string, most: number): number |
   return count
 }
 
-/** PostgreSQL keeps 63 bytes of it, and puts "?" for what is not visible ASCII. */
+/** PostgreSQL truncates the name to 63 bytes, and replaces characters other than printable ASCII by "?". */
 function nameOf(given: Given | undefined): string | undefined {
   if (given !== undefined && !/^[\x20-\x7e]{1,63}$/.test(given.text)) throw given.mustBe('1 to 63 visible ASCII characters')
   return given?.text
@@ -145,7 +146,7 @@ function nameOf(given: Given | undefined): string | undefined {
 
 function methodsOf(given: Given | undefined): string | undefined {
   if (given !== undefined && parseRequireAuth(given.text) === undefined)
-    throw given.mustBe('a list of password, md5, gss, sspi, scram-sha-256 and none, or of each after a "!"')
+    throw given.mustBe('a list of password, md5, gss, sspi, scram-sha-256 and none, or of these, each after a "!"')
   return given?.text
 }
 
@@ -153,7 +154,7 @@ function fileOf(given: Given | undefined, { resolvePath }: AddressContext): stri
   return given === undefined || given.text === 'system' ? given?.text : resolvePath(given.text)
 }
 
-/** Those that are not as they would be without being named, with this environment or without any. */
+/** The parameters that an address must contain to have the same meaning, both in this environment and without any variables. */
 function parametersOf(values: Values, env: AddressContext['env']): string {
   const texts: Record<Parameter, string | undefined> = {
     application_name: values.applicationName,
@@ -167,32 +168,32 @@ function parametersOf(values: Values, env: AddressContext['env']): string {
     sslrootcert: values.sslrootcert,
     target_session_attrs: values.targetSessionAttrs,
   }
-  const names = Object.keys(variables) as Parameter[] // as its type says, in their order
-  const isTold = (name: Parameter) => {
+  const names = Object.keys(variables) as Parameter[]
+  const isIncluded = (name: Parameter) => {
     const variable = variables[name]
-    return texts[name] !== presets[name] || ((variable && env[variable]) || presets[name]) !== presets[name]
+    return texts[name] !== defaults[name] || ((variable && env[variable]) || defaults[name]) !== defaults[name]
   }
-  return names.flatMap((name) => (isTold(name) && texts[name] !== undefined ? `${name}=${valueText(texts[name])}` : [])).join('&')
+  return names.flatMap((name) => (isIncluded(name) && texts[name] !== undefined ? `${name}=${valueText(texts[name])}` : [])).join('&')
 }
 
 function valueText(text: string): string {
   return encodeURIComponent(text).replaceAll('%2F', '/')
 }
 
-/** What stands in an address; what does not is undefined. */
+/** The parts of an address; undefined for those that it does not contain. */
 interface PostgresUri {
   user: string | undefined
   password: string | undefined
-  /** what stands for each host, as `[name, port]` */
+  /** `[name, port]` of each host */
   hosts: (readonly [host: string, port: string | undefined])[] | undefined
   database: string | undefined
   parameters: ReadonlyMap<string, string>
 }
 
-/** Refuses an address. What it is told must repeat nothing that may be a part of a password. */
+/** Creates the error for an invalid address. The texts must not contain what may be a part of a password. */
 type Refuse = (why: string, hint?: string) => PlantsError
 
-/** Each is what libpq calls it, but for `max`, which is ours. */
+/** The names of libpq, except for `max`, which this program adds. */
 const parameterNames = [
   ...[
     'application_name',
@@ -213,12 +214,12 @@ const parameterNames = [
 ] as const
 
 /**
- * Takes the URI of a database apart, as libpq does.
+ * Parses the URI of a database like libpq.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
  */
 function parseUri(address: string, refuse: Refuse, place: AddressContext): PostgresUri {
-  const { user, password, authority, path, query } = takeApart(address, refuse)
+  const { user, password, authority, path, query } = splitUri(address, refuse)
   const fromQuery = /(?:^|&)password=([^&]*)/.exec(query)?.[1] ?? ''
   for (const text of [password, fromQuery]) if (text !== '') keepSecret(text, address, refuse, place)
   const parameters = parseQuery(query, refuse)
@@ -232,56 +233,55 @@ function parseUri(address: string, refuse: Refuse, place: AddressContext): Postg
   }
 }
 
-/** The parts as they stand there. A password may hold a "?", but no "/". */
-function takeApart(address: string, refuse: Refuse) {
+/** Splits a URI without decoding it. A password may contain "?", but not "/". */
+function splitUri(address: string, refuse: Refuse) {
   const [, rest] = /^postgres(?:ql)?:\/\/(.*)$/is.exec(address) ?? []
   if (rest === undefined) throw refuse('is not a valid address of a database')
   const [, info = '', tail = ''] = /^(?:([^@/]*)@)?(.*)$/s.exec(rest) ?? []
-  if (tail.includes('@')) throw refuse('holds an "@" too many', 'Within a user name or a password, write @ as %40, / as %2F and : as %3A')
+  if (tail.includes('@')) throw refuse('contains more than one "@"', 'In a user name or a password, write @ as %40, / as %2F and : as %3A')
   const [, user = '', password = ''] = /^([^:]*)(?::(.*))?$/s.exec(info) ?? []
   const [, authority = '', path = '', query = ''] = /^([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(tail) ?? []
   return { user, password, authority, path, query }
 }
 
-/** Hides a password, unless it is a word that the address shows anyway; then a `***` in its place would tell which. */
+/** Redacts a password, unless the rest of the address contains it, too: a `***` there would reveal which part it is. */
 function keepSecret(text: string, address: string, refuse: Refuse, { secrets, isArgument }: AddressContext): void {
   if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, refuse)).add(text)
   if (!isArgument) return
   throw refuse(
-    'holds a password, which others could see in the list of processes',
-    'Leave it out, and set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login',
+    'contains a password, which other users could see in the list of processes',
+    'Remove it, and set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login',
   )
 }
 
 function parseHost(text: string, refuse: Refuse): readonly [string, string | undefined] {
   const [, host, port] = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(text) ?? []
-  if (host === undefined)
-    throw refuse('names a host that is none', 'A port is a number, and an IPv6 address stands in brackets: [::1]:5432')
+  if (host === undefined) throw refuse('names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
   return [decoded(host, refuse).replace(/^\[(.*)\]$/, '$1'), port || undefined]
 }
 
 function parseQuery(query: string, refuse: Refuse): Map<string, string> {
-  const mayTell = !/password/i.test(query) // of which an "&" may be a part
+  const mayShow = !/password/i.test(query) // a password may contain "&"
   const parameters = new Map<string, string>()
-  // Of channel binding, these two ask for no more than is done.
+  // These two values of channel_binding do not require it.
   for (const part of query.split('&').filter((each) => each !== '' && !/^channel_binding=(disable|prefer)$/.test(each))) {
     const [, name = '', value] = /^([^=]*)=(.*)$/s.exec(part) ?? []
-    if (value === undefined) throw refuse('holds a parameter without "="')
+    if (value === undefined) throw refuse('contains a parameter without "="')
     if (name === 'ssl' && value === 'true')
-      parameters.set('sslmode', 'require') // as JDBC says it, and libpq understands
-    else if (!parameterNames.some((known) => known === name)) throw unknown(mayTell ? name : undefined, refuse)
-    else if (value === '') throw refuse(`holds the parameter ${name} without a value`)
+      parameters.set('sslmode', 'require') // from JDBC, which libpq accepts, too
+    else if (!parameterNames.some((known) => known === name)) throw unknown(mayShow ? name : undefined, refuse)
+    else if (value === '') throw refuse(`contains the parameter ${name} without a value`)
     else parameters.set(name, decoded(value, refuse))
   }
   return parameters
 }
 
 function unknown(name: string | undefined, refuse: Refuse): PlantsError {
-  // Services that host databases write it into the addresses that they hand out.
+  // Database hosting services include it in their addresses.
   if (name === 'channel_binding')
-    return refuse('asks for channel_binding, which is not supported', 'Leave it out: with sslmode=verify-full nobody is in between')
+    return refuse('contains channel_binding, which is not supported', 'Remove it: sslmode=verify-full also prevents impersonation')
   const which = name === undefined ? '' : ` ${JSON.stringify(shorten(name))}`
-  return refuse(`holds a parameter${which} that is not supported`, `There are: ${parameterNames.join(', ')}`)
+  return refuse(`contains a parameter${which} that is not supported`, `The parameters are: ${parameterNames.join(', ')}`)
 }
 
 function decoded(text: string, refuse: Refuse): string {
@@ -292,38 +292,38 @@ function decoded(text: string, refuse: Refuse): string {
     return value
   } catch (error) {
     if (!(error instanceof URIError)) throw error
-    throw refuse('is not encoded as a URI is', 'Write a % as %25, and what is not ASCII as UTF-8')
+    throw refuse('is not percent-encoded correctly', 'Write % as %25, and percent-encode other characters as UTF-8')
   }
 }
 
-const usualPort = '5432'
+const defaultPort = '5432'
 const socketFolder = '/var/run/postgresql'
 
-/** The servers of an address, of parameters in it, of the environment, or the one that libpq has by default. */
+/** The servers from the parameters of the address, its hosts, or the environment; else the default of libpq. */
 function hostsOf({ hosts, parameters }: PostgresUri, env: Readonly<Record<string, string | undefined>>, refuse: Refuse): PostgresHost[] {
   const named = hosts?.some(([host]) => host !== '') || (hosts?.length ?? 0) > 1 ? hosts?.map(([host]) => host) : undefined
   const numbered = hosts?.some(([, port]) => port !== undefined) || (hosts?.length ?? 0) > 1 ? hosts?.map(([, port]) => port) : undefined
-  const names = parameters.get('host')?.split(',') ?? named ?? (env['PGHOST'] || usualHost()).split(',')
-  const ports = parameters.get('port')?.split(',') ?? numbered ?? (env['PGPORT'] || usualPort).split(',')
+  const names = parameters.get('host')?.split(',') ?? named ?? (env['PGHOST'] || defaultHost()).split(',')
+  const ports = parameters.get('port')?.split(',') ?? numbered ?? (env['PGPORT'] || defaultPort).split(',')
   if (ports.length !== 1 && ports.length !== names.length)
     throw refuse(
       `names ${names.length} ${names.length === 1 ? 'host' : 'hosts'}, but ${ports.length} ports`,
-      'Give one for all, or one for each',
+      'Name one for all, or one for each',
     )
-  return names.map((name, index) => hostFrom(name, (ports.length === 1 ? ports[0] : ports[index]) || usualPort, refuse))
+  return names.map((name, index) => hostFrom(name, (ports.length === 1 ? ports[0] : ports[index]) || defaultPort, refuse))
 }
 
-function usualHost(): string {
+function defaultHost(): string {
   return existsSync(socketFolder) ? socketFolder : 'localhost'
 }
 
 function hostFrom(name: string, text: string, refuse: Refuse): PostgresHost {
   const port = /^\d{1,5}$/.test(text) ? parseInt(text, 10) : 0
-  if (port < 1 || port > 65_535) throw refuse('names a port that is no number from 1 to 65535')
+  if (port < 1 || port > 65_535) throw refuse('names a port that is not a number from 1 to 65535')
   if (name.startsWith('/')) return { host: folderFrom(name, port, refuse), port }
   if (isIPv6(name)) return { host: name.toLowerCase(), port }
-  if (name === '') throw refuse('names a host that is empty')
-  if (!/^[^\s:/@,%?#[\]\\]{1,255}$/.test(name)) throw refuse('names a host that is none')
+  if (name === '') throw refuse('names an empty host')
+  if (!/^[^\s:/@,%?#[\]\\]{1,255}$/.test(name)) throw refuse('names an invalid host')
   return { host: name.toLowerCase(), port }
 }
 
@@ -334,12 +334,12 @@ function folderFrom(name: string, port: number, refuse: Refuse): string {
   return folder
 }
 
-/** The Unix socket at which a server with this port listens. */
+/** The Unix socket of a server with this port. */
 export function socketPath(folder: string, port: number): string {
   return `${folder}/.s.PGSQL.${port}`
 }
 
-/** The hosts as they stand in an address, each with its port. */
+/** The hosts as written in an address, each with its port. */
 export function hostsText(hosts: PostgresHost[]): string {
   const hostText = (host: string) => (isIPv6(host) ? `[${host.replace('%', '%25')}]` : encodeURIComponent(host))
   return hosts.map(({ host, port }) => `${hostText(host)}:${port}`).join(',')

@@ -3,16 +3,16 @@ import type { PlantsError } from '../../platform/errors.js'
 import { idExists, keyConflict } from '../conflict.js'
 import type { OpenOptions } from '../store.js'
 import type { Client } from './client.js'
-import { isRefusal } from './errors.js'
+import { isServerError } from './errors.js'
 import type { Account } from './login.js'
 import { checkServer } from './server-state.js'
 import { barrier, type Entry, findStatement, insertStatement, newWriteId, pinned, type Row, toPlant } from './sql.js'
 
-/** A plant that is to be created, with somebody who waits for the answer. */
+/** A plant to create, whose caller waits for the answer. */
 export interface Creation extends Entry {
-  /** those of writes that may have stored it */
+  /** the ids of the writes that may have stored it */
   writeIds: bigint[]
-  /** what came of it: nothing more is done about it then */
+  /** the final result; undefined until then */
   answer: 'created' | PlantsError | undefined
 }
 
@@ -23,12 +23,12 @@ interface Sending {
 }
 
 /**
- * Creates plants with one statement, and notes the answer of each. One without an answer was not stored: what stood in its way has gone
- * meanwhile.
+ * Creates plants with one statement, and sets the answer of each. A plant without an answer was not stored, because of a conflicting plant
+ * that has been deleted meanwhile.
  *
- * @param creations in the order of their ids, each id and each key once
+ * @param creations in ascending order of id, each id and each key once
  * @returns how many were created
- * @throws when the server refused it, so that nothing was stored of those without an answer; or when the connection was lost: then they
+ * @throws when the server reported an error: then plants without an answer were not stored; or when the connection was lost: then they
  * keep the id of this write
  */
 export async function sendBatch(creations: Creation[], sending: Sending): Promise<number> {
@@ -45,24 +45,24 @@ export async function sendBatch(creations: Creation[], sending: Sending): Promis
     await settle(creations, sending)
     return ids.size
   } catch (error) {
-    if (isRefusal(error)) for (const { writeIds } of creations) if (writeIds.at(-1) === writeId) writeIds.pop()
+    if (isServerError(error)) for (const { writeIds } of creations) if (writeIds.at(-1) === writeId) writeIds.pop()
     throw error
   }
 }
 
-/** Finds out why plants were not created. */
+/** Determines why plants were not created. */
 async function settle(creations: Creation[], { client, account, options }: Sending): Promise<void> {
   const unclear = creations.filter(({ answer }) => answer === undefined)
   if (unclear.length === 0) return
-  const verdicts = verdictsOn(unclear, await client.ask(findStatement(unclear)))
-  // It is there, but it may be there before it is on the standbys: what is written behind it waits for both.
-  if ([...verdicts.values()].includes('created')) await client.ask(pinned(barrier))
-  for (const [creation, verdict] of verdicts) creation.answer = verdict
-  if (verdicts.size < unclear.length) await checkServer(client, account.address, options)
+  const outcomes = outcomesOf(unclear, await client.ask(findStatement(unclear)))
+  // The plant is visible, but possibly not on the standbys yet. A later commit waits until it is.
+  if ([...outcomes.values()].includes('created')) await client.ask(pinned(barrier))
+  for (const [creation, outcome] of outcomes) creation.answer = outcome
+  if (outcomes.size < unclear.length) await checkServer(client, account.address, options)
 }
 
-/** By what stands in the way of each plant: itself, or another one; none where nothing does. */
-export function verdictsOn(creations: Creation[], rows: Row[]): Map<Creation, 'created' | PlantsError> {
+/** The result of each plant that conflicts with a row: `created` if the row is the plant itself, else the error. */
+export function outcomesOf(creations: Creation[], rows: Row[]): Map<Creation, 'created' | PlantsError> {
   const byKey = new Map(rows.filter(([which]) => which === 'key').map((row) => [row[3], row]))
   const byId = new Map(rows.filter(([which]) => which === 'id').map((row) => [row[1], row]))
   return new Map(

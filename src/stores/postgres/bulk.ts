@@ -6,7 +6,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { comparesPlants, type ExistsPolicy, type OnConflict, Outcome, resolveConflict } from '../conflict.js'
 import type { Batch, CreateManyOptions } from '../store.js'
 import type { Client } from './client.js'
-import { divisionByZero, driverError, isRefusal, LeftOutError, lostCommit, maxFutile, sqlState } from './errors.js'
+import { divisionByZero, driverError, isServerError, LeftOutError, lostCommit, maxIneffective, sqlState } from './errors.js'
 import type { Account } from './login.js'
 import type { ConnectionPool } from './pool.js'
 import { checkServer } from './server-state.js'
@@ -25,7 +25,7 @@ import {
   updateStatement,
 } from './sql.js'
 
-/** Creates the rows of a batch that are pending, some thousands in a transaction. */
+/** Creates the pending rows of a batch, several thousand per transaction. */
 export async function createRows(connections: ConnectionPool, batch: Batch, options: CreateManyOptions): Promise<void> {
   const bulk = new BulkInsert(connections, batch, options)
   for (let rank = 0; rank < batch.rows.length && !options.stop.aborted; ) {
@@ -38,7 +38,7 @@ export async function createRows(connections: ConnectionPool, batch: Batch, opti
   }
 }
 
-/** bytes of texts, and rows, of a transaction: about a tenth of a second */
+/** the maximum bytes of text, and rows, of a transaction: about a tenth of a second */
 const bytesAtOnce = 4_194_304
 const rowsAtOnce = 65_536
 
@@ -56,14 +56,14 @@ function nextRows({ rows: plants, order, outcomes }: Batch, start: number) {
 }
 
 /**
- * Creates rows together with the position of their import, a transaction for each chunk. They are copied, which is by far the
- * fastest, and which takes all of them or none; where ids are taken, those are looked up first, and the rest is inserted.
+ * Creates rows together with the checkpoint of their import, one transaction per chunk. Uses COPY, which is by far the fastest, but creates
+ * all rows or none. If some ids exist, looks them up first, and inserts the other rows.
  */
 class BulkInsert {
   readonly #connections: ConnectionPool
   readonly #batch: Batch
   readonly #options: CreateManyOptions
-  /** whether ids were taken the last time, so that looking first is worth it */
+  /** whether some ids of the last chunk existed, so that a lookup before COPY pays off */
   #meetsOthers = false
 
   constructor(connections: ConnectionPool, batch: Batch, options: CreateManyOptions) {
@@ -72,7 +72,7 @@ class BulkInsert {
     this.#options = options
   }
 
-  /** Creates rows, again for as long as its failures are transient. True when one was refused that ends it, or when it was told to stop. */
+  /** Creates rows, with retries while errors are transient. Returns true when a rejected row, or the stop signal, ends the batch. */
   async create(rows: number[]): Promise<boolean> {
     const { account } = this.#connections
     const { stop } = this.#options
@@ -82,7 +82,7 @@ class BulkInsert {
       await this.#connections.retry(limits, () => {
         chunk.tries += 1
         chunk.later = undefined
-        for (const row of chunk.rows) this.#batch.outcomes[row] = Outcome.pending // what was noted in vain
+        for (const row of chunk.rows) this.#batch.outcomes[row] = Outcome.pending // discards the outcomes of the failed try
         return this.#connections.use(limits, (client) => this.#settle(chunk, client), limits.deadline)
       })
       return chunk.later !== undefined
@@ -94,17 +94,17 @@ class BulkInsert {
     }
   }
 
-  /** Creates rows or finds out why they cannot be, until each has its outcome. */
+  /** Creates rows, or determines why they cannot be created, until each has an outcome. */
   async #settle(chunk: Chunk, client: Client): Promise<void> {
-    // Rows are copied as they come, which can deadlock with others; they are inserted in the order of their ids, which cannot.
+    // COPY writes rows in the order of the file, which can deadlock with other writers. INSERT writes them in order of id, which cannot.
     const mayCopy = chunk.tries === 1 && !this.#meetsOthers
     if (mayCopy && (await this.#transact(chunk, chunk.rows, client, (writeId) => this.#copy(chunk.rows, writeId, client)))) return
-    for (let before = Infinity, futile = 0; ; ) {
+    for (let before = Infinity, ineffective = 0; ; ) {
       const { free, changed } = await this.#lookUp(chunk, client)
       this.#meetsOthers = free.length < chunk.rows.length
       if (free.length + changed.length === 0) return this.#keepCheckpoint(client)
-      futile += Number(free.length === before)
-      if (futile === maxFutile) throw new LeftOutError(this.#connections.account.address)
+      ineffective += Number(free.length === before)
+      if (ineffective === maxIneffective) throw new LeftOutError(this.#connections.account.address)
       before = free.length
       const write = (writeId: bigint) => this.#insertAndUpdate(free, changed, writeId, client)
       if (await this.#transact(chunk, [...free, ...changed], client, write)) return
@@ -112,10 +112,10 @@ class BulkInsert {
   }
 
   /**
-   * Writes rows in one transaction, and commits them together with the position of the import.
+   * Writes rows in one transaction, and commits them together with the checkpoint of the import.
    *
-   * @param write notes the outcomes of those that it has written, and gives them; nothing is stored when it gives none
-   * @returns whether all were written; also false when an id was taken, so that nothing was stored
+   * @param write sets the outcomes of the rows that it writes, and returns them; if it returns none, the transaction is rolled back
+   * @returns whether all were written; also false when an id exists, so that nothing was stored
    */
   async #transact(chunk: Chunk, rows: number[], client: Client, write: (writeId: bigint) => Promise<number[]>): Promise<boolean> {
     const { account, options } = this.#connections
@@ -141,7 +141,7 @@ class BulkInsert {
       chunk.rows = written.length === chunk.rows.length ? [] : chunk.rows.filter((row) => !done.has(row))
       return written.length === rows.length
     } catch (error) {
-      if (!isRefusal(error) && !(error instanceof PlantsError)) throw error
+      if (!isServerError(error) && !(error instanceof PlantsError)) throw error
       await undo()
       if (sqlState(error) === divisionByZero) await checkServer(client, account.address, options)
       if (sqlState(error) === uniqueViolation) return false
@@ -149,7 +149,7 @@ class BulkInsert {
     }
   }
 
-  /** Creates all rows, or none: then it throws. */
+  /** Creates all rows, or throws and creates none. */
   async #copy(rows: number[], writeId: bigint, client: Client): Promise<number[]> {
     const stream = client.query(copyFrom(copyStatement))
     const done = new Promise<void>((resolve, reject) => {
@@ -166,8 +166,9 @@ class BulkInsert {
   }
 
   /**
-   * Creates the rows whose id is free, then replaces the plants that others change. Where an id has been taken meanwhile, none is written
-   * if an order is to be kept: those that change plants come after those that are created, and the first that is refused ends the import.
+   * Creates the rows whose id is free, then replaces the plants that other rows change. If another writer has meanwhile created one of
+   * the ids, writes nothing where order matters: rows that change plants must come after those that create them, and the first rejected
+   * row ends the import.
    */
   async #insertAndUpdate(free: number[], changed: number[], writeId: bigint, client: Client): Promise<number[]> {
     const { rows, outcomes } = this.#batch
@@ -177,7 +178,7 @@ class BulkInsert {
     if (ids.size < free.length && (this.#options.stopsAtReject || changed.length > 0)) return []
     const created = entries.filter(({ plant }) => ids.has(String(plant.id))).map(({ row }) => row)
     for (const row of created) outcomes[row] = Outcome.created
-    const last = new Map(changed.map((row) => [rows.idAt(row), rows.at(row)])) // of those with the same id
+    const last = new Map(changed.map((row) => [rows.idAt(row), rows.at(row)])) // of rows with the same id, the last one wins
     if (last.size > 0) await client.ask(updateStatement([...last.values()]))
     return [...created, ...changed]
   }
@@ -187,7 +188,7 @@ class BulkInsert {
     if (checkpoint) await client.ask(keepCheckpointStatement(checkpoint))
   }
 
-  /** Looks up which ids are taken, and notes what that means for their rows. Gives those that are still to be written. */
+  /** Looks up which ids exist, and sets the outcomes of their rows. Returns the rows that are still to be written. */
   async #lookUp(chunk: Chunk, client: Client): Promise<{ free: number[]; changed: number[] }> {
     const { rows, outcomes } = this.#batch
     const { ifExists, stopsAtReject } = this.#options
@@ -195,7 +196,7 @@ class BulkInsert {
     const ids = pending.map((row) => rows.idAt(row))
     const found = await client.ask(getManyStatement(ids, comparesPlants(ifExists)))
     const taken = new Map(found.map((row) => [row[0] ?? '', existingFrom(row, chunk.writeIds)]))
-    // What a commit has stored whose answer was lost may not be on the standbys yet: what is written after it waits for both.
+    // Rows of a commit whose response was lost may not be on the standbys yet. A later commit waits until they are.
     if ([...taken.values()].some(({ isOurs }) => isOurs)) await client.ask(pinned(barrier))
     const left: Record<'free' | 'changed', number[]> = { free: [], changed: [] }
     for (const [index, row] of pending.entries()) {
@@ -218,24 +219,24 @@ class BulkInsert {
 
 /** Rows that are created together. */
 interface Chunk {
-  /** those of which it is not known for good what became of them */
+  /** the rows without a final outcome */
   rows: number[]
   tries: number
-  /** those of writes that may have stored them */
+  /** the ids of the writes that may have stored them */
   writeIds: bigint[]
-  /** those after one that was refused, and so ends the import */
+  /** the rows after a rejected one that ends the import */
   later: Set<number> | undefined
 }
 
-/** A plant whose id is taken: by one of the table, or by a row before it. */
+/** The plant that has the id of a row: in the table, or from an earlier row. */
 interface Existing {
-  /** it is the very row, stored by a commit whose answer was lost */
+  /** whether it is the row itself, stored by a commit whose response was lost */
   isOurs: boolean
-  /** where it counts what it is */
+  /** its content, if the policy compares plants */
   plant: Plant | undefined
 }
 
-/** What a row counts as whose id is free, or belongs to another plant. */
+/** The outcome of a row, by the plant that has its id, if any. */
 function outcomeOf(plant: Plant | undefined, existing: Existing | undefined, policy: ExistsPolicy): Outcome {
   if (!existing) return Outcome.pending
   if (existing.isOurs) return Outcome.created
@@ -248,10 +249,10 @@ function existingFrom(row: Row, writeIds: bigint[]): Existing {
 }
 
 /**
- * Creates plants in one transaction, all of them or none.
+ * Creates plants in one transaction, all or none.
  *
- * @param pages gives them in the order of their ids, each time anew
- * @throws {PlantsError} what `onConflict` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
+ * @param pages returns the plants in ascending order of id, from the beginning with each call
+ * @throws {PlantsError} the errors of `onConflict`; `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
  */
 export async function createAll(connections: ConnectionPool, pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
   const { clock, timeout, allowAsyncCommit } = connections.options
@@ -260,7 +261,7 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
   let isSent = false
   const createPages = async (client: Client) => {
     const limited = (action: () => Promise<unknown>) => {
-      const end = connections.destroyAt(clock.now() + timeout, client) // each may take as long as a call may
+      const end = connections.destroyAt(clock.now() + timeout, client) // the timeout applies to each statement
       return action().finally(end)
     }
     await limited(() => client.ask(begin()))
@@ -273,7 +274,7 @@ export async function createAll(connections: ConnectionPool, pages: () => Iterab
     try {
       await limited(() => client.ask({ text: allowAsyncCommit ? 'COMMIT' : `${durabilityCheck}; COMMIT` }))
     } catch (error) {
-      isSent = !isRefusal(error)
+      isSent = !isServerError(error)
       throw error
     }
   }
@@ -291,10 +292,10 @@ interface PageOptions {
   onConflict: OnConflict
 }
 
-/** Creates those that are not there, and has the others judged, but for those of a try before this one. */
+/** Creates the plants whose id is free, and calls `onConflict` for the others, except those that an earlier try has stored. */
 async function createPage(client: Client, page: NewPlant[], { address, writeId, onConflict }: PageOptions): Promise<void> {
   let left = page
-  for (let futile = 0; left.length > 0; ) {
+  for (let ineffective = 0; left.length > 0; ) {
     const entries = left.map((plant) => ({ plant, key: undefined }))
     const created = new Set((await client.ask(insertStatement(entries, writeId, true))).map(([id]) => id))
     const others = left.filter(({ id }) => !created.has(String(id)))
@@ -307,8 +308,8 @@ async function createPage(client: Client, page: NewPlant[], { address, writeId, 
     })
     if (changed.length > 0) await client.ask(updateStatement(changed))
     const gone = others.filter(({ id }) => !existing.has(String(id))) // they were deleted a moment ago
-    futile += Number(gone.length === left.length)
-    if (futile === maxFutile) throw new LeftOutError(address)
+    ineffective += Number(gone.length === left.length)
+    if (ineffective === maxIneffective) throw new LeftOutError(address)
     left = gone
   }
 }
@@ -316,8 +317,8 @@ async function createPage(client: Client, page: NewPlant[], { address, writeId, 
 const uniqueViolation = '23505'
 
 /**
- * Writes rows as the statement COPY takes them in its binary format, with the columns id, attempt, and the texts
- * (https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4), in pieces: the server takes in the first while the next is written.
+ * Encodes rows in the binary format of COPY, with the columns id, attempt, and the texts
+ * (https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4), in pieces: the server processes one while the next is encoded.
  */
 function* copyData(rows: PlantRows, which: number[], writeId: bigint): Generator<Uint8Array> {
   yield header
@@ -325,7 +326,7 @@ function* copyData(rows: PlantRows, which: number[], writeId: bigint): Generator
   yield trailer
 }
 
-/** of about 50 bytes each */
+/** about 50 bytes each */
 const rowsInPiece = 1024
 
 function pieceOf(rows: PlantRows, which: number[], writeId: bigint): Uint8Array {
@@ -347,7 +348,7 @@ function pieceOf(rows: PlantRows, which: number[], writeId: bigint): Uint8Array 
   return bytes.subarray(0, at)
 }
 
-/** How many bytes rows take, at most. */
+/** The maximum number of bytes of encoded rows. */
 function sizeOf(rows: PlantRows, which: number[]): number {
   let size = 0
   for (const row of which) size += 26 + 4 * textFields.length + rows.sizeAt(row)

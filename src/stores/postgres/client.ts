@@ -8,19 +8,19 @@ import { driverError } from './errors.js'
 import { type Account, checkMethod, checkSocketOwner, LoginError, type LoginMethod } from './login.js'
 import type { Row } from './sql.js'
 
-/** A server, and a way to connect to it. */
+/** A server, and whether to connect to it with TLS. */
 export interface Endpoint {
   host: PostgresHost
   usesTls: boolean
 }
 
 /**
- * The ways to a server in the order in which they are tried, as libpq has it: the second one where the server lets nobody in who comes the
- * first way (https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION).
+ * The connection attempts for a server, in order, like libpq: the second one is made if the server rejects the first
+ * (https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION).
  */
 export function endpointsOf(host: PostgresHost, { sslmode }: PostgresAddress): Endpoint[] {
   if (isSocketFolder(host)) return [{ host, usesTls: false }]
-  const ways = {
+  const attempts = {
     disable: [false],
     allow: [false, true],
     prefer: [true, false],
@@ -28,25 +28,25 @@ export function endpointsOf(host: PostgresHost, { sslmode }: PostgresAddress): E
     'verify-ca': [true],
     'verify-full': [true],
   }
-  return ways[sslmode].map((usesTls) => ({ host, usesTls }))
+  return attempts[sslmode].map((usesTls) => ({ host, usesTls }))
 }
 
 function isSocketFolder({ host }: PostgresHost): boolean {
   return host.startsWith('/')
 }
 
-/** One connection to a server: the driver's, which checks what the driver leaves open. */
+/** A connection of the driver, with checks that the driver lacks. */
 export class Client extends pg.Client {
   readonly #endpoint: Endpoint
   readonly #account: Account
-  /** how the server has asked for a login */
+  /** the login method that the server has requested */
   #method: LoginMethod = 'none'
-  /** whether the server has proved that it knows the password, where it asked for SCRAM */
+  /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
-  /** whether the wait for a standby was given up, so that a commit may be lost with this server */
+  /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
 
-  /** @param statementTimeout milliseconds after which the server ends a statement; without it when undefined, as PgBouncer wants it */
+  /** @param statementTimeout milliseconds after which the server cancels a statement; undefined for PgBouncer, which does not accept it */
   constructor(endpoint: Endpoint, account: Account, statementTimeout: number | undefined) {
     const { address, login } = account
     const { host, port } = endpoint.host
@@ -65,7 +65,7 @@ export class Client extends pg.Client {
       types: { getTypeParser: () => (text: string) => text },
       ...(statementTimeout === undefined ? {} : { statement_timeout: statementTimeout }),
       ...scramLimit,
-      // A function, since the driver would else look for one in places of its own.
+      // A function, since without one the driver would search for a password itself.
       password: () => {
         this.#checkMethod(password !== undefined)
         return password ?? ''
@@ -74,13 +74,13 @@ export class Client extends pg.Client {
     })
     this.#endpoint = endpoint
     this.#account = account
-    this.on('error', () => undefined) // whatever is under way fails with it as well
-    // A commit whose wait for the standbys was given up has happened on the server alone.
+    this.on('error', () => undefined) // statements in progress fail with the same error
+    // The server reports that it has stopped waiting for the standbys: the commit is only on this server.
     this.on('notice', ({ routine }) => {
       this.#isDoubtful ||= routine === 'SyncRepWaitForLSN'
     })
     this.connection
-      .on('error', () => this.destroy()) // also where the driver would leave it open: a login that fails here
+      .on('error', () => this.destroy()) // the driver would keep the connection open after a login error
       .on('authenticationCleartextPassword', () => this.#noteMethod('password'))
       .on('authenticationMD5Password', () => this.#noteMethod('md5'))
       .on('authenticationSASL', () => this.#noteMethod('scram-sha-256'))
@@ -91,12 +91,12 @@ export class Client extends pg.Client {
       .on(endpoint.usesTls ? 'sslconnect' : 'connect', () => boundReads(this.connection))
   }
 
-  /** whether nobody on the way can read along */
+  /** whether the connection is encrypted */
   get isSecure(): boolean {
     return this.connection.stream instanceof TLSSocket
   }
 
-  /** @throws {LoginError} when the server has let this program in, and should not have */
+  /** @throws {LoginError} when the server has accepted the login in a way that is not allowed */
   checkLogin(): void {
     if (this.#method === 'none') this.#checkMethod(true)
     else if (this.#method === 'scram-sha-256' && !this.#isProven)
@@ -104,9 +104,9 @@ export class Client extends pg.Client {
   }
 
   /**
-   * Runs a statement; of several, the last gives the rows.
+   * Runs one or more statements. Returns the rows of the last one.
    *
-   * @throws {pg.DatabaseError} when the server refused it; anything else when the connection was lost
+   * @throws {pg.DatabaseError} when the server reports an error; anything else when the connection is lost
    */
   async ask({ text, values }: pg.QueryConfig): Promise<Row[]> {
     this.#isDoubtful = false
@@ -122,12 +122,12 @@ export class Client extends pg.Client {
     return (Array.isArray(result) ? result.at(-1) : result)?.rows ?? []
   }
 
-  /** Ends the connection now, with whatever is under way. */
+  /** Closes the connection immediately, with any statement in progress. */
   destroy(reason?: Error): void {
     this.connection.stream.destroy(reason)
   }
 
-  /** A second challenge would be one that this program has not agreed to. */
+  /** A second authentication request violates the protocol. */
   #noteMethod(method: LoginMethod): void {
     if (this.#method !== 'none') this.destroy(new LoginError('the server does not speak the PostgreSQL protocol'))
     this.#method = method
@@ -140,15 +140,15 @@ export class Client extends pg.Client {
     checkMethod(this.#method, { requireAuth: address.requireAuth, isTrusted, hasPassword })
   }
 
-  /** The fewest iterations that RFC 7677 allows: with fewer, the answer would be easy to guess the password from. */
+  /** Enforces the minimum of RFC 7677: with fewer iterations, the password would be easy to guess from the response. */
   #checkIterations(challenge: string): void {
     const [, count] = /,i=(\d+)$/.exec(challenge) ?? []
     if (Number(count) >= 4096) return
-    this.destroy(new LoginError(`it asks for ${count} iterations of SCRAM, and 4096 are the fewest here`))
+    this.destroy(new LoginError(`it requests ${count} SCRAM iterations, but the minimum is 4096`))
   }
 }
 
-/** A Unix socket that says nothing before its owner was checked. */
+/** A Unix socket that sends nothing until its owner is checked. */
 function checkedSocket({ host, port }: PostgresHost, { address, login }: Account): Socket {
   const socket = new Socket()
   return socket.once('connect', () => {
@@ -160,13 +160,13 @@ function checkedSocket({ host, port }: PostgresHost, { address, login }: Account
   })
 }
 
-/** An option of the driver that its types lack: these iterations take about a second. */
+/** An option that the types of the driver lack. So many iterations take about a second. */
 const scramLimit: object = { scramMaxIterations: 1_000_000 }
 
-/** A string of JavaScript holds no more bytes, and what is asked for is far less. */
+/** The maximum length of a JavaScript string, in bytes; the responses are far smaller. */
 const maxAnswer = 2 ** 29
 
-/** What the driver cannot read, it throws out of the event of its socket: that becomes the socket's error, and so does an answer without end. */
+/** Turns parse errors, which the driver throws in a socket event, into errors of the socket. Also limits the size of a response. */
 function boundReads(connection: pg.Connection): void {
   let bytes = 0
   connection.on('readyForQuery', () => {
@@ -178,7 +178,7 @@ function boundReads(connection: pg.Connection): void {
     stream.on('data', (chunk: Buffer) => {
       bytes += chunk.length
       try {
-        if (bytes > maxAnswer) throw new Error('it answers with more than can be read')
+        if (bytes > maxAnswer) throw new Error('its response is too large')
         read.call(stream, chunk)
       } catch (error) {
         stream.destroy(driverError(error))
@@ -187,7 +187,7 @@ function boundReads(connection: pg.Connection): void {
   }
 }
 
-/** A certificate that was given is compared with the server's in every mode, as libpq does. */
+/** Whether to verify the certificate of the server: like libpq, in every mode if a root certificate is configured. */
 function isChecked({ address: { sslmode, sslrootcert }, login: { ca } }: Account): boolean {
   return sslmode.startsWith('verify') || sslrootcert !== undefined || ca !== undefined
 }

@@ -9,7 +9,7 @@ import { driverError, explainDatabase } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 import { begin, plants, where } from './sql.js'
 
-/** Reads plants as `ReadableStore.snapshot` has it, with COPY: the server writes the records. */
+/** Implements `ReadableStore.snapshot` with COPY: the server writes the records. */
 export async function* snapshot(connections: ConnectionPool, query: SnapshotQuery): AsyncGenerator<Block> {
   const limits = connections.limits()
   const client = await connections.retry(limits, () => connections.lease(limits))
@@ -21,7 +21,7 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
     await ask(parameters)
     for await (const { bytes, plants } of wholeRecords(chunksOf(copy, client, connections), query.record !== 'json')) {
       const text = bytes.toString()
-      // COPY writes two backslashes for one.
+      // COPY doubles backslashes.
       yield { text: query.record === 'json' ? escapeUnsafe(text.replaceAll('\\\\', '\\')) : text, plants }
     }
     await ask({ text: 'COMMIT' })
@@ -29,11 +29,11 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
   } catch (error) {
     throw explainDatabase(error, connections.account)
   } finally {
-    connections.giveBack(client, !isDone)
+    connections.release(client, !isDone)
   }
 }
 
-/** The parameters of a query as settings of the transaction, since COPY takes none, and a COPY that reads them. */
+/** Sets the parameters of a query as settings of the transaction, since COPY has no parameters, and a COPY that reads them. */
 function copyStatements({ limit, record, sort, ...query }: SnapshotQuery): { parameters: QueryConfig; copy: string } {
   const values: unknown[] = []
   const bind = (value: bigint | number | string, type: string) => {
@@ -65,7 +65,7 @@ function jsonMember({ name, isRequired }: TextField): string {
   return isRequired ? member : `coalesce(${member}, '')`
 }
 
-/** The output of a COPY. Each chunk may take as long as a call may, and its use as long as it likes. */
+/** The output of a COPY. The timeout applies to each chunk, but not to the time that the caller takes to use it. */
 async function* chunksOf(copy: string, client: Client, connections: ConnectionPool): AsyncGenerator<Buffer> {
   const chunks = client.query(copyTo(copy)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
@@ -81,7 +81,7 @@ async function* chunksOf(copy: string, client: Client, connections: ConnectionPo
   }
 }
 
-/** Cuts chunks where records end: at a line feed, but for one in quotes. What is cut off between two of them is left out. */
+/** Splits chunks at the ends of records: at line feeds, except in quotes. Drops the line feed at the end of each block. */
 async function* wholeRecords(chunks: AsyncIterable<Buffer>, hasQuotes: boolean): AsyncGenerator<{ bytes: Buffer; plants: number }> {
   const begun: Buffer[] = []
   let isQuoted = false

@@ -2,14 +2,14 @@ import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../address.js'
 import type { CreateOptions, CreatePreview, OpenOptions } from '../store.js'
-import { type Creation, verdictsOn } from './batch.js'
+import { type Creation, outcomesOf } from './batch.js'
 import type { Client } from './client.js'
 import { usingOnce } from './pool.js'
 import { identify, inspectSchema } from './schema.js'
 import { checkServer, mayNotCreate } from './server-state.js'
 import { findStatement, pinned, plants, schemaName } from './sql.js'
 
-/** Looks at a database, and changes nothing. Throws `unavailable` when it cannot be reached, `unauthorized` when it lets nobody in. */
+/** Inspects a database without changes. Throws `unavailable` when it cannot be reached, `unauthorized` when it rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
   return usingOnce(address, { ...options, allowAsyncCommit: true }, async (client) => {
     const { version, isDurable } = await checkServer(client, address, { allowAsyncCommit: true })
@@ -23,7 +23,7 @@ export function inspectPostgres(address: PostgresAddress, options: OpenOptions) 
 
 type PasswordVerdict = { state: 'accepted' } | { state: 'refused' | 'unknown'; error: PlantsError }
 
-/** Logs in to find out whether a database accepts a password; nothing else is done there. Throws the reason of the clock's signal. */
+/** Checks whether a database accepts a password, without changes. Throws the reason of the clock's signal. */
 export async function checkPassword(address: PostgresAddress, options: OpenOptions): Promise<PasswordVerdict> {
   try {
     await inspectPostgres(address, options)
@@ -35,24 +35,24 @@ export async function checkPassword(address: PostgresAddress, options: OpenOptio
   }
 }
 
-/** Whether there is a store, and whether plants could be created in it. */
+/** Whether there is a store, and whether this role can create plants in it. */
 async function rightsOver(client: Client): Promise<{ exists: boolean; isWritable: boolean }> {
   const [[exists, mayMake, mayCreate] = []] = await client.ask(pinned(rights))
   return { exists: exists === 'true', isWritable: (mayCreate ?? mayMake) === 'true' }
 }
 
-/** There may be no such schema. */
+/** `to_regnamespace` allows for a missing schema. */
 const publicRights = `SELECT pg_catalog.has_schema_privilege('public', pg_catalog.to_regnamespace('public')::oid, 'CREATE')::text`
 
-/** What is not there, or may not be looked into, has no rights: null. */
+/** NULL for the rights on a schema or a table that does not exist. */
 const rights = `SELECT (pg_catalog.to_regnamespace('${schemaName}') IS NOT NULL)::text, pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')::text,
   CASE WHEN pg_catalog.to_regnamespace('${schemaName}') IS NULL THEN NULL
     WHEN pg_catalog.has_schema_privilege('${schemaName}', 'USAGE') THEN pg_catalog.has_table_privilege(pg_catalog.to_regclass('${plants}'), 'INSERT')::text ELSE 'false' END`
 
 /**
- * Finds out what a create would do, and changes nothing.
+ * Determines what a create would do, without doing it.
  *
- * @throws {PlantsError} what it would throw, as far as that can be told
+ * @throws {PlantsError} the errors of a create, as far as they can be predicted
  */
 export function foresee(address: PostgresAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
   return usingOnce(address, options, async (client) => {
@@ -60,8 +60,8 @@ export function foresee(address: PostgresAddress, plant: NewPlant, create: Creat
     if (!isWritable) throw mayNotCreate(address)
     if ((await identify(client, address)) === 0) return { exists: false, creates: true }
     const creation: Creation = { plant, key: create.idempotencyKey, writeIds: [], answer: undefined }
-    const verdict = verdictsOn([creation], await client.ask(findStatement([creation]))).get(creation)
-    if (verdict instanceof PlantsError) throw verdict
-    return { exists: true, creates: verdict === undefined }
+    const outcome = outcomesOf([creation], await client.ask(findStatement([creation]))).get(creation)
+    if (outcome instanceof PlantsError) throw outcome
+    return { exists: true, creates: outcome === undefined }
   })
 }

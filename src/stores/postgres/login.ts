@@ -1,21 +1,21 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { systemCode } from '../../platform/errors.js'
-import { strangerAt } from '../../platform/files.js'
+import { untrustedReason } from '../../platform/files.js'
 import type { PostgresAddress } from '../address.js'
 import type { Login } from '../store.js'
 
-/** Who logs in, and how. */
+/** A database, and the credentials for it. */
 export interface Account {
   address: PostgresAddress
   login: Login
 }
 
-/** What libpq's parameter `require_auth` calls the ways to log in. GSSAPI and SSPI are not supported. */
+/** The login methods, as named by libpq's `require_auth`. GSSAPI and SSPI are not supported. */
 const loginMethods = ['password', 'md5', 'gss', 'sspi', 'scram-sha-256', 'none'] as const
 
 export type LoginMethod = (typeof loginMethods)[number]
 
-/** The server wants another login than the one that was asked for, or has not proved that it is the right one. */
+/** The server requests a login method that is not allowed, or has not proved its identity. */
 export class LoginError extends Error {
   readonly code: 'LOGIN_EXPOSED' | 'LOGIN_NO_PASSWORD' | 'LOGIN_REFUSED' | 'LOGIN_SOCKET'
 
@@ -26,10 +26,10 @@ export class LoginError extends Error {
 }
 
 /**
- * Reads `require_auth`: methods of which the server must use one, or, each after a "!", methods that it must not use.
+ * Parses `require_auth`: methods of which the server must use one, or, each after a "!", methods that it must not use.
  *
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-REQUIRE-AUTH
- * @returns undefined for a text that is none
+ * @returns undefined for invalid text
  */
 export function parseRequireAuth(text: string): { isNegated: boolean; methods: LoginMethod[] } | undefined {
   const words = text.split(',').map((word) => word.trim())
@@ -38,33 +38,33 @@ export function parseRequireAuth(text: string): { isNegated: boolean; methods: L
   return methods.length === words.length && new Set(methods).size === methods.length ? { isNegated, methods } : undefined
 }
 
-/** How a connection may log in. */
+/** The rules for the login of a connection. */
 interface LoginRules {
-  /** of the address */
+  /** `require_auth` of the address */
   requireAuth: string | undefined
-  /** whether nobody else can be at its other end, or read along: who is there may get the password itself */
+  /** whether the peer is authenticated and nobody else can read the connection, so that the password itself may be sent */
   isTrusted: boolean
   hasPassword: boolean
 }
 
-/** @throws {LoginError} where a server must not ask for a login in this way */
+/** @throws {LoginError} when the server requests a method that is not allowed */
 export function checkMethod(method: LoginMethod, { requireAuth, isTrusted, hasPassword }: LoginRules): void {
   const required = requireAuth === undefined ? undefined : parseRequireAuth(requireAuth)
   if (required && required.methods.includes(method) === required.isNegated)
     throw new LoginError(`the server uses the login method "${method}", and require_auth does not allow it`)
-  if (method !== 'none' && !hasPassword) throw new LoginError('it asks for a password, and there is none', 'LOGIN_NO_PASSWORD')
+  if (method !== 'none' && !hasPassword) throw new LoginError('it requires a password, but none is set', 'LOGIN_NO_PASSWORD')
   const how = { password: 'in clear text', md5: 'as MD5' }[String(method)]
   if (how === undefined || isTrusted || required?.isNegated === false) return
-  throw new LoginError(`the server asks for the password ${how}, over a connection that others could read`, 'LOGIN_EXPOSED')
+  throw new LoginError(`the server requests the password ${how} over a connection that others could read`, 'LOGIN_EXPOSED')
 }
 
 /**
- * Checks to whom a Unix socket belongs that was connected to: where others can make the one of a server that is away, they would get the
- * password and the plants. PostgreSQL's own account is trusted as well, and a group that may write to the folder, as Debian's may.
+ * Checks the owner of a connected Unix socket: a user who creates the socket while the server is down would receive the password and the
+ * plants. Also trusts PostgreSQL's own account, and a group that can write to the folder, as on Debian.
  *
- * @param requirePeer the name or number of the only user that it may belong to, as libpq's parameter `requirepeer`
+ * @param requirePeer the name or number of the only user who may own it, as in libpq's `requirepeer`
  * @param trusts whether a user is this one, or root
- * @throws {LoginError} and what the system says of a socket that is gone
+ * @throws {LoginError} and the system's error if the socket no longer exists
  */
 export function checkSocketOwner(path: string, requirePeer: string | undefined, trusts: (uid: number) => boolean): void {
   if (process.platform === 'win32') return
@@ -75,11 +75,11 @@ export function checkSocketOwner(path: string, requirePeer: string | undefined, 
     throw new LoginError(`its socket belongs to ${name ?? `the user ${uid}`}, and requirepeer is ${requirePeer}`)
   }
   const isPostgres = (uid: number) => ['postgres', '_postgres'].includes(nameOf(uid) ?? '')
-  const stranger = strangerAt(path, { trusts: (uid) => trusts(uid) || isPostgres(uid), writers: 0o002 })
-  if (stranger !== undefined) throw new LoginError(stranger, 'LOGIN_SOCKET')
+  const reason = untrustedReason(path, { trusts: (uid) => trusts(uid) || isPostgres(uid), writers: 0o002 })
+  if (reason !== undefined) throw new LoginError(reason, 'LOGIN_SOCKET')
 }
 
-/** The name of a user of this machine; undefined for one that is kept elsewhere. */
+/** The name of a user in /etc/passwd; undefined for any other, such as one from a directory service. */
 function nameOf(uid: number): string | undefined {
   try {
     const lines = readFileSync('/etc/passwd', 'utf8').split('\n')

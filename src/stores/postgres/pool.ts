@@ -12,49 +12,49 @@ import {
   explainDatabase,
   isFinal,
   isReadOnly,
-  isRefusal,
+  isServerError,
   isTransient,
   isUnknownParameter,
-  mayEnterOtherwise,
+  mayRetryOtherEndpoint,
 } from './errors.js'
 import type { Account } from './login.js'
 import { checkServer, isWanted } from './server-state.js'
 import type { Row } from './sql.js'
 
-/** How long a call may take, and what ends it before. */
+/** The deadline of a call, and the signal that aborts it. */
 export interface Limits {
-  /** as the clock has it; for ever when it is Infinity */
+  /** time on the clock; Infinity for none */
   deadline: number
   signal?: AbortSignal | undefined
 }
 
-/** A database on one server or on several: connections to the first of them that is as it was asked for, kept until they are lost. */
+/** Connections to a database: to the first of its servers with the requested `target_session_attrs`. They are kept until they are lost. */
 export class ConnectionPool {
   readonly account: Account
   readonly options: OpenOptions
-  /** for each server, a pool of connections with TLS and one without, in the order in which they are tried */
+  /** for each server, a pool for each connection attempt, with or without TLS, in order */
   readonly #servers: pg.Pool[][]
   readonly #clients = new Set<Client>()
-  /** whether the server ends by itself what takes too long; PgBouncer does not let that be asked for */
+  /** whether the server cancels statements on timeout; PgBouncer does not accept that parameter */
   #hasTimeouts = true
-  /** where the last connection was made */
+  /** the pool of the last connection */
   #current: pg.Pool | undefined
-  /** when no connection could be made for the first time since one could, and whether that was reported */
-  #awaySince: number | undefined
-  #isAway = false
+  /** when the first connection attempt failed since the last success, and whether that has been reported */
+  #unavailableSince: number | undefined
+  #isUnavailable = false
   readonly #closing = new AbortController()
-  /** why there was no connection the last time that one was tried */
+  /** the error of the last failed attempt */
   #failure: PlantsError | undefined
-  /** tries to connect that have failed, one after the other */
+  /** consecutive failed attempts */
   #failures = 0
-  /** for connections that are lent, or being made for somebody */
-  readonly #places: Semaphore
+  /** one permit for each connection that is leased or being established */
+  readonly #permits: Semaphore
 
   constructor(account: Account, options: OpenOptions) {
-    setMaxListeners(0, options.clock.signal, this.#closing.signal) // each call listens to them
+    setMaxListeners(0, options.clock.signal, this.#closing.signal) // each call adds a listener
     this.account = account
     this.options = options
-    this.#places = new Semaphore(this.size)
+    this.#permits = new Semaphore(this.size)
     const { hosts, targetSessionAttrs } = account.address
     const passes = targetSessionAttrs === 'prefer-standby' ? (['standby', 'any'] as const) : [targetSessionAttrs]
     this.#servers = passes.flatMap((attributes) =>
@@ -62,32 +62,32 @@ export class ConnectionPool {
     )
   }
 
-  /** how many connections there can be */
+  /** the maximum number of connections */
   get size(): number {
     return this.account.address.max
   }
 
-  /** Those of a call that begins now. */
+  /** The limits of a call that begins now. */
   limits(): Limits {
     const { clock, timeout } = this.options
     return { deadline: clock.now() + timeout, signal: clock.signal }
   }
 
-  /** Runs a statement that can be run twice. */
+  /** Runs an idempotent statement. */
   query(statement: pg.QueryConfig): Promise<Row[]> {
     return this.run((client) => client.ask(statement))
   }
 
-  /** Uses a connection for what can be done twice. */
+  /** Runs an idempotent action on a connection. */
   run<T>(action: (client: Client) => Promise<T>): Promise<T> {
     const limits = this.limits()
     return this.retry(limits, () => this.use(limits, action, limits.deadline))
   }
 
   /**
-   * Does what can be done twice, again for as long as its failures are transient.
+   * Runs an idempotent action, and retries it while its errors are transient.
    *
-   * @throws {PlantsError} what failed last, and what to do about it
+   * @throws {PlantsError} for the last error, with a hint
    */
   async retry<T>({ deadline, signal }: Limits, action: () => Promise<T>): Promise<T> {
     for (let tries = 0; ; tries += 1) {
@@ -101,18 +101,18 @@ export class ConnectionPool {
     }
   }
 
-  /** Waits longer from time to time, up to a second, and not as long as others. */
+  /** Waits with exponential backoff and jitter, up to a second. */
   pause(tries: number, signal?: AbortSignal): Promise<void> {
     return wait(backoff(tries, { base: 10, max: 1000, random: this.options.clock.random }), signal ? [signal] : [])
   }
 
   /**
-   * Uses a connection that nobody else uses meanwhile.
+   * Runs an action on a leased connection.
    *
-   * @param limits until when it may wait for one
-   * @param end until when the action may take
-   * @throws what the action throws; what `driverError` makes of a connection that could not be made; `PlantsError` when all connections were
-   * busy until the deadline
+   * @param limits the limits of the wait for a connection
+   * @param end the deadline of the action
+   * @throws the errors of the action; those of `driverError` when no connection could be established; `PlantsError` when all connections
+   * were busy until the deadline
    */
   async use<T>(limits: Limits, action: (client: Client) => Promise<T>, end = Infinity): Promise<T> {
     const client = await this.lease(limits)
@@ -121,18 +121,18 @@ export class ConnectionPool {
     try {
       return await action(client)
     } catch (error) {
-      isBroken = !(error instanceof PlantsError) && (!isRefusal(error) || isReadOnly(error))
+      isBroken = !(error instanceof PlantsError) && (!isServerError(error) || isReadOnly(error))
       throw error
     } finally {
       done()
-      this.giveBack(client, isBroken)
+      this.release(client, isBroken)
     }
   }
 
   /**
-   * Gives a connection up when the time is over, and the server has not ended by itself what it does there.
+   * Destroys a connection after a deadline, if the server has not cancelled its statement by then.
    *
-   * @returns what is called when it is done
+   * @returns a function that cancels this
    */
   destroyAt(deadline: number, client: Client): () => void {
     const left = Math.max(0, deadline - this.options.clock.now()) + (this.#hasTimeouts ? grace : 0)
@@ -148,14 +148,14 @@ export class ConnectionPool {
     for (const client of this.#clients) client.destroy()
   }
 
-  /** A connection, until it is given back. Throws why there was none until the deadline. */
+  /** Leases a connection, until `release`. Throws the reason why there was none before the deadline. */
   async lease({ deadline, signal }: Limits): Promise<Lease> {
     const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
     for (const each of signals) each.throwIfAborted()
     const left = Math.max(0, deadline - this.options.clock.now())
     try {
       return await within(left, signals, async (late) => {
-        await this.#places.enter(late)
+        await this.#permits.enter(late)
         return this.#connectUntil(late)
       })
     } catch (error) {
@@ -163,16 +163,16 @@ export class ConnectionPool {
     }
   }
 
-  /** @param isBroken whether it is of no more use */
-  giveBack(client: Lease, isBroken: boolean): void {
-    // One that was given up, or whose action has ended in the middle of a transaction, is of no more use either.
+  /** @param isBroken whether the connection can no longer be used */
+  release(client: Lease, isBroken: boolean): void {
+    // A connection that is destroyed, or in the middle of a transaction, cannot be used again either.
     const isOver = isBroken || client.connection.stream.destroyed || client.getTransactionStatus() !== 'I'
     if (isOver) client.destroy()
     client.release(isOver)
-    this.#places.leave()
+    this.#permits.leave()
   }
 
-  /** A connection; one that comes too late goes back. */
+  /** Establishes a connection. Releases one that is established after `late` aborts. */
   async #connectUntil(late: AbortSignal): Promise<Lease> {
     const connecting = this.#connect()
     const aborted = new Promise<never>((_, reject) => {
@@ -183,30 +183,30 @@ export class ConnectionPool {
       return await Promise.race([connecting, aborted])
     } catch (error) {
       connecting.then(
-        (client) => this.giveBack(client, false),
-        () => this.#places.leave(),
+        (client) => this.release(client, false),
+        () => this.#permits.leave(),
       )
       throw error
     }
   }
 
-  /** What is reported when there was no connection until the deadline. */
+  /** The error when there was no connection before the deadline. */
   late(): unknown {
     if (this.#failure) return this.#failure
     if (!this.#current) return explainDatabase(new ConnectionError(timeIsOver()), this.account)
     const message = `All connections to ${this.account.address.name} are busy`
-    return new PlantsError('unavailable', message, { hint: 'Try again, or allow more of them: ?max=', retryable: true })
+    return new PlantsError('unavailable', message, { hint: 'Try again, or allow more connections: ?max=', retryable: true })
   }
 
-  /** Goes through the servers from the last one that was connected to. Throws what says most of why none is there. */
+  /** Tries the servers in turn, first the one of the last connection. Throws the most informative of their errors. */
   async #connect(): Promise<Lease> {
-    if (this.#failures > 0) await this.pause(this.#failures, this.#closing.signal) // all who wait share the tries
+    if (this.#failures > 0) await this.pause(this.#failures, this.#closing.signal) // waiting calls share the attempts
     let failure: unknown
     for (const pools of this.#current ? [[this.#current], ...this.#servers] : this.#servers) {
       try {
         return await this.#connectTo(pools)
       } catch (error) {
-        // One that may come back says more than one that will not. Who is not let in by one is not tried at others, as libpq has it.
+        // A transient error is more informative than a permanent one. Like libpq, a rejected login is not tried at other servers.
         if (failure === undefined || isTransient(error) > isTransient(failure) || isFinal(error)) failure = error
         if (isFinal(error)) break
       }
@@ -215,7 +215,7 @@ export class ConnectionPool {
     throw failure
   }
 
-  /** Tries the ways to a server. Throws what was wrong with the first that the server has. */
+  /** Makes the connection attempts for a server. Throws the error of the first attempt that the server supports. */
   async #connectTo(pools: pg.Pool[]): Promise<Lease> {
     let failure: unknown
     for (const pool of pools) {
@@ -226,7 +226,7 @@ export class ConnectionPool {
         return client
       } catch (error) {
         if (failure === undefined || systemCode(failure) === 'NO_TLS') failure = error
-        if (!mayEnterOtherwise(error)) break
+        if (!mayRetryOtherEndpoint(error)) break
       }
     }
     throw failure
@@ -234,7 +234,7 @@ export class ConnectionPool {
 
   async #connectBy(pool: pg.Pool): Promise<Lease> {
     try {
-      return (await pool.connect()) as Lease // of the class that the pool was given
+      return (await pool.connect()) as Lease // the `Client` class of the pool
     } catch (error) {
       const failure = driverError(error)
       if (!this.#hasTimeouts || !isUnknownParameter(failure)) throw failure
@@ -256,17 +256,17 @@ export class ConnectionPool {
       this.#verify(client as Lease, attributes).then(() => done(), done)
     }
     const pool = new pg.Pool({ max: this.size, idleTimeoutMillis: 0, Client: PooledClient, verify })
-    return pool.on('error', () => undefined) // an idle connection was lost: there will be another
+    return pool.on('error', () => undefined) // an idle connection was lost; the pool opens a new one
   }
 
-  /** Checks a new connection. Throws when it is not to a server that was asked for, or leads to a database that cannot be used. */
+  /** Checks a new connection. Throws when the server does not have the requested attributes, or the database cannot be used. */
   async #verify(client: Client, attributes: PostgresAddress['targetSessionAttrs']): Promise<void> {
     const { address } = this.account
     const timer = setTimeout(() => client.destroy(timeIsOver() as Error), address.connectTimeout)
     try {
       client.checkLogin()
       if (isWanted(await checkServer(client, address, this.options), attributes)) return
-      const hint = 'Try again, or name another server'
+      const hint = 'Try again, or use the address of another server'
       throw new PlantsError('unavailable', `${address.name} is not ${attributes} now`, { hint, retryable: true })
     } catch (error) {
       client.destroy()
@@ -279,9 +279,9 @@ export class ConnectionPool {
   #noteSuccess(): void {
     this.#failure = undefined
     this.#failures = 0
-    this.#awaySince = undefined
-    if (this.#isAway) this.options.onAway?.(undefined)
-    this.#isAway = false
+    this.#unavailableSince = undefined
+    if (this.#isUnavailable) this.options.onAway?.(undefined)
+    this.#isUnavailable = false
   }
 
   #noteFailure(failure: unknown): void {
@@ -289,19 +289,19 @@ export class ConnectionPool {
     this.#failure = failure
     this.#failures += 1
     const now = this.options.clock.now()
-    this.#awaySince ??= now
-    if (!failure.retryable || this.#isAway || now - this.#awaySince < 1000) return
-    this.#isAway = true
+    this.#unavailableSince ??= now
+    if (!failure.retryable || this.#isUnavailable || now - this.#unavailableSince < 1000) return
+    this.#isUnavailable = true
     this.options.onAway?.(failure)
   }
 }
 
 type Lease = Client & pg.PoolClient
 
-/** milliseconds in which a server that works has ended a statement whose time was over */
+/** milliseconds in which a working server cancels a statement after its timeout */
 const grace = 1000
 
-/** Does one thing in a database. */
+/** Opens a database, runs one action, and closes it. */
 export async function usingOnce<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>): Promise<T> {
   const account = { address, login: await options.login(address) }
   const connections = new ConnectionPool(account, options)

@@ -8,8 +8,8 @@ import { usingOnce } from './pool.js'
 import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaName, tokens, toRights, versions } from './sql.js'
 
 /**
- * The steps from an empty database to the newest schema. The version counts the steps that were taken; a step that has been released is never
- * changed, only followed by another, and takes nothing away, because nodes of the version before go on meanwhile.
+ * The migrations from an empty database to the latest schema. The schema version is the number of applied migrations. A released migration
+ * is never changed, and removes nothing, because nodes with the previous version continue to run.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE ${plants} (
@@ -33,16 +33,16 @@ export const migrations: readonly string[] = [
 ]
 
 /**
- * Finds out which schema a database has.
+ * Determines the version of the schema of a database.
  *
- * @returns its version, 0 when there is no store yet
- * @throws {PlantsError} `unavailable` when it was made by a newer version of this program, or by somebody else
+ * @returns 0 if there is no store
+ * @throws {PlantsError} `unavailable` when a newer version of this program, or somebody else, has created it
  */
 export async function identify(client: Client, address: PostgresAddress, newest = migrations.length): Promise<number> {
   const { name } = address
   const version = await versionOf(client, address)
   if (version <= newest) return version
-  const message = `${name} was made by a newer version of plants (schema ${version}, this one knows ${newest})`
+  const message = `${name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
   throw new PlantsError('unavailable', message, { hint: 'Update plants' })
 }
 
@@ -56,17 +56,17 @@ async function versionOf(client: Client, address: PostgresAddress): Promise<numb
   }
   const found = await inspectSchema(client, address)
   if (found instanceof PlantsError) throw found
-  return found ? versionOf(client, address) : 0 // it may have been made a moment ago
+  return found ? versionOf(client, address) : 0 // another process may just have created it
 }
 
-/** Whether what was asked for is not there: a schema or a table. */
+/** Whether a schema or a table does not exist. */
 function isMissing(error: unknown): boolean {
   return ['3F000', '42P01'].includes(sqlState(error) ?? '')
 }
 
 /**
- * Brings a database to the newest schema, in one transaction and behind a lock, so that several nodes may do so at the same moment.
- * The connection does nothing else meanwhile.
+ * Migrates a database to the latest schema, in one transaction and under a lock, so that several nodes may do so concurrently.
+ * The connection must not be used for anything else meanwhile.
  */
 export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
   if ((await identify(client, address, steps.length)) === steps.length) return
@@ -83,8 +83,8 @@ export async function migrate(client: Client, address: PostgresAddress, steps = 
 }
 
 /**
- * The version behind the lock. The place for it is made first: to ask for what is not there would end the transaction. A schema that somebody
- * else makes meanwhile is not used.
+ * The schema version, read under the lock. Creates the version table first, since reading a missing table would abort the transaction. Does
+ * not use a schema that somebody else has created meanwhile.
  */
 async function lockedVersion(client: Client, address: PostgresAddress, steps: readonly string[]): Promise<number> {
   const found = await inspectSchema(client, address)
@@ -94,12 +94,12 @@ async function lockedVersion(client: Client, address: PostgresAddress, steps: re
   return identify(client, address, steps.length)
 }
 
-/** "plnt": a number that all nodes know, and that no other program is likely to take. */
+/** "plnt": the key of the advisory lock, which no other program is likely to use. */
 const lock = 0x706c6e74
 
 /**
- * What a service needs that offers these rights, and nothing that changes a token. The positions of imports are its own. Whoever creates,
- * updates or deletes reads as well: what is there decides what an operation returns.
+ * The grants for a service that offers these rights. It cannot change tokens, but it can write the checkpoints of imports. Creates, updates
+ * and deletes need SELECT, too: the result of an operation depends on the existing rows.
  */
 export function grants({ role, rights }: Grant): string {
   const name = pg.escapeIdentifier(role)
@@ -113,10 +113,10 @@ export function grants({ role, rights }: Grant): string {
 }
 
 /**
- * Looks at whose the schema of a store is, in the catalogues of PostgreSQL alone: whoever owns a table, or what is in its place, can have
- * code run as each role that reads it.
+ * Checks the owners of the schema of a store and of its tables, only in the system catalogs: the owner of a table, or of a view in its
+ * place, can run code as any role that reads it.
  *
- * @returns whether it is there, or why it is not used
+ * @returns whether the schema exists, or why it is not used
  */
 export async function inspectSchema(client: Client, address: PostgresAddress): Promise<boolean | PlantsError> {
   const [[isThere, owner, flaw] = []] = await client.ask(
@@ -127,13 +127,13 @@ export async function inspectSchema(client: Client, address: PostgresAddress): P
     return notOurs(
       address,
       `it belongs to ${owner}`,
-      `If you trust ${owner}, use its address, and no superuser's. Else have the schema removed, or use another database`,
+      `If you trust ${owner}, log in as that role, not as a superuser. Otherwise have the schema removed, or use another database`,
     )
-  return flaw == null ? true : notOurs(address, flaw, 'Remove what plants did not make, or use another database')
+  return flaw == null ? true : notOurs(address, flaw, 'Remove what plants did not create, or use another database')
 }
 
 function notOurs({ name }: PostgresAddress, why: string, hint: string): PlantsError {
-  return new PlantsError('unavailable', `${name} holds a schema ${schemaName} that plants did not make: ${why}`, { hint })
+  return new PlantsError('unavailable', `${name} contains a schema ${schemaName} that plants did not create: ${why}`, { hint })
 }
 
 const names = [plants, tokens, imports, versions].map((table) => `'${table.slice(schemaName.length + 1)}'`).join()
@@ -150,8 +150,8 @@ const context = `WITH me AS (
   )`
 
 /**
- * An owner who is not to be trusted. A superuser trusts superusers alone. Others trust roles that they are members of and the database's
- * owner as well, and the only owner of a store that is there, who has let them in.
+ * Selects an owner who is not trusted. A superuser trusts only superusers. Other roles also trust the roles that they are members of, the
+ * owner of the database, and the owner of an existing store if it is the only one, since that owner has granted them access.
  */
 const stranger = `SELECT min(rolname::text) FROM owners JOIN pg_catalog.pg_roles ON pg_roles.oid = owners.id, me
   WHERE rolname <> current_user AND NOT rolsuper AND (is_super OR NOT (
@@ -160,10 +160,10 @@ const stranger = `SELECT min(rolname::text) FROM owners JOIN pg_catalog.pg_roles
     OR ((SELECT count(*) FROM owners) = 1 AND EXISTS (SELECT FROM tables WHERE relname = 'schema_version'))
   ))`
 
-/** Below it are the numbers of what PostgreSQL brings with it: FirstNormalObjectId. */
+/** FirstNormalObjectId: smaller OIDs are reserved for built-in objects. */
 const firstOfUsers = '16384::oid'
 
-/** What no table of ours has, and could call functions or leave out rows. */
+/** Properties that no table of a store has, and that could call functions or suppress rows. */
 const faults: [condition: string, words: string][] = [
   [`relkind <> 'r'`, 'is not a table'],
   ['relrowsecurity', 'has row security'],
@@ -180,21 +180,21 @@ const faults: [condition: string, words: string][] = [
   ],
 ]
 
-/** What is wrong with a table. */
+/** Selects the first fault of a table. */
 const fault = `SELECT min(relname || ' ' || flaw) FROM (
   SELECT relname::text, CASE ${faults.map(([condition, words]) => `WHEN ${condition} THEN '${words}'`).join(' ')} END AS flaw FROM tables
 ) AS flaws`
 
-/** Fails, with a division by zero, where there is no schema that can be used; what comes after it is not looked at then. */
+/** Fails with a division by zero if there is no usable schema, so that the next statement is not run. */
 const schemaCheck = `${context} SELECT 1 / (EXISTS (SELECT FROM space) AND (${stranger}) IS NULL AND (${fault}) IS NULL)::int`
 
-/** A role, which is there already, and what a service that logs in as it offers. */
+/** An existing role, and the rights of a service that logs in with it. */
 export interface Grant {
   role: string
   rights: readonly Right[]
 }
 
-/** Makes the store in a database, or brings it to the newest schema, and grants to a role what a service needs. */
+/** Creates the store in a database, or migrates it to the latest schema. Grants to a role what a service needs. */
 export function initialise(address: PostgresAddress, options: OpenOptions, grant: Grant | undefined): Promise<void> {
   return usingOnce(address, { ...options, allowAsyncCommit: true }, async (client) => {
     await migrate(client, address)
@@ -202,13 +202,13 @@ export function initialise(address: PostgresAddress, options: OpenOptions, grant
     const { role, rights } = grant
     await client.ask({ text: grants(grant) }).catch((error: unknown) => {
       if (sqlState(error) !== '42704') throw error
-      const hint = `Make it first: CREATE ROLE ${pg.escapeIdentifier(role)} LOGIN`
+      const hint = `Create it first: CREATE ROLE ${pg.escapeIdentifier(role)} LOGIN`
       throw new PlantsError('malformed', `There is no role ${JSON.stringify(role)} in ${address.name}`, { hint, cause: error })
     })
-    // Who may not grant is told so in a notice, and no more.
+    // Without the privilege to grant, PostgreSQL only sends a notice.
     const [row] = await client.ask(rightsStatement(role))
     if (rights.every((right) => toRights(row).includes(right))) return
     const hint = 'Use the address of the owner of the tables, or of an administrator'
-    throw new PlantsError('unavailable', `${address.user} may grant nothing in ${address.name}`, { hint })
+    throw new PlantsError('unavailable', `${address.user} cannot grant these rights in ${address.name}`, { hint })
   })
 }

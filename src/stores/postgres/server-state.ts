@@ -6,19 +6,19 @@ import type { Client } from './client.js'
 import type { Account } from './login.js'
 import { plants } from './sql.js'
 
-/** What a server said of itself when it was connected to. */
+/** The state of a server. */
 interface ServerState {
   version: string
   isReadOnly: boolean
   isStandby: boolean
-  /** a commit is on disk when it is answered */
+  /** whether a commit returns only when it is on disk */
   isDurable: boolean
 }
 
 /**
- * Asks a server how it is.
+ * Reads the state of a server.
  *
- * @throws {PlantsError} `unavailable` for a database that could not keep every text, or would answer before a plant is on disk
+ * @throws {PlantsError} `unavailable` for a database that cannot store every character, or acknowledges commits before they are on disk
  */
 export async function checkServer(
   client: Client,
@@ -27,7 +27,7 @@ export async function checkServer(
 ): Promise<ServerState> {
   const [[version, encoding, commit, fsync, readOnly, standby] = []] = await client.ask({ text: state })
   if (encoding !== 'UTF8') {
-    const hint = `Make one that can: createdb --encoding UTF8 --template template0 NAME`
+    const hint = `Create one that can: createdb --encoding UTF8 --template template0 NAME`
     throw new PlantsError('unavailable', `${address.name} has the encoding ${encoding}, which cannot store every character`, { hint })
   }
   const isDurable = commit !== 'off' && fsync !== 'off'
@@ -35,7 +35,7 @@ export async function checkServer(
   return { version: version ?? '', isDurable, isReadOnly: readOnly === 'on', isStandby: standby === 't' }
 }
 
-/** Throws `unavailable` when no plant could be created over a connection now; one to a server that takes no more writes is given up. */
+/** Throws `unavailable` when no plant can be created over a connection. Destroys a connection to a server that has become read-only. */
 export async function checkWritable(client: Client, { address }: Account, options: Pick<OpenOptions, 'allowAsyncCommit'>): Promise<void> {
   const { isReadOnly } = await checkServer(client, address, options)
   const [[isAllowed] = []] = await client.ask({ text: mayCreate })
@@ -45,9 +45,9 @@ export async function checkWritable(client: Client, { address }: Account, option
   throw new PlantsError('unavailable', `${address.name} is read-only now`, { hint: 'Try again', retryable: true })
 }
 
-/** This role may create no plants. */
+/** The error for a role without the right to create plants. */
 export function mayNotCreate({ name, user }: PostgresAddress): PlantsError {
-  return new PlantsError('unavailable', `${user} can create nothing in ${name}`, { hint: 'See: plants doctor' })
+  return new PlantsError('unavailable', `${user} has no right to create plants in ${name}`, { hint: 'See: plants doctor' })
 }
 
 const state = `SELECT ${[
@@ -67,7 +67,7 @@ function asyncCommit({ name, user }: PostgresAddress, setting: string): PlantsEr
   return new PlantsError('unavailable', `${name} answers before a plant is on disk: ${setting} is off`, { hint })
 }
 
-/** Whether a server is one that was asked for (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS). */
+/** Whether a server has these attributes (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS). */
 export function isWanted({ isReadOnly, isStandby }: ServerState, attributes: PostgresAddress['targetSessionAttrs']): boolean {
   return {
     any: true,

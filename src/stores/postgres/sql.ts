@@ -1,6 +1,6 @@
 /**
- * The statements of a store, their values as parameters. Whatever they call has its full name, operators too, so that no search_path can lead
- * to something that somebody else has made (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS).
+ * The statements of a store, with values as parameters. All names are schema-qualified, including operators, so that no search_path can
+ * make them refer to objects of other users (https://www.postgresql.org/docs/current/ddl-schemas.html#DDL-SCHEMAS-PATTERNS).
  */
 import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
@@ -20,8 +20,8 @@ export const imports = `${schemaName}.imports`
 export const versions = `${schemaName}.schema_version`
 
 /**
- * Statements without parameters, in one transaction that PostgreSQL's own functions and operators alone are found in: the rows of the last
- * one count.
+ * Statements without parameters, in one transaction with a search_path of only built-in functions and operators. Returns the rows of the
+ * last statement.
  */
 export function pinned(text: string): QueryConfig {
   return { text: `${pin}; ${text}` }
@@ -29,7 +29,7 @@ export function pinned(text: string): QueryConfig {
 
 const pin = 'SET LOCAL search_path = pg_catalog, pg_temp'
 
-/** Begins a transaction as `pinned` does. */
+/** Begins a transaction with the search_path of `pinned`. */
 export function begin(mode = ''): QueryConfig {
   return { text: `BEGIN ${mode}; ${pin}` }
 }
@@ -41,26 +41,26 @@ const noTexts = textNames.map(() => 'NULL').join(', ')
 const eq = 'OPERATOR(pg_catalog.=)'
 const text = 'pg_catalog.text'
 
-/** Whether a commit is on disk when it is answered; it can change while a connection lasts. */
+/** Whether a commit returns only when it is on disk; this can change during a connection. */
 const isDurable = ['synchronous_commit', 'fsync']
   .map((name) => `pg_catalog.current_setting('${name}') OPERATOR(pg_catalog.<>) 'off'`)
   .join(' AND ')
 
-/** Fails with a division by zero where the commit after it would be answered before it is on disk. */
+/** Fails with a division by zero if the next commit would return before it is on disk. */
 export const durabilityCheck = `SELECT 1 OPERATOR(pg_catalog./) CASE WHEN ${isDurable} THEN 1 ELSE 0 END`
 
-/** A plant on its way into the table, with the key that it was given. */
+/** A plant to insert, with its idempotency key. */
 export interface Entry {
   plant: NewPlant
   key: string | undefined
 }
 
 /**
- * Creates those of the plants whose id and key are free, and gives their ids. Of several with the same id the first wins. Nothing
- * is created where a commit would be answered before it is on disk, unless that is allowed.
+ * Creates the plants whose id and key are free, and returns their ids. Of several plants with the same id, the first wins. Creates nothing
+ * if a commit would return before it is on disk, unless that is allowed.
  *
- * @param entries in the order of their ids, in which all writers take them, so that none waits for another in a circle
- * @param writeId marks the rows, so that a commit whose answer was lost can be recognised
+ * @param entries in ascending order of id: all writers use the same order, which prevents deadlocks
+ * @param writeId is stored with the rows, so that a commit whose response was lost can be recognized
  */
 export function insertStatement(entries: Entry[], writeId: bigint, allowAsyncCommit: boolean): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 3}::${text}[]`).join()
@@ -78,12 +78,12 @@ export function insertStatement(entries: Entry[], writeId: bigint, allowAsyncCom
   }
 }
 
-/** A mark for the rows of a statement. */
+/** A random id for the rows of one write. */
 export function newWriteId(): bigint {
   return randomBytes(8).readBigInt64BE()
 }
 
-/** What stands in the way of plants: rows of which = "key", with the key and its plant, and of "id", with the id and whose it is. */
+/** Finds the rows that conflict with plants: as "key" with the key and its plant, and as "id" with the id and its write id. */
 export function findStatement(entries: Entry[]): QueryConfig {
   return {
     text: `SELECT 'key', id, attempt, idempotency_key, ${textColumns} FROM ${plants} WHERE idempotency_key ${eq} ANY ($1::${text}[])
@@ -93,14 +93,14 @@ export function findStatement(entries: Entry[]): QueryConfig {
 }
 
 /**
- * Writes a row and removes it, where commits wait for standbys: its commit comes after all that was read before, here and there. Whether
- * they do is asked each time, because it changes with each standby that comes or goes.
+ * Writes and deletes a row if commits wait for standbys: this commit follows everything that was read before, also on the standbys. Checks
+ * that each time, because it changes whenever a standby connects or disconnects.
  */
 export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_pid(), ''
     WHERE current_setting('synchronous_standby_names') <> '';
   DELETE FROM ${imports} WHERE id = 'barrier ' || pg_backend_pid()`
 
-/** Copies rows of the columns id, attempt, and the texts. */
+/** Copies rows with the columns id, attempt, and the texts. */
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
 
 export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(id) FROM ${plants}` }
@@ -110,16 +110,16 @@ export function getStatement(id: bigint): QueryConfig {
 }
 
 /**
- * Which plants of these ids exist, and under which mark they were written.
+ * Finds the plants with these ids, and the ids of the writes that stored them.
  *
- * @returns the columns of a plant, and attempt; the texts are left out where they do not count
+ * @returns the columns of a plant, and attempt; without `withTexts`, the texts are NULL
  */
 export function getManyStatement(ids: bigint[], withTexts = true): QueryConfig {
   const columns = withTexts ? textColumns : noTexts
   return { text: `SELECT id, ${columns}, attempt FROM ${plants} WHERE id ${eq} ANY ($1::bigint[])`, values: [ids] }
 }
 
-/** A page of a list, in the order of ids: so many rows at most, and so many bytes of texts, but at least one row. */
+/** A page of a list, in ascending order of id, limited by rows and by bytes of text, but with at least one row. */
 export function pageStatement(query: ListQuery, rows: number, bytes: number): QueryConfig {
   const values: unknown[] = []
   const bind = (value: unknown, type: string) => `$${values.push(value)}::${type}`
@@ -135,7 +135,7 @@ export function countStatement(query: CountQuery): QueryConfig {
   return { text: `SELECT pg_catalog.count(*) FROM ${plants} ${where(query, (value, type) => `$${values.push(value)}::${type}`)}`, values }
 }
 
-/** The condition of a query. `bind` gives the SQL for a value of it. */
+/** The WHERE clause of a query. `bind` returns the SQL of a value. */
 export function where({ after, tag, search }: ListQuery, bind: (value: bigint | string, type: string) => string): string {
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id OPERATOR(pg_catalog.>) ${bind(after, 'bigint')}`)
@@ -144,13 +144,13 @@ export function where({ after, tag, search }: ListQuery, bind: (value: bigint | 
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
 }
 
-/** With the collation "C", only the letters A to Z have another case. */
+/** With the collation "C", only the letters A to Z have upper and lower case. */
 function contains(column: string, part: string): string {
   const [whole, sought] = [column, part].map((each) => `pg_catalog.lower(${each} COLLATE pg_catalog."C")`)
   return `pg_catalog.strpos(${whole}, ${sought}) OPERATOR(pg_catalog.>) 0`
 }
 
-/** Gives a plant other texts and removes its idempotency key; with `only`, if it is still equal to this one. */
+/** Replaces the texts of a plant and removes its idempotency key; with `only`, only if it still equals that plant. */
 export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [plant.id]
   const texts = textNames.map((name) => `${name} = $${values.push(plant[name] ?? null)}`).join(', ')
@@ -158,7 +158,7 @@ export function replaceStatement(plant: NewPlant, only: NewPlant | undefined): Q
   return { text: `UPDATE ${plants} ${set} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
 }
 
-/** Gives plants other texts and removes their idempotency keys. */
+/** Replaces the texts of plants and removes their idempotency keys. */
 export function updateStatement(changed: NewPlant[]): QueryConfig {
   const columns = textNames.map((_, index) => `$${index + 2}::${text}[]`).join()
   return {
@@ -168,31 +168,31 @@ export function updateStatement(changed: NewPlant[]): QueryConfig {
   }
 }
 
-/** Removes a plant; with `only`, if it is still equal to this one. */
+/** Deletes a plant; with `only`, only if it still equals that plant. */
 export function deleteStatement(id: bigint, only: NewPlant | undefined): QueryConfig {
   const values: unknown[] = [id]
   return { text: `DELETE FROM ${plants} WHERE id ${eq} $1${unchanged(only, values)} RETURNING ${plantColumns}`, values }
 }
 
-/** A condition as IS NOT DISTINCT FROM has it, whose operator has no full name; its parameters go to `values`. */
+/** The same as IS NOT DISTINCT FROM, whose operator cannot be schema-qualified. Appends its parameters to `values`. */
 function unchanged(only: NewPlant | undefined, values: unknown[]): string {
   const equals = (column: string, value: string) => ` AND (${column} ${eq} ${value} OR (${column} IS NULL AND ${value} IS NULL))`
   return only ? textNames.map((name) => equals(name, `$${values.push(only[name] ?? null)}::${text}`)).join('') : ''
 }
 
-/** What the one who asks, or another role, may do with plants: a column for each of `rights`. */
+/** The rights of the current role, or of another one, on plants: a column for each of `rights`. */
 export function rightsStatement(role?: string): QueryConfig {
   const who = role === undefined ? '' : '$1, '
   const columns = rights.map((right) => `pg_catalog.has_table_privilege(${who}'${plants}', '${privilegeFor[right]}')`)
   return { text: `SELECT ${columns.join()}`, values: role === undefined ? [] : [role] }
 }
 
-/** The rights in the row of a `rightsStatement`. */
+/** The rights in the result row of `rightsStatement`. */
 export function toRights(row: Row = []): Right[] {
   return rights.filter((_, index) => row[index] === 't')
 }
 
-/** What PostgreSQL calls a right. */
+/** The PostgreSQL privilege for each right. */
 export const privilegeFor: Record<Right, string> = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
 
 export function findCheckpointStatement(id: string): QueryConfig {
@@ -208,7 +208,7 @@ export function removeCheckpointStatement(id: string): QueryConfig {
   return { text: `DELETE FROM ${imports} WHERE id ${eq} $1`, values: [id] }
 }
 
-/** The plant of a row whose columns begin with those of a plant. */
+/** The plant in a row whose first columns are those of a plant. */
 export function toPlant([id, ...texts]: Row): NewPlant {
   return plantFrom(BigInt(id ?? 0), (_, index) => texts[index])
 }

@@ -19,7 +19,7 @@ import type {
   TokenStore,
 } from '../store.js'
 import type { Client } from './client.js'
-import { isRefusal, lostCommit } from './errors.js'
+import { isServerError, lostCommit } from './errors.js'
 import { ConnectionPool } from './pool.js'
 import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
@@ -53,17 +53,17 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   private constructor(connections: ConnectionPool) {
     this.#connections = connections
     this.#writer = new Writer(connections)
-    this.maxSnapshots = connections.size - 1 // each has a connection for as long as its reader takes
+    this.maxSnapshots = connections.size - 1 // each uses a connection until its reader is done
     this.tokens = new PostgresTokens((statement) => connections.query(statement))
   }
 
-  /** Opens the database; makes or migrates the tables first where that is needed. */
+  /** Opens the database. Creates or migrates the tables if needed. */
   static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
     const { connections } = await connected(address, options, (client) => migrate(client, address))
     return new PostgresStore(connections)
   }
 
-  /** Opens the database if it holds a store. */
+  /** Opens the database if it contains a store. */
   static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
     const { connections, result: version } = await connected(address, options, (client) => identify(client, address))
     if (version > 0) return new PostgresStore(connections)
@@ -89,7 +89,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
     return row && toPlant(row)
   }
 
-  /** Those of some ids that are there. */
+  /** The existing plants with these ids. */
   async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
     return new Map((await this.#connections.query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
   }
@@ -125,7 +125,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   /**
    * Runs a statement that changes at most one plant, and returns it.
    *
-   * @param lookUp gives what a try has returned whose answer was lost, when there is nothing left to change
+   * @param lookUp returns the result of an earlier try whose response was lost, if a retry finds nothing left to change
    */
   async #change(statement: QueryConfig, lookUp: () => Promise<NewPlant | undefined>): Promise<NewPlant | undefined> {
     let isLost = false
@@ -133,7 +133,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
       try {
         return await client.ask(statement)
       } catch (error) {
-        isLost ||= !isRefusal(error)
+        isLost ||= !isServerError(error)
         throw error
       }
     }
@@ -142,7 +142,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
     })
     if (row) return toPlant(row)
     if (!isLost) return undefined
-    await this.#connections.query(pinned(barrier)) // what is read then is on the standbys as well
+    await this.#connections.query(pinned(barrier)) // what is read after this is also on the standbys
     return lookUp()
   }
 
@@ -151,7 +151,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
     await createRows(this.#connections, batch, options)
   }
 
-  /** Creates plants all at once, as `createAll` of postgres/bulk.ts has it. */
+  /** See `createAll` of bulk.ts. */
   async createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
     const { createAll } = await import('./bulk.js')
     await createAll(this.#connections, pages, onConflict)
@@ -184,7 +184,7 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   }
 }
 
-/** A database, with the result of what was done there first. */
+/** Opens a database and runs a first action. */
 async function connected<T>(address: PostgresAddress, options: OpenOptions, action: (client: Client) => Promise<T>) {
   const connections = new ConnectionPool({ address, login: await options.login(address) }, options)
   try {
@@ -195,5 +195,5 @@ async function connected<T>(address: PostgresAddress, options: OpenOptions, acti
   }
 }
 
-/** of a page, about */
+/** the approximate maximum size of a page */
 const pageBytes = 1_000_000

@@ -2,11 +2,11 @@ import type { QueryConfig } from 'pg'
 import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import { type Row, tokens } from './sql.js'
 
-/** The tokens of a store, beside its plants. */
+/** The tokens of a store, in the same database. */
 export class PostgresTokens implements TokenStore {
   readonly #query: (statement: QueryConfig) => Promise<Row[]>
 
-  /** @param query runs a statement that can be run twice */
+  /** @param query runs an idempotent statement */
   constructor(query: (statement: QueryConfig) => Promise<Row[]>) {
     this.#query = query
   }
@@ -20,7 +20,7 @@ export class PostgresTokens implements TokenStore {
     const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
     await this.#query({ text, values: [Buffer.from(digest), note, rights.join(), createdAt.getTime(), expiresAt?.getTime()] })
     const added = await this.find(digest)
-    if (!added) throw new Error('The token that was added is not there')
+    if (!added) throw new Error('The added token is missing')
     return added
   }
 

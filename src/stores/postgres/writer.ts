@@ -5,7 +5,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { CreateOptions } from '../store.js'
 import { type Creation, sendBatch } from './batch.js'
 import type { Client } from './client.js'
-import { explainDatabase, isTransient, LeftOutError, lostCommit, maxFutile } from './errors.js'
+import { explainDatabase, isTransient, LeftOutError, lostCommit, maxIneffective } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 
 interface Job extends Creation {
@@ -13,37 +13,37 @@ interface Job extends Creation {
   resolve(plant: Plant): void
   reject(error: unknown): void
   signal: AbortSignal | undefined
-  /** ends the wait for its batch */
+  /** removes it from the queue */
   leave: () => void
-  /** what went wrong the last time that it was sent */
+  /** the error of the last try */
   failure: unknown
-  /** how often it was sent without any effect, though no other plant had its id or key */
-  futile: number
+  /** how often it was sent without effect, although no other plant had its id or key */
+  ineffective: number
 }
 
-/** Creates in one statement at most, and characters of their texts. */
+/** the maximum number of creates in one statement, and of the characters of their texts */
 const usualBatch = 1000
 const batchCharacters = 4_000_000
 
-/** milliseconds */
+/** milliseconds after which a batch no longer counts as running */
 const slowBatch = 100
 
 /**
- * Creates plants. What waits at the same moment goes as one statement and one commit, several of which are on their way at once, and each
- * caller gets its own answer once that is on disk. What has an id or a key in common is created in the order in which it came.
+ * Creates plants with group commit: creates that wait at the same time share one statement and one commit. Several batches run
+ * concurrently. Each caller gets its own result once the commit is on disk. Creates with the same id or key run in order of arrival.
  */
 export class Writer {
   readonly #connections: ConnectionPool
   #jobs: Job[] = []
-  /** ids and keys of what is on its way */
+  /** the ids and keys of creates in flight */
   readonly #busy = new Set<bigint | string>()
-  /** batches that are on their way, but for slow ones, or wait for a connection */
+  /** batches that are in flight, except slow ones, or wait for a connection */
   #running = 0
   #isStarting = false
-  /** batches that were sent and have failed, one after the other */
+  /** consecutive failed batches */
   #failures = 0
   #alarm: NodeJS.Timeout | undefined
-  /** aborts when nothing waits any more: then nobody needs a connection */
+  /** aborts when the queue is empty: then no connection is needed */
   #waiting = newController()
 
   constructor(connections: ConnectionPool) {
@@ -59,7 +59,7 @@ export class Writer {
         job.reject(job.writeIds.length > 0 ? lostCommit(this.#connections.account.address, signal?.reason) : signal?.reason)
       }
       const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
-      const job: Job = { ...asked, writeIds: [], answer: undefined, failure: undefined, futile: 0 }
+      const job: Job = { ...asked, writeIds: [], answer: undefined, failure: undefined, ineffective: 0 }
       this.#await(job)
       this.#start()
     })
@@ -71,7 +71,7 @@ export class Writer {
     if (job === this.#jobs[0]) this.#watch()
   }
 
-  /** Puts jobs back into the queue, in which those that wait longest stand in front. Those whose callers have gone meanwhile leave it. */
+  /** Puts jobs back into the queue, which is ordered by deadline. Drops those whose callers have aborted meanwhile. */
   #awaitAgain(jobs: Job[]): void {
     const later = this.#jobs.splice(0)
     for (const job of jobs) this.#await(job)
@@ -84,7 +84,7 @@ export class Writer {
   #start(): void {
     if (this.#isStarting) return
     this.#isStarting = true
-    // The next turn of the event loop: calls that came in together then share a statement.
+    // In the next turn of the event loop, so that simultaneous calls share a statement.
     setImmediate(() => {
       this.#isStarting = false
       const most = Math.min(this.#connections.size, this.#jobs.length)
@@ -92,7 +92,7 @@ export class Writer {
     })
   }
 
-  /** Sends what waits when there is a connection for it. */
+  /** Sends waiting jobs as soon as there is a connection. */
   async #run(): Promise<void> {
     this.#running += 1
     const { signal } = this.#waiting
@@ -104,10 +104,10 @@ export class Writer {
       if (this.#jobs.length > 0)
         await this.#connections.use({ deadline: Infinity, signal }, async (client) => {
           jobs = this.#take()
-          isIdle = jobs.length === 0 // what waits does so for what is on its way, whose end is a new start
+          isIdle = jobs.length === 0 // all jobs wait for others in flight, whose end starts the next run
           if (isIdle) return
           const slow = setTimeout(() => {
-            isCounted = false // it waits for a lock, maybe: others do not wait for it
+            isCounted = false // it may wait for a lock: others must not wait for it
             this.#running -= 1
             this.#start()
           }, slowBatch)
@@ -121,7 +121,7 @@ export class Writer {
     if (!isIdle && this.#jobs.length > 0) this.#start()
   }
 
-  /** @param jobs of the batch that has failed; none when there was no connection for it */
+  /** @param jobs the jobs of the failed batch; none if there was no connection */
   #noteFailure(error: unknown, jobs: Job[]): void {
     if (jobs.length > 0) this.#failures += 1
     for (const job of jobs) job.failure = error
@@ -130,7 +130,7 @@ export class Writer {
     this.#watch()
   }
 
-  /** Takes jobs from the queue in turn, in the order of their ids, but none with an id or a key that is on its way, or stays before it. */
+  /** Removes jobs from the queue in order, and sorts them by id. Skips jobs whose id or key is in flight, or in an earlier skipped job. */
   #take(): Job[] {
     const limit = this.#connections.options.batchLimit ?? usualBatch
     const taken: Job[] = []
@@ -169,28 +169,28 @@ export class Writer {
     }
   }
 
-  /** Answers the callers of a batch. What was not stored, and can be a moment later, waits again. */
+  /** Settles the jobs of a batch. Queues those again that were not stored, but may be stored later. */
   #settle(jobs: Job[]): void {
     for (const job of jobs) for (const key of keysOf(job)) this.#busy.delete(key)
     const open = jobs.filter((job) => !this.#answer(job))
     if (open.length > 0) this.#awaitAgain(open)
   }
 
-  /** False for a job that is to be sent again. */
+  /** Settles a job. Returns false for a job to send again. */
   #answer(job: Job): boolean {
     const { account, options } = this.#connections
     if (job.answer === 'created') job.resolve(plantOf(job.plant))
     else if (job.answer) job.reject(job.answer)
     else {
-      if (job.failure === undefined) job.futile += 1
-      if (job.futile === maxFutile) job.reject(new LeftOutError(account.address))
+      if (job.failure === undefined) job.ineffective += 1
+      if (job.ineffective === maxIneffective) job.reject(new LeftOutError(account.address))
       else if (job.deadline > options.clock.now() && (job.failure === undefined || isTransient(job.failure))) return false
       else this.#refuse(job, job.failure ?? this.#connections.late())
     }
     return true
   }
 
-  /** Ends what waits when its time is over. What waits longest stands in front. */
+  /** Sets the timer for the first deadline in the queue. */
   #watch(): void {
     clearTimeout(this.#alarm)
     const [first] = this.#jobs
@@ -211,7 +211,7 @@ export class Writer {
     this.#watch()
   }
 
-  /** Rejects a creation: with an unknown outcome where it may have been stored. */
+  /** Rejects a creation; with an unknown outcome if it may have been stored. */
   #refuse(job: Job, error: unknown): void {
     job.signal?.removeEventListener('abort', job.leave)
     const explained = explainDatabase(error, this.#connections.account)
@@ -224,14 +224,14 @@ export class Writer {
   }
 }
 
-/** Each batch that waits for a connection listens to it. */
+/** A controller without a limit of listeners: each batch that waits for a connection adds one. */
 function newController(): AbortController {
   const controller = new AbortController()
   setMaxListeners(0, controller.signal)
   return controller
 }
 
-/** What no two creations that are on their way may have in common. */
+/** The id and the key, of which no two creations in flight may have one in common. */
 function keysOf({ plant, key }: Job): (bigint | string)[] {
   return key === undefined ? [plant.id] : [plant.id, key]
 }

@@ -13,11 +13,11 @@ import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
 export interface BackupOptions extends OpenOptions {
-  /** the file that a link leads to, which may not be there yet; throws for a link that is not to be followed */
+  /** Resolves symbolic links to a file that need not exist. Throws for a link that must not be followed. */
   targetOf(path: string): string
 }
 
-/** What `backUpStore` of `stores/registry.ts` does. */
+/** Implements `backUpStore` of `stores/registry.ts`. */
 export async function backUp(address: FileAddress, file: string, options: BackupOptions) {
   const path = realPathOf(address.path)
   const target = targetOf(file, path, options)
@@ -33,7 +33,7 @@ export async function backUp(address: FileAddress, file: string, options: Backup
   }
 }
 
-/** The real path of what is replaced: nothing follows a link that takes its place after this. */
+/** The real path of the file to replace: a link that is created there later is not followed. */
 function targetOf(file: string, store: string, options: BackupOptions): string {
   try {
     const target = options.targetOf(file)
@@ -43,26 +43,26 @@ function targetOf(file: string, store: string, options: BackupOptions): string {
   }
 }
 
-/** A file that is there already is replaced only if it is a store that nobody uses. */
+/** Throws unless the target does not exist, is empty, or is a backup: a store that nobody uses. */
 async function checkTarget(target: string, options: OpenOptions): Promise<void> {
   const identity = identityOf(target)
-  if (!identity.includes(':') && identity !== 'none') return // and what the system says of it, it will say again
+  if (!identity.includes(':') && identity !== 'none') return // the system error will recur when the copy is written
   const stats = statSync(target, { throwIfNoEntry: false })
   if (stats?.isDirectory()) throw notReplaced(target, 'is a folder', `Name a file in it: ${shellWord(`${target}/plants.bak`)}`)
   if (stats && !stats.isFile()) throw notReplaced(target, 'is a device or a pipe', 'Choose another file for the backup')
-  // The log of another file would be taken for that of the backup.
+  // SQLite would apply an existing log to the backup.
   if (['-wal', '-journal'].some((suffix) => fileHasContent(target + suffix)))
-    throw notReplaced(target, 'is in use, or was not closed: a log is beside it', 'Choose another file for the backup')
+    throw notReplaced(target, 'is in use, or was not closed: it has a log', 'Choose another file for the backup')
   if (!stats?.size) return
   const hint = 'Choose another file for the backup, or delete this one first'
   const isStore = await holdsStore(target, options).catch((error: unknown) => {
-    throw asMalformed(error, target, 'A backup would replace what is no backup', hint)
+    throw asMalformed(error, target, 'A backup would replace a file that is not a backup', hint)
   })
-  if (!isStore) throw notReplaced(target, 'holds no store', hint)
-  if (isWal(target)) throw notReplaced(target, 'is a store that is used as one, and no backup', hint)
+  if (!isStore) throw notReplaced(target, 'contains no store', hint)
+  if (isWal(target)) throw notReplaced(target, 'is a store in use, not a backup', hint)
 }
 
-/** A backup is no store that was written to: that would have turned the write-ahead log on (https://sqlite.org/fileformat.html, 1.3). */
+/** Whether a file is in WAL mode (https://sqlite.org/fileformat.html, 1.3). A store that has been written to is, a backup is not. */
 function isWal(path: string): boolean {
   const fd = openSync(path, 'r')
   try {
@@ -74,7 +74,7 @@ function isWal(path: string): boolean {
   }
 }
 
-/** The error for a file that a person has named, and that is not of use. */
+/** The error for an unusable file that was named on the command line. */
 export function asMalformed(error: unknown, path: string, what: string, hint: string): unknown {
   const explained = explainFailure(error, path)
   if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') return explained
@@ -85,7 +85,7 @@ function notReplaced(target: string, why: string, hint: string): PlantsError {
   return new PlantsError('malformed', `${target} cannot be replaced by a backup: it ${why}`, { hint })
 }
 
-/** Runs an action with a connection that sees a store as it is at one moment; undefined when there is no store in the file. */
+/** Runs an action with a consistent snapshot of a store; undefined when the file contains no store. */
 export async function withSnapshot<T>(
   path: string,
   waiting: Waiting,
@@ -100,11 +100,11 @@ export async function withSnapshot<T>(
 }
 
 /**
- * Copies a store into a file for its owner alone, which takes the place of `target` once it is whole, checked and on the disk.
+ * Copies a store to a new file with mode 0600, which replaces `target` once it is complete, checked and on disk.
  *
- * @param beside the file in the same folder that the temporary folder is named after
- * @throws {PlantsError} `unwritable` when there is no place for it, `unavailable` when the store could not be read or is damaged, or
- * the reason of the signal. What was at `target` is as it was then.
+ * @param beside the file in the same folder after which the temporary folder is named
+ * @throws {PlantsError} `unwritable` when the copy cannot be written, `unavailable` when the store cannot be read or is damaged, or
+ * the reason of the signal. `target` is unchanged then.
  */
 export async function copyStore(snapshot: Connection, target: string, { clock: { signal }, onProgress }: OpenOptions, beside = target) {
   try {
@@ -126,7 +126,7 @@ export async function copyStore(snapshot: Connection, target: string, { clock: {
   }
 }
 
-/** Makes a copy a single file that needs no log, checks it, and writes it to the disk. Returns how many plants it holds. */
+/** Turns a copy into a single file without a log, checks it, and flushes it to disk. Returns the number of plants. */
 function finishCopy(path: string, source: string): bigint {
   const db = connect(uriOf(path, 'mode=rw'), { readOnly: false })
   try {
@@ -144,37 +144,37 @@ function finishCopy(path: string, source: string): bigint {
 }
 
 /**
- * Checks a whole store for damage, and returns how many plants it holds.
+ * Checks a whole store for damage. Returns the number of plants.
  *
- * @param path what the store is called in an error
+ * @param path the name of the store in an error
  */
 export function integrityCheck(db: Database, path: string): bigint {
-  if (identify(db, path) === undefined) throw notOurs(path, 'holds no store')
+  if (identify(db, path) === undefined) throw notOurs(path, 'contains no store')
   const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
   if (found !== 'ok') throw new DamagedStoreError(path, String(found))
   return countPlants(db)
 }
 
-/** Lets signals in, which wait while SQLite works, and throws the reason when there was one. */
+/** Lets the event loop deliver signals, which are pending while SQLite works. Throws the reason if there was one. */
 export async function checkSignal(signal: AbortSignal): Promise<void> {
   await new Promise(setImmediate)
   signal.throwIfAborted()
 }
 
-/** What is wrong with the disk is wrong where the copy is made, except for a store that cannot be read. */
+/** Attributes disk errors to the target of the copy, except when the store cannot be read. */
 function explainCopy(error: unknown, target: string, source: string): unknown {
   const code = primaryCode(error) ?? systemCode(error)
   const why = reasons[code === 10 && isFull(target) ? 13 : (code ?? '')]
   if (why === undefined) return explainFailure(error, source)
-  const hint = 'Fix that, or choose another place. What was there is as it was'
+  const hint = 'Fix that, or choose another folder. Nothing was changed'
   return new PlantsError('unwritable', `The copy ${target} could not be written: ${why}`, { hint, cause: error })
 }
 
-/** By SQLite's primary result code, and by the code of a system call. */
+/** By SQLite's primary result code, or by system error code. */
 const reasons: Record<string, string> = {
   8: 'the disk is read-only',
   10: 'the disk failed',
   13: 'no space left on the disk',
-  14: 'its folder lets nothing be made in it',
+  14: 'no file can be created in its folder',
   ...unwritableReasons,
 }

@@ -9,11 +9,11 @@ import { toPlant, updatePlant } from './schema.js'
 
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 
-/** Creates rows inside a transaction that somebody else begins and commits. */
+/** Creates rows inside a transaction that the caller begins and commits. */
 export class BulkInsert {
   readonly #connection: Connection
   readonly #clock: Pick<Clock, 'now'>
-  /** of the last changeset, for the next one */
+  /** reused for each changeset */
   #buffer = Buffer.alloc(0)
 
   constructor(connection: Connection, clock: Pick<Clock, 'now'>) {
@@ -22,9 +22,9 @@ export class BulkInsert {
   }
 
   /**
-   * Creates rows, from one on in the order of the batch, as many as a transaction may take, and notes how each went.
+   * Creates rows in the order of the batch, as many as fit in a transaction, and sets their outcomes.
    *
-   * @returns the first that was not looked at; the number of rows when there is none, or when a rejected one ends it
+   * @returns the rank of the next row; the number of rows when there is none, or when a rejected row ends the batch
    */
   run(batch: Batch, from: number, policy: Policy): number {
     const end = this.#clock.now() + maxTurn
@@ -43,12 +43,12 @@ export class BulkInsert {
     const before = this.#changes()
     if (!this.#connection.db.applyChangeset(this.#changesetOf(rows, order, range), { onConflict: () => SQLITE_CHANGESET_ABORT }))
       return false
-    if (this.#changes() - before !== BigInt(range.to - range.from)) throw new Error('SQLite took a changeset and left rows out')
+    if (this.#changes() - before !== BigInt(range.to - range.from)) throw new Error('SQLite applied a changeset only in part')
     for (let rank = range.from; rank < range.to; rank += 1) outcomes[rowAt(order, rank)] = Outcome.created
     return true
   }
 
-  /** Creates a range of rows one by one. True when a rejected one ends it. */
+  /** Creates a range of rows one by one. Returns true when a rejected row ends the batch. */
   #createEach({ rows, order, outcomes }: Batch, { from, to }: Range, { ifExists, stopsAtReject }: Policy): boolean {
     const find = this.#connection.prepare(`SELECT ${comparesPlants(ifExists) ? plantColumns : '1'} FROM plants WHERE id = ?`)
     const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters})`)
@@ -70,8 +70,8 @@ export class BulkInsert {
   }
 
   /**
-   * Rows as a changeset that inserts them (https://sqlite.org/session/sqlite3changeset_apply.html; the format stands in SQLite's
-   * ext/session/sqlite3session.c). SQLite takes it in one call, which no statement with values can match.
+   * Encodes rows as a changeset of inserts (https://sqlite.org/session/sqlite3changeset_apply.html; the format is described in SQLite's
+   * ext/session/sqlite3session.c). SQLite applies it in one call, which is faster than any statement with values.
    *
    * @returns bytes that are valid until the next call
    */
@@ -95,22 +95,22 @@ function rowAt(order: Uint32Array | undefined, rank: number): number {
   return order ? (order[rank] ?? 0) : rank
 }
 
-/** milliseconds of a transaction, together with its commit at most 50 */
+/** milliseconds for the inserts of a transaction; with its commit, it takes at most 50 */
 const maxTurn = 40
 
-/** rows that are tried together: so many are looked at one by one when one of them cannot be created */
+/** rows per changeset; if one of them cannot be created, all of them are inserted one by one */
 const rowsAtOnce = 4096
 
 const SQLITE_CHANGESET_ABORT = 2
 
-/** Returns where the row ends. */
+/** Returns the end of the row. */
 function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number): number {
   const high = rows.idHigh[row] ?? 0
   const low = rows.idLow[row] ?? 0
   bytes[start] = insert
   bytes[start + 1] = 0
   bytes[start + 2] = integer
-  // Buffer's methods for this take several times as long.
+  // The methods of Buffer take several times as long.
   bytes[start + 3] = high >>> 24
   bytes[start + 4] = high >>> 16
   bytes[start + 5] = high >>> 8
@@ -142,7 +142,7 @@ function writeText(bytes: Uint8Array, start: number, rows: PlantRows, from: numb
   return at
 }
 
-/** SQLite's varint: seven bits a byte, the highest first. */
+/** SQLite's varint: big-endian, seven bits per byte. */
 function writeLength(bytes: Uint8Array, start: number, length: number): number {
   let at = start
   for (let shift = length < 128 ? 0 : 28; shift > 0; shift -= 7) {
@@ -152,7 +152,7 @@ function writeLength(bytes: Uint8Array, start: number, length: number): number {
   return at + 1
 }
 
-/** "T", the number of columns (id, texts, idempotency key), which of them are the primary key, and the table's name. */
+/** "T", the number of columns (id, texts, idempotency key), a primary key flag for each, and the name of the table. */
 const header = Buffer.from(`T${String.fromCharCode(textFields.length + 2)}\x01${'\0'.repeat(textFields.length + 1)}plants\0`, 'latin1')
 
 const insert = 18
@@ -160,5 +160,5 @@ const integer = 1
 const text = 3
 const nothing = 5
 
-/** bytes of a row besides those of its texts, at most */
+/** the maximum bytes of a row in addition to its texts */
 const maxRowOverhead = 20 + 6 * textFields.length

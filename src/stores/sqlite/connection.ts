@@ -5,18 +5,18 @@ import { explained, explainFailure, isWritable, lockedError } from './errors.js'
 import { checkKind, fileHasContent, fileVersion, identityOf, isImmutable } from './file.js'
 import { identify, prepareStore } from './schema.js'
 
-/** How a file is opened. SQLite takes no lock of an `immutable` one, so others can change it while it is read, and leaves no trace. */
+/** How to open a file. SQLite does not lock an `immutable` file, so others can change it during a read, and creates no files beside it. */
 type Mode = 'rw' | 'ro' | 'immutable'
 
-/** A connection to the file of a store, with its statements. */
+/** A connection to the file of a store, with its prepared statements. */
 export class Connection {
   readonly db: Database
   readonly path: string
   readonly uri: string
-  /** `identityOf` the file, from before it was opened */
+  /** `identityOf` the file before it was opened */
   readonly identity: string
   readonly #waiting: Waiting
-  /** of an `immutable` file */
+  /** for an `immutable` file */
   readonly #fileVersion: string | undefined
   readonly #statements = new Map<string, Statement>()
 
@@ -30,19 +30,19 @@ export class Connection {
     this.db = connect(this.uri, { readOnly: mode !== 'rw' })
   }
 
-  /** Prepares a statement, once for each text. */
+  /** Prepares a statement; returns the same one for the same text. */
   prepare(sql: string): Statement {
     const statement = this.#statements.get(sql) ?? this.db.prepare(sql)
     this.#statements.set(sql, statement)
     return statement
   }
 
-  /** Runs what can be run again, until SQLite is not busy. */
+  /** Runs an idempotent call, and retries it while SQLite is busy. */
   retry<T>(call: () => T): Promise<T> {
     return retryWhileBusy(call, this.#waiting, () => lockedError(this.path, this.#waiting.timeout))
   }
 
-  /** Does the same, and checks that the file has not changed. Throws a `PlantsError` that says what to do. */
+  /** The same as `retry`, but also checks that an `immutable` file has not changed, and throws a `PlantsError` with a hint. */
   async run<T>(call: () => T): Promise<T> {
     try {
       const result = await this.retry(call)
@@ -54,7 +54,7 @@ export class Connection {
     }
   }
 
-  /** Throws `unavailable` when others have changed an `immutable` file since it was opened: what was read is of no use. */
+  /** Throws `unavailable` when an `immutable` file has changed since it was opened: what was read may be inconsistent. */
   checkUnchanged(cause?: unknown): void {
     if (this.#fileVersion === undefined || this.#fileVersion === fileVersion(this.path)) return
     throw new PlantsError('unavailable', `${this.path} was changed while it was read`, { hint: 'Try again', retryable: true, cause })
@@ -63,14 +63,14 @@ export class Connection {
   close(): void {
     this.#statements.clear()
     try {
-      if (this.db.isTransaction) this.db.exec('ROLLBACK') // else it would last until its statements are collected as garbage
+      if (this.db.isTransaction) this.db.exec('ROLLBACK') // otherwise it would last until its statements are garbage-collected
     } finally {
       this.db.close()
     }
   }
 }
 
-/** Connects to an existing file to write to it. One that is empty becomes a store. */
+/** Opens an existing file for writing. An empty file becomes a store. */
 export function openToWrite(path: string, waiting: Waiting): Promise<Connection> {
   return explained(path, async () => {
     const connection = new Connection(path, 'rw', waiting)
@@ -79,7 +79,7 @@ export function openToWrite(path: string, waiting: Waiting): Promise<Connection>
   })
 }
 
-/** Connects to an existing file to read it, which may be one that this user may not write; undefined when it is not a store yet. */
+/** Opens an existing file for reading, even without write permission; undefined when it is not a store yet. */
 export function openToRead(path: string, waiting: Waiting): Promise<Connection | undefined> {
   return explained(path, async () => {
     const connection = new Connection(path, isImmutable(path) ? 'immutable' : isWritable(path) ? 'rw' : 'ro', waiting)
@@ -89,7 +89,7 @@ export function openToRead(path: string, waiting: Waiting): Promise<Connection |
   })
 }
 
-/** Connects to a store and sees it as it is now until the connection is closed; undefined when there is no store in the file. */
+/** Opens a consistent snapshot of a store, which lasts until the connection is closed; undefined when the file contains no store. */
 export async function openSnapshot(path: string, waiting: Waiting): Promise<Connection | undefined> {
   const connection = fileHasContent(path) ? await openToRead(path, waiting) : undefined
   if (!connection) return undefined
@@ -98,7 +98,7 @@ export async function openSnapshot(path: string, waiting: Waiting): Promise<Conn
     await connection.run(() => {
       db.exec('PRAGMA query_only=1')
       if (!db.isTransaction) db.exec('BEGIN')
-      identify(db, path) // the first that is read is the moment
+      identify(db, path) // the first read determines the snapshot
     })
     return connection
   } catch (error) {
@@ -107,7 +107,7 @@ export async function openSnapshot(path: string, waiting: Waiting): Promise<Conn
   }
 }
 
-/** Reads an existing file, and leaves no trace: where there is no log, SQLite would create one. */
+/** Reads an existing file without creating files: in any other mode, SQLite would create a missing log. */
 export async function look<T>(path: string, waiting: Waiting, read: (connection: Connection) => Promise<T>): Promise<T> {
   const connection = new Connection(path, existsSync(`${path}-wal`) ? 'ro' : 'immutable', waiting)
   try {
@@ -117,7 +117,7 @@ export async function look<T>(path: string, waiting: Waiting, read: (connection:
   }
 }
 
-/** Makes a connection durable, and runs what has to come first. EXTRA is FULL, and holds also where somebody has turned the write-ahead log off. */
+/** Makes commits durable, and runs a first action. In WAL mode, EXTRA equals FULL; it is also durable if somebody has turned WAL off. */
 async function prepare<T>(connection: Connection, first: () => T): Promise<T> {
   try {
     await connection.run(() => connection.db.exec('PRAGMA synchronous=EXTRA; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1'))

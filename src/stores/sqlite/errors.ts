@@ -3,12 +3,12 @@ import { basename, dirname, join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
 
-/** Turns a failure of SQLite or of the file system into an error that says what to do about it. Returns any other, a defect, as it is. */
+/** Turns an error of SQLite or the file system into a `PlantsError` with a hint. Returns any other error, a defect, unchanged. */
 export function explainFailure(error: unknown, path: string): unknown {
   if (error instanceof BadRowError) return new DamagedStoreError(path, error.message, error)
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const text = messageOf(error)
-  // A file that claims to be ours can be the reason for these errors in our SQL; any other is a defect.
+  // A crafted file can cause these errors; any other error in our SQL is a defect.
   const isOfFile = code === 1 && /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)
   if (isOfFile || code === 11) return new DamagedStoreError(path, text, error)
   const [explain] = explanations.find(([, codes]) => codes.includes(code)) ?? []
@@ -16,7 +16,7 @@ export function explainFailure(error: unknown, path: string): unknown {
     return explain ? explain(path, error) : error
   } catch (reason) {
     if (systemCode(reason) === undefined) throw reason
-    // Looking for the reason has failed, perhaps for the same reason.
+    // The search for the reason has failed, perhaps because of the same problem.
     return unavailable(`The store ${path} could not be used: ${text}`, lookAtDisk, { retryable: true, cause: error })
   }
 }
@@ -25,7 +25,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : ''
 }
 
-/** Runs an action on a store, and explains what it throws. */
+/** Runs an action on a store, and explains its errors. */
 export async function explained<T>(path: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action()
@@ -34,15 +34,15 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
   }
 }
 
-/** A row that only another program can have written. */
+/** A row with values that only another program can have written. */
 export class BadRowError extends Error {}
 
-/** What is in the file contradicts itself. */
+/** The content of the file is inconsistent. */
 export class DamagedStoreError extends PlantsError {
   readonly path: string
 
   constructor(path: string, why: string, cause?: unknown) {
-    const hint = `Copy the file aside, then bring back a backup, or what can be read: sqlite3 ${shellWord(path)} .recover`
+    const hint = `Copy the file, then restore a backup, or recover what is readable: sqlite3 ${shellWord(path)} .recover`
     super('unavailable', `The store ${path} is damaged: ${why}`, { hint, cause })
     this.path = path
   }
@@ -52,7 +52,7 @@ export function notOurs(path: string, why: string, hint = elsewhere): PlantsErro
   return new PlantsError('unavailable', `${path} ${why}`, { hint })
 }
 
-/** Whether a COMMIT that failed like this may still be found on the disk: its bytes were written, but not known to be safe. */
+/** Whether a failed COMMIT may still be on disk: SQLite has written it, but could not confirm that it is durable. */
 export function isCommitOutcomeUnknown(error: unknown): boolean {
   return primaryCode(error) === 10
 }
@@ -70,7 +70,7 @@ export function replacedStore(path: string): PlantsError {
   return new PlantsError('unavailable', `${path} was deleted or replaced`, { hint: 'Try again', retryable: true })
 }
 
-/** Adds to the reason of a signal that nothing was changed. */
+/** Adds "nothing was changed" to the reason of a signal. */
 export function unchanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
   return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
@@ -79,7 +79,7 @@ export function unchanged(error: unknown, signal: AbortSignal): unknown {
 const lookAtDisk = 'Look at the disk and its logs, then try again'
 const elsewhere = 'Choose another file with --store PATH'
 
-/** What explains which errors, by SQLite's primary result codes and the codes of system calls. */
+/** The explanation for each error, by SQLite's primary result codes and system error codes. */
 const explanations: [explain: (path: string, cause: unknown) => PlantsError, codes: (number | string)[]][] = [
   [forbidden, [3, 8, 'EACCES', 'EPERM', 'EROFS']],
   [full, [13, 'ENOSPC', 'EDQUOT']],
@@ -87,7 +87,7 @@ const explanations: [explain: (path: string, cause: unknown) => PlantsError, cod
   [tooLarge, [7, 18]],
   [unopened, [14, 'EEXIST', 'ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']],
   [tooManyFiles, ['EMFILE', 'ENFILE']],
-  [(path, cause) => unavailable(`${path} is not a store: it is no SQLite file`, elsewhere, { cause }), [26]],
+  [(path, cause) => unavailable(`${path} is not a store: it is not an SQLite file`, elsewhere, { cause }), [26]],
   [(path, cause) => unavailable(`The path of the store is too long: ${path}`, elsewhere, { cause }), ['ENAMETOOLONG']],
 ]
 
@@ -99,18 +99,18 @@ function full(path: string, cause: unknown): PlantsError {
   return unavailable(`No space left on the disk of ${path}`, 'Free some space, then try again', { retryable: true, cause })
 }
 
-/** SQLite calls it an I/O error as well when there is no room for the shared memory of its log. */
+/** SQLite also reports an I/O error when there is no space for the shared memory of its log. */
 function failing(path: string, cause: unknown): PlantsError {
   if (isFull(path)) return full(path, cause)
   return unavailable(`The disk failed under ${path}: ${messageOf(cause)}`, lookAtDisk, { retryable: true, cause })
 }
 
 function tooLarge(path: string, cause: unknown): PlantsError {
-  const message = `The store ${path} holds more than this machine can take: ${messageOf(cause)}`
+  const message = `The store ${path} contains more than fits in memory: ${messageOf(cause)}`
   return unavailable(message, 'Read a part of it with plants list --after ID', { cause })
 }
 
-/** Whether less than 1 MiB is left where a file is; false when that is not known. */
+/** Whether less than 1 MiB is free on the file system of a file; false when that is unknown. */
 export function isFull(path: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(dirname(path))
@@ -125,13 +125,13 @@ function tooManyFiles(path: string, cause: unknown): PlantsError {
   return unavailable(`Too many open files to open ${path}`, 'Close some, or raise the limit: ulimit -n', { retryable: true, cause })
 }
 
-/** Nothing about the file or its folder says why. */
+/** Neither the file nor its folder explains the error. */
 function unready(path: string, cause: unknown): PlantsError {
   const hint = 'Try again, or raise the limit of open files: ulimit -n'
   return unavailable(`The store ${path} could not be opened`, hint, { retryable: true, cause })
 }
 
-/** This user may not read a store, or not write to it or beside it. */
+/** The error for a store that this user cannot read, or cannot write, or whose folder is read-only. */
 export function forbidden(path: string, cause?: unknown): PlantsError {
   const hint = 'Change the permissions, or choose another file with --store PATH'
   if (['', '-wal', '-shm'].some((suffix) => accessCode(path + suffix, constants.R_OK) === 'EACCES'))
@@ -148,18 +148,18 @@ function unopened(path: string, cause: unknown): PlantsError {
   if (!existsSync(folder))
     return unavailable(`There is no folder ${folder} for the store ${path}`, `Make it with: mkdir -p ${shellWord(folder)}`, { cause })
   if (!statSync(folder).isDirectory())
-    return unavailable(`There is no place for the store ${path}: ${folder} is not a folder`, elsewhere, { cause })
+    return unavailable(`The store ${path} cannot be created: ${folder} is not a folder`, elsewhere, { cause })
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !existsSync(path))
-    return unavailable(`${path} is a link to a file that is not there`, elsewhere, { cause })
+    return unavailable(`${path} is a link to a file that does not exist`, elsewhere, { cause })
   return allows(folder, constants.W_OK) && allows(path, constants.R_OK) ? unready(path, cause) : forbidden(path, cause)
 }
 
-/** Whether this user may write to a file and beside it. */
+/** Whether this user can write to a file and to its folder. */
 export function isWritable(path: string): boolean {
   return allows(path, constants.W_OK) && allows(dirname(path), constants.W_OK)
 }
 
-/** Whether this user may do something with a file or a folder; false when it is not there. */
+/** Whether this user has a permission (a mode of `access`) on a file or a folder; false when it does not exist. */
 export function allows(path: string, mode: number): boolean {
   return accessCode(path, mode) === undefined
 }
@@ -176,13 +176,13 @@ function accessCode(path: string, mode: number): string | undefined {
   }
 }
 
-/** The error for a call that had no turn within its time. */
+/** The error for a call that did not get the lock before its timeout. */
 export function lockedError(path: string, timeout: number): PlantsError {
   const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
   return new PlantsError('unavailable', message, { hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
 }
 
-/** The process that holds a lock on the file or its log, such as "process 4242 (sqlite3)"; known on Linux only. */
+/** The process that holds a lock on the file or its log, such as "process 4242 (sqlite3)"; undefined outside Linux. */
 function findHolder(path: string): string | undefined {
   try {
     const files = [path, `${path}-shm`].flatMap((file) => statSync(file, { throwIfNoEntry: false }) ?? [])

@@ -7,9 +7,9 @@ import { BadRowError } from './errors.js'
 import { filterOf, findRange } from './select.js'
 
 /**
- * Reads plants as `ReadableStore.snapshot` has it. SQLite writes the text: to do it here takes three times as long.
+ * Implements `ReadableStore.snapshot`. SQLite writes the text, which is three times as fast as JavaScript.
  *
- * @param connection sees the store as it is at one moment
+ * @param connection a snapshot of the store
  */
 export async function* readBlocks(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
   let after = query.after
@@ -56,7 +56,7 @@ function takeLines(rows: Iterator<unknown>): string[] {
   return lines
 }
 
-/** Finds plants that are not too much for one block, without reading their texts; a plant that is too large has a block of its own. */
+/** Finds plants that fit in one block, without reading their texts. A plant that is too large gets its own block. */
 function findBlock(connection: Connection, query: SnapshotQuery, range: BlockLimits): BlockRange | undefined {
   const { sql, values } = filterOf(query)
   const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
@@ -68,12 +68,12 @@ function findBlock(connection: Connection, query: SnapshotQuery, range: BlockLim
   return { first: range.first, last, plants: Number(plants) }
 }
 
-/** The ids of a block, and its rows at most. */
+/** The range of ids of a block, and its maximum number of rows. */
 type BlockLimits = Record<'first' | 'last', bigint> & { rows: number }
 
-type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // of no rows, SQLite has no maximum and no sum
+type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // max and sum of no rows are NULL
 
-/** As a blob, because a driver cuts a text at U+0000, or may give up where it is not UTF-8: other programs can write both into a store. */
+/** Reads text as a BLOB: a driver truncates TEXT at U+0000, and may fail on invalid UTF-8. Other programs can write both to a store. */
 function readText(connection: Connection, query: SnapshotQuery, { first, last }: BlockRange): string {
   const { sql, values } = filterOf(query)
   const select = connection.prepare(`SELECT CAST(group_concat(${records[query.record]}, char(10) ORDER BY id) AS BLOB) AS bytes FROM plants
@@ -85,7 +85,7 @@ function readText(connection: Connection, query: SnapshotQuery, { first, last }:
 
 const sizeOfTexts = textFields.map(({ name }) => `ifnull(octet_length(${name}), 0)`).join(' + ')
 
-/** SQL that writes a row. */
+/** The SQL expression for the text of a row. */
 const records: Record<RecordKind, string> = {
   json: `'{"id":' || id || ${textFields.map(jsonMember).join(' || ')} || '}'`,
   csv: cells("','"),
@@ -101,12 +101,12 @@ function cells(separator: string): string {
   return ['id', ...textFields.map(({ name }) => `ifnull(${cell(name, separator)}, '')`)].join(` || ${separator} || `)
 }
 
-/** In quotes where RFC 4180 wants them, and where the text is empty; `instr` looks past a U+0000, other functions do not. */
+/** Quotes a text where RFC 4180 requires it, and an empty text. Uses `instr`, since other functions stop at U+0000. */
 function cell(column: string, separator: string): string {
   const special = [separator, `'"'`, 'char(10)', 'char(13)'].map((character) => `instr(${column}, ${character})`)
   return `CASE WHEN ${column} = '' OR ${special.join(' OR ')} THEN '"' || replace(${column}, '"', '""') || '"' ELSE ${column} END`
 }
 
-/** A block ends at whichever comes first, so that an export needs the same memory for any plants. */
+/** The maximum size of a block, so that the memory of an export does not depend on the plants. */
 const blockRows = 1000
 const blockBytes = 131_072n

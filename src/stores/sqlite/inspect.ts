@@ -11,11 +11,11 @@ import { allows, explained, forbidden, isWritable } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
 import { identify, toPlant } from './schema.js'
 
-/** Looks at a store and at its folder, and changes nothing. Throws what opening it to read throws. */
+/** Inspects a store and its folder without changes. Throws the errors of opening it for reading. */
 export function inspect(address: FileAddress, options: OpenOptions) {
   const path = realPathOf(address.path)
   return explained(path, async () => {
-    if (!address.isDefault) statSync(dirname(path)) // only the folder of the program's own place is made when it is not there
+    if (!address.isDefault) statSync(dirname(path)) // only the default folder is created if missing
     const stats = statIfThere(path)
     const isEmpty = stats === undefined || (stats.isFile() && stats.size === 0)
     const exists = !isEmpty && (await holdsStore(path, options))
@@ -32,12 +32,12 @@ export function inspect(address: FileAddress, options: OpenOptions) {
   })
 }
 
-/** Whether a file that is there holds a store. Throws what SQLite and `identify` throw. */
+/** Whether an existing file contains a store. Throws the errors of SQLite and `identify`. */
 export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
   return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
 }
 
-/** By the magic numbers of statfs(2); SQLite's log needs memory that is shared, which these do not have. */
+/** Network file systems by their magic number (statfs(2)): they lack the shared memory that SQLite's log needs. */
 const networks = new Map([
   [0x6969n, 'NFS'],
   [0xfe534d42n, 'SMB'],
@@ -48,9 +48,9 @@ const networks = new Map([
 ])
 
 /**
- * Finds out what a create would do, without doing it.
+ * Determines what a create would do, without doing it.
  *
- * @throws {PlantsError} what the create would throw, as far as that can be known
+ * @throws {PlantsError} the errors of a create, as far as they can be predicted
  */
 export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
   const path = realPathOf(address.path)
@@ -63,7 +63,7 @@ export async function dryRun(address: FileAddress, plant: NewPlant, create: Crea
   )
 }
 
-/** False when the key has created the plant already. Throws `conflict` as `create` does. */
+/** False when the key has already created the plant. Throws `conflict` like `create`. */
 function wouldCreate({ db }: Connection, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
   const find = (column: 'id' | 'idempotency_key', value: bigint | string) =>
     db.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)

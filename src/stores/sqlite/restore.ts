@@ -11,13 +11,13 @@ import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner
 import { countPlants, identifyBackup, tablesOf } from './schema.js'
 
 export interface RestoreOptions extends OpenOptions {
-  /** replaces what is there, which is kept beside it */
+  /** whether to replace existing plants; a copy of the store is kept beside it */
   force: boolean
-  /** now, after which the copy of what was there is named */
+  /** the current time, for the name of that copy */
   at: Date
 }
 
-/** What `restoreStore` of `stores/registry.ts` does. */
+/** Implements `restoreStore` of `stores/registry.ts`. */
 export async function restore(address: FileAddress, file: string, options: RestoreOptions) {
   const path = realPathOf(address.path)
   const backup = realPathOf(file)
@@ -37,17 +37,17 @@ export async function restore(address: FileAddress, file: string, options: Resto
   } catch (error) {
     const explained = explainFailure(unchanged(error, options.clock.signal), path)
     if (!(explained instanceof DamagedStoreError) || explained.path !== path) throw explained
-    // A backup is what one has for a store that is damaged, and there is nothing in that to put the rows into.
+    // The store itself is damaged, so the rows cannot be restored into it.
     const hint = `Move it aside, then restore again: mv ${shellWord(path)} ${shellWord(`${path}.damaged`)}`
     throw new PlantsError(explained.kind, explained.message, { hint, cause: error })
   }
 }
 
-/** Looks through a backup for damage. Returns the connection, closed, which knows whether the file has changed since. */
+/** Checks a backup for damage. Returns its connection, closed, which can check later whether the file has changed. */
 async function checkWhole(backup: string, options: OpenOptions): Promise<Connection> {
   try {
     if (!existsSync(backup)) throw new PlantsError('malformed', `There is no file ${backup}`, { hint: another })
-    if (!fileHasContent(backup)) throw new PlantsError('malformed', `${backup} is empty, and no backup`, { hint: another })
+    if (!fileHasContent(backup)) throw new PlantsError('malformed', `${backup} is empty, not a backup`, { hint: another })
     return await look(backup, options, async (connection) => {
       await connection.run(() => integrityCheck(connection.db, backup))
       return connection
@@ -57,22 +57,22 @@ async function checkWhole(backup: string, options: OpenOptions): Promise<Connect
   }
 }
 
-const another = 'Choose a file that plants backup has made'
+const another = 'Choose a file that plants backup has created'
 
-/** Replaces the rows of a store in one transaction, so that whoever has it open goes on with those of the backup. */
+/** Replaces the rows of a store in one transaction, so that processes that have it open continue with those of the backup. */
 async function replaceRows(connection: Connection, backup: Connection, options: RestoreOptions) {
   const { db, path } = connection
   db.prepare('ATTACH ? AS backup').run(backup.uri)
   await connection.run(() => db.exec('BEGIN IMMEDIATE'))
   const present = countPlants(db)
   if (present > 0n && !options.force) {
-    const hint = 'To replace what is there, which is then kept beside it, add --yes'
+    const hint = 'To replace it, and keep a copy beside it, add --yes'
     throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
   }
   const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
   const kept = isEmpty ? undefined : await backUpBeside(path, options)
   try {
-    const version = identifyBackup(db, backup.path) // it may be another file since it was looked through
+    const version = identifyBackup(db, backup.path) // the file may have been replaced since the check
     await copyRows(db, tablesOf(version), options)
     const plants = countPlants(db)
     backup.checkUnchanged()
@@ -85,7 +85,7 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
   }
 }
 
-/** Copies a store beside itself; nobody can write to it meanwhile, because this process may. */
+/** Copies a store beside itself. Nobody else can write meanwhile, because this process holds the write lock. */
 async function backUpBeside(path: string, options: RestoreOptions): Promise<string> {
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let file = name
@@ -94,7 +94,7 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
   return file
 }
 
-/** Puts the rows of the attached database `backup` in the place of those of a store, in steps of some milliseconds. */
+/** Replaces the rows of a store by those of the attached database `backup`, in steps of a few milliseconds. */
 async function copyRows(
   db: Database,
   { plants: columns, ...tables }: ReturnType<typeof tablesOf>,

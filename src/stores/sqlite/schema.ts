@@ -5,10 +5,10 @@ import { BadRowError, notOurs } from './errors.js'
 import { syncFolders } from './file.js'
 
 /**
- * Finds out what a connection leads to, before anything in it is read: whoever made the file may have put anything there.
+ * Identifies the content of a file before anything else is read: the file is not trusted.
  *
- * @returns the version of its schema; undefined for a file that is still empty
- * @throws {PlantsError} when the file belongs to another program or to a newer version of this one, or has another schema
+ * @returns the version of its schema; undefined for an empty file
+ * @throws {PlantsError} when the file belongs to another program or to a newer version of this one, or has a different schema
  */
 export function identify(db: Database, path: string): bigint | undefined {
   const found = readObjects(db, 'main')
@@ -20,11 +20,11 @@ export function identify(db: Database, path: string): bigint | undefined {
   }
   const { user_version: version, encoding } = first
   if (version > schemaVersion)
-    throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one knows ${schemaVersion})`, 'Update plants')
+    throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one supports ${schemaVersion})`, 'Update plants')
   if (version < oldestVersion)
     throw noStore(
       path,
-      `it has schema ${version}, and this plants reads schema ${oldestVersion} and ${schemaVersion} alone`,
+      `it has schema ${version}, and this plants reads only schema ${oldestVersion} and ${schemaVersion}`,
       'Choose another file',
     )
   if (encoding !== 'UTF-8') throw noStore(path, `its texts are ${encoding}, not UTF-8`, 'Choose another file')
@@ -32,7 +32,7 @@ export function identify(db: Database, path: string): bigint | undefined {
   return version
 }
 
-/** The version of the schema of the attached database `backup`. Throws unless it is that of a store. */
+/** The schema version of the attached database `backup`. Throws unless it has the schema of a store. */
 export function identifyBackup(db: Database, path: string): bigint {
   const found = readObjects(db, 'backup')
   const version = [schemaVersion, oldestVersion].find((each) => hasSchema(found, each))
@@ -40,7 +40,7 @@ export function identifyBackup(db: Database, path: string): bigint {
   return version
 }
 
-/** Whether these are the objects of a store, and no others. */
+/** Whether these are exactly the objects of a store. */
 function hasSchema(found: SchemaObject[], version: bigint): boolean {
   const has = (wanted: SchemaObject) => found.some((object) => objectFields.every((field) => object[field] === wanted[field]))
   const wanted = objectsOf(version)
@@ -48,21 +48,21 @@ function hasSchema(found: SchemaObject[], version: bigint): boolean {
 }
 
 function changedSchema(path: string): Error {
-  return noStore(path, 'its tables, indexes or triggers were changed', 'Undo that, or bring back a backup')
+  return noStore(path, 'its tables, indexes or triggers were changed', 'Undo that, or restore a backup')
 }
 
 function noStore(path: string, why: string, hint: string): Error {
   return notOurs(path, `is not a store of plants: ${why}`, hint)
 }
 
-/** columns of `sqlite_schema`; where that is empty, all of them are null */
+/** the columns of `sqlite_schema`; NULL if it is empty */
 const objectFields = ['type', 'name', 'tbl_name', 'sql'] as const
 
 type SchemaObject = Record<(typeof objectFields)[number], string | null>
 
 type Row = SchemaObject & { application_id: bigint; user_version: bigint; encoding: string }
 
-/** In one statement, so at one moment: another process may be making the store right now. No more is read than a store has. */
+/** Uses one statement, for a consistent view: another process may be creating the store. Reads at most one object more than a store has. */
 function readObjects(db: Database, database: 'main' | 'backup'): Row[] {
   const expected = [...objectsOf(schemaVersion), ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
@@ -72,9 +72,9 @@ function readObjects(db: Database, database: 'main' | 'backup'): Row[] {
 }
 
 /**
- * Makes a store of a file that is empty, or migrates one of an older version, in one transaction, and turns the write-ahead log on.
+ * Creates the schema in an empty file, or migrates an older store, in one transaction. Turns on the write-ahead log.
  *
- * @throws {PlantsError} as `identify` does, and when the place cannot hold a write-ahead log
+ * @throws {PlantsError} like `identify`, and when the file system does not support a write-ahead log
  */
 export function prepareStore(db: Database, path: string): void {
   if (identify(db, path) === schemaVersion && isWal(db)) return
@@ -98,12 +98,12 @@ function isWal(db: Database): boolean {
   return db.prepare('PRAGMA journal_mode').get()?.journal_mode === 'wal'
 }
 
-/** "plnt": the application id in the header of every file that is a store. */
+/** "plnt": the application id in the header of every store. */
 const applicationId = 0x706c6e74n
 
 const schemaVersion = 4n
 
-/** A store of this version is read as it is, and migrated when it is opened to write. The two before it were never released. */
+/** The oldest supported version: read without changes, and migrated when opened for writing. Earlier versions were never released. */
 const oldestVersion = 3n
 
 const plants = `CREATE TABLE plants (
@@ -113,7 +113,7 @@ ${textFields.map(({ name, isRequired }) => `  ${name} TEXT${isRequired ? ' NOT N
 
 const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
 
-/** Who may use the service in front of this store. Times are milliseconds since 1970. A row stays when its token is revoked, so that no id comes twice. */
+/** The tokens for a service with this store. Times are milliseconds since 1970. The row of a revoked token stays: no id is reused. */
 const tokens = (version: bigint) => `CREATE TABLE tokens (
   id INTEGER PRIMARY KEY,
   digest BLOB NOT NULL UNIQUE,
@@ -123,13 +123,13 @@ const tokens = (version: bigint) => `CREATE TABLE tokens (
   revoked_at INTEGER
 ${version === schemaVersion ? `, ${tokenRights}` : ''}) STRICT`
 
-/** Separated by commas. It stands in the text of the table where ALTER TABLE puts it. A token of an older store can only create. */
+/** Comma-separated. Written in the SQL of the table exactly as ALTER TABLE appends it. A token of an older store can only create. */
 const tokenRights = "rights TEXT NOT NULL DEFAULT 'create'"
 
-/** Where imports are that were begun. The position of each is written together with the plants up to it. */
+/** The checkpoints of unfinished imports. Each is written together with its plants. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 
-/** The tables of a store, each with its columns. */
+/** The tables of a store, with their columns. */
 export function tablesOf(version = schemaVersion) {
   return {
     plants: `${plantColumns}, idempotency_key`,
@@ -138,7 +138,7 @@ export function tablesOf(version = schemaVersion) {
   }
 }
 
-/** What `sqlite_schema` holds, with the indexes that UNIQUE and PRIMARY KEY make. */
+/** The content of `sqlite_schema`, including the automatic indexes of UNIQUE and PRIMARY KEY. */
 const objectsOf = (version: bigint): readonly SchemaObject[] => [
   { type: 'table', name: 'plants', tbl_name: 'plants', sql: plants },
   { type: 'index', name: 'plants_idempotency_key', tbl_name: 'plants', sql: keys },
@@ -148,33 +148,33 @@ const objectsOf = (version: bigint): readonly SchemaObject[] => [
   { type: 'index', name: 'sqlite_autoindex_imports_1', tbl_name: 'imports', sql: null },
 ]
 
-/** What ANALYZE and AUTOINCREMENT leave there (https://sqlite.org/fileformat2.html, 2.6). */
+/** The tables that ANALYZE and AUTOINCREMENT create (https://sqlite.org/fileformat2.html, 2.6). */
 const statistics: readonly SchemaObject[] = Object.entries({
   sqlite_sequence: 'name,seq',
   sqlite_stat1: 'tbl,idx,stat',
   sqlite_stat4: 'tbl,idx,neq,nlt,ndlt,sample',
 }).map(([name, columns]) => ({ type: 'table', name, tbl_name: name, sql: `CREATE TABLE ${name}(${columns})` }))
 
-/** SQLite's integers, and so the ids of rows. */
+/** The range of SQLite's integers, and so of row ids. */
 export const smallestId = -(2n ** 63n)
 export const largestId = 2n ** 63n - 1n
 
-/** Gives a plant other texts, and takes its idempotency key away; its parameters are the values of `plantColumns`. */
+/** Replaces the texts of a plant and removes its idempotency key. The parameters are the values of `plantColumns`. */
 export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantFields
   .map(({ name }, index) => (name === 'id' ? '' : `, ${name} = ?${index + 1}`))
   .join('')} WHERE id = ?1`
 
-/** Reads a row of `plants`. Throws `BadRowError` for one that only another program can have written. */
+/** The plant in a row of `plants`. Throws `BadRowError` for a row that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {
-  const values = row as { id: bigint } & Record<string, unknown> // a row id, and what is in the columns
+  const values = row as { id: bigint } & Record<string, unknown> // `id` is the row id
   return plantFrom(values.id, ({ name, isRequired }) => {
     const value = values[name]
     if (typeof value === 'string' || (value === null && !isRequired)) return value
-    throw new BadRowError(`the plant ${values.id} has a value that is no text`)
+    throw new BadRowError(`the plant ${values.id} has a value that is not text`)
   })
 }
 
 export function countPlants(db: Database, database: 'main' | 'backup' = 'main'): bigint {
-  const { count } = db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get() as { count: bigint } // a count gives one row
+  const { count } = db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get() as { count: bigint } // count(*) always returns one row
   return count
 }

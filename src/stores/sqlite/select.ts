@@ -5,9 +5,9 @@ import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
 import { largestId, smallestId, toPlant } from './schema.js'
 
-/** What a query selects plants by, besides their ids: SQL that follows another condition, and the values of its parameters. */
+/** The filter of a query, apart from ids: SQL to append to another condition, and the values of its parameters. */
 export function filterOf({ tag, search }: CountQuery) {
-  const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // of ASCII alone
+  const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // ASCII letters only
   return {
     sql: `${tag === undefined ? '' : 'AND tag = ?'} ${search === undefined ? '' : `AND (${contains.join(' OR ')})`}`.trim(),
     values: [tag ?? [], search === undefined ? [] : contains.map(() => search)].flat(),
@@ -25,14 +25,14 @@ interface IdRange {
   last: bigint
 }
 
-/** Reads the first plants that a query selects after an id, at most so many; none at the end. */
+/** Reads the first plants that a query selects after an id, at most `rows`; none at the end. */
 export async function readPage(connection: Connection, query: ListQuery, after: bigint | undefined, rows: number): Promise<NewPlant[]> {
   const { sql, values } = filterOf(query)
   const statement = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
   for (let range = await findRange(connection, query, after); range; range = await findRange(connection, query, range.last)) {
     const { first, last } = range
     const page = await connection.run(() => readPlants(connection.prepare(statement).iterate(first, last, ...values, rows), first))
-    if (page.length > 0) return page // else what was found there was deleted meanwhile
+    if (page.length > 0) return page // otherwise the plants were deleted after `findRange`
   }
   return []
 }
@@ -52,12 +52,12 @@ function readPlants(rows: Iterable<unknown>, first: bigint): NewPlant[] {
   return page
 }
 
-/** of a page, about */
+/** the approximate maximum size of a page */
 const pageCharacters = 1_000_000
 
 /**
- * Finds ids after one, among which there is a plant that a query selects: all of them where it selects by ids alone, else those of some rows.
- * Others get a turn after each such step, however few plants are selected.
+ * Finds a range of ids after one that contains a plant which the query selects: all ids without a filter, else those of a few hundred rows.
+ * Yields to the event loop after each step, even if the query selects few plants.
  *
  * @returns undefined when there is none
  */
@@ -68,7 +68,7 @@ export async function findRange(connection: Connection, query: ListQuery, after:
     if (sql === '') return { first, last: largestId }
     const step = await connection.run(() => {
       const row = connection.prepare(`SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`).get(first)
-      const last = (row as { id: bigint } | undefined)?.id ?? largestId // a row id
+      const last = (row as { id: bigint } | undefined)?.id ?? largestId // the row id
       if (last < first) throw new BadRowError(`the plant ${last} comes after ${first - 1n}`)
       const found = connection.prepare(`SELECT 1 FROM plants WHERE id BETWEEN ? AND ? ${sql} LIMIT 1`).get(first, last, ...values)
       return { first, last, isFound: found !== undefined }
@@ -81,5 +81,5 @@ export async function findRange(connection: Connection, query: ListQuery, after:
   return undefined
 }
 
-/** rows that are searched at once, each of which may hold some MiB */
+/** rows to search in one step; each may contain several MiB */
 const rowsAtOnce = 256

@@ -44,7 +44,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
-  /** Opens the file; makes it first where that is needed. */
+  /** Opens the file. Creates it if needed. */
   static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
     const path = realPathOf(address.path)
     return explained(path, async () => {
@@ -56,7 +56,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  /** Opens the file if it is there and holds a store. */
+  /** Opens the file if it exists and contains a store. */
   static openExisting(address: FileAddress, options: OpenOptions): Promise<SqliteStore | undefined> {
     const path = realPathOf(address.path)
     return explained(path, async () => {
@@ -106,7 +106,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     return pagesOf(query, (after, rows) => readPage(this.#connection, query, after, rows))
   }
 
-  /** It has a connection of its own, because the transaction of this one would be that of all who use the store meanwhile. */
+  /** Uses a separate connection: a transaction on the main one would affect all other operations of this store. */
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
     const { readBlocks, readSorted } = await import('./export.js')
     const { path, identity } = this.#connection
@@ -140,11 +140,11 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { rows, order, outcomes } = batch
     this.#writer.isBulk = true
-    // Room in memory and in the log, so that pages that many rows go to are written once.
+    // A larger cache and log, so that pages with many new rows are written only once.
     await this.#connection.run(() => this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
     const { BulkInsert } = await import('./bulk.js')
     const insert = new BulkInsert(this.#connection, this.#options.clock)
-    let from = 0 // a batch that was begun before goes on: its rows were taken in its order
+    let from = 0 // resume an interrupted batch: rows are created in order
     while (from < rows.length && outcomes[order?.[from] ?? from] !== Outcome.pending) from += 1
     while (from < rows.length && !options.stop.aborted) {
       const begun = from
@@ -155,7 +155,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
           return end
         })
       } catch (error) {
-        for (let rank = begun; rank < rows.length; rank += 1) outcomes[order?.[rank] ?? rank] = Outcome.pending // it was undone
+        for (let rank = begun; rank < rows.length; rank += 1) outcomes[order?.[rank] ?? rank] = Outcome.pending // rolled back
         throw error
       }
       options.onProgress()
@@ -175,7 +175,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
         const existing = this.#find('id', plant.id)
         return existing !== undefined && onConflict(plant, existing)
       }
-      for (const page of pages()) for (const plant of page) isReplaced(plant) // throws before anything is changed
+      for (const page of pages()) for (const plant of page) isReplaced(plant) // a rejection is thrown before any change
       const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
       const update = this.#connection.prepare(updatePlant)
       for (const page of pages()) {
@@ -214,7 +214,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     return isWritable(this.#connection.path) ? rights : ['read']
   }
 
-  /** Takes a turn at writing, and writes nothing. Throws what `create` would, as far as that can be known. */
+  /** Runs an empty write transaction. Throws the errors of `create`, as far as they can be predicted. */
   check(): Promise<void> {
     return this.#writer.write(() => undefined)
   }

@@ -4,7 +4,7 @@ import { BadRowError } from './errors.js'
 import { largestId, smallestId } from './schema.js'
 import type { Writer } from './writer.js'
 
-/** The tokens of a store, in its own file. */
+/** The tokens of a store, in the same file. */
 export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
   return {
     find: (digest) => connection.run(() => toToken(connection.prepare(findSql).get(digest, digest))),
@@ -14,7 +14,7 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
       const id = await writer.write(() => {
         const sql = 'INSERT INTO tokens (digest, note, rights, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING id'
         const row = connection.prepare(sql).get(digest, note ?? null, rights.join(), createdAt.getTime(), expiresAt?.getTime() ?? null)
-        return (row as { id: bigint }).id // RETURNING gives the row
+        return (row as { id: bigint }).id // RETURNING always returns a row
       })
       return { id, ...token, revokedAt: undefined }
     },
@@ -43,7 +43,7 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
 
 const columns = 'id, note, rights, created_at, expires_at, revoked_at'
 
-/** The digest is compared once more in the table, which is what `list` shows: the index of a crafted file can have other digests. */
+/** Compares the digest again in the table, which is what `list` shows: the index of a crafted file can contain different digests. */
 const findSql = `SELECT ${columns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
 type Row = Record<'id' | 'created_at', bigint> & Record<'expires_at' | 'revoked_at', bigint | null> & Record<'note' | 'rights', unknown>
@@ -51,13 +51,13 @@ type Row = Record<'id' | 'created_at', bigint> & Record<'expires_at' | 'revoked_
 function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
   const { id, note, rights, created_at, expires_at, revoked_at } = row as Row // the columns of a STRICT table
-  if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is no text`)
-  if (typeof rights !== 'string') throw new BadRowError(`the token ${id} has rights that are no text`)
+  if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is not text`)
+  if (typeof rights !== 'string') throw new BadRowError(`the token ${id} has rights that are not text`)
   const [expiresAt, revokedAt] = [expires_at, revoked_at].map((time) => (time === null ? undefined : toDate(time)))
   return { id, note: note ?? undefined, rights: rightsIn(rights), createdAt: toDate(created_at), expiresAt, revokedAt }
 }
 
-/** Past the milliseconds that a `Date` can hold, a time would be neither before nor after any other. */
+/** Clamps a time to the range of `Date`: outside of it, all comparisons are false. */
 function toDate(time: bigint): Date {
   return new Date(Math.min(Math.max(Number(time), -8.64e15), 8.64e15))
 }

@@ -7,37 +7,37 @@ import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedErr
 import { identityOf } from './file.js'
 import { identify } from './schema.js'
 
-/** What waits for its turn, and then for its transaction to be on the disk. */
+/** A unit of work that waits for its transaction, and then for the commit to be on disk. */
 interface Job {
   deadline: number
-  /** how many creates it is */
+  /** the number of creates in it */
   creates: number
-  /** ends the wait for its turn; the job stays in the queue until then */
+  /** aborts the wait for its transaction; the aborted job stays in the queue until then */
   signal: AbortSignal | undefined
   perform(): void
-  /** gives the caller what came of the work */
+  /** settles the promise of the caller */
   settle(): void
   reject(error: unknown): void
 }
 
-/** jobs in a transaction, about 10 ms: then others get a turn */
+/** the maximum number of jobs in a transaction, about 10 ms; other processes can write between transactions */
 const defaultBatch = 1000
 
 /**
- * Group commit: what waits at the same moment goes into one transaction and one fsync, and each caller gets its own result once that is
- * on the disk.
+ * Group commit: jobs that wait at the same time share one transaction and one fsync. Each caller gets its own result once the commit is on
+ * disk.
  */
 export class Writer {
   readonly #connection: Connection
   readonly #options: OpenOptions
-  /** In the order in which they came. An array, because a set that every write changes keeps dead ones from the garbage collector for long. */
+  /** In order of arrival. An array, because a set that changes with every write delays the garbage collection of removed jobs. */
   #jobs: Job[] = []
   #isRunning = false
-  /** whether each transaction takes long, so that others are to be let in between */
+  /** whether each transaction takes long, so that other processes must get a chance in between */
   isBulk = false
-  /** SQLite's version of the schema that was identified as that of a store, and ours */
+  /** `schema_version` and `user_version` of the schema that was last identified as that of a store */
   #identified: { schema?: unknown; user?: unknown } = {}
-  /** which file the log is; it stays the same for as long as somebody has it open */
+  /** the identity of the log file, which is constant as long as a connection is open */
   #log: string | undefined
 
   constructor(connection: Connection, options: OpenOptions) {
@@ -46,11 +46,11 @@ export class Writer {
   }
 
   /**
-   * Runs `work` in a transaction. A `PlantsError` from it is this caller's answer and leaves the others alone, so it must
-   * be thrown before anything is changed; any other error undoes the transaction for all who share it.
+   * Runs `work` in a transaction. A `PlantsError` rejects only this call, so `work` must throw it before it changes anything. Any other
+   * error rolls back the transaction and rejects all calls that share it.
    *
-   * @param signal ends the wait for a turn; work that has begun is finished
-   * @param creates how many creates it is, for `onCommit`
+   * @param signal aborts the wait for the transaction; work that has begun is finished
+   * @param creates the number of creates in `work`, for `onCommit`
    */
   write<T>(work: () => T, signal?: AbortSignal, creates = 0): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -79,7 +79,7 @@ export class Writer {
         },
       }
       this.#jobs.push(job)
-      // The next turn of the loop: calls that came in together then share a transaction.
+      // In the next turn of the event loop, so that simultaneous calls share a transaction.
       if (!this.#isRunning) setImmediate(() => this.#run())
       this.#isRunning = true
     })
@@ -90,7 +90,7 @@ export class Writer {
       if (this.#begin()) {
         this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch).filter(isWanted))
         tries = 0
-        if (this.#jobs.length > 0) await new Promise(setImmediate) // whatever else the process has to do gets its turn
+        if (this.#jobs.length > 0) await new Promise(setImmediate) // yields to the rest of the process
       } else await this.#wait(tries)
     }
     this.#isRunning = false
@@ -104,15 +104,15 @@ export class Writer {
       this.#check()
       return true
     } catch (error) {
-      if (hasBegun) this.#rollBack() // else the connection may be closed
+      if (hasBegun) this.#rollBack() // otherwise the connection may be closed
       if (!isBusy(error)) rejectAll(this.#jobs.splice(0), explainFailure(error, this.#connection.path))
       return false
     }
   }
 
   /**
-   * Throws when the file is no longer the one to write to. Its schema is compared in the first transaction, and in each after somebody
-   * has changed it: SQLite goes by what it has read of a schema until `schema_version` is another (https://sqlite.org/fileformat2.html, 1.3.9).
+   * Throws when the file has been replaced, or is no longer a store. Checks the schema in the first transaction, and whenever it has
+   * changed: SQLite caches a schema until `schema_version` changes (https://sqlite.org/fileformat2.html, 1.3.9).
    */
   #check(): void {
     const { db, path } = this.#connection
@@ -120,7 +120,7 @@ export class Writer {
     const schema = this.#version('schema_version')
     if (this.#identified.schema === schema && this.#identified.user === this.#version('user_version')) return
     const user = identify(db, path)
-    if (user === undefined) throw notOurs(path, 'holds no store')
+    if (user === undefined) throw notOurs(path, 'contains no store')
     this.#identified = { schema, user }
   }
 
@@ -136,7 +136,7 @@ export class Writer {
     this.#jobs = waiting.filter(({ deadline }) => deadline > now)
     if (late.length > 0) rejectAll(late, lockedError(this.#connection.path, timeout))
     if (this.#jobs.length > 0) {
-      const milliseconds = backoff(tries, { base: 2, max: this.isBulk ? 32 : 8, random: clock.random }) // what is short goes first
+      const milliseconds = backoff(tries, { base: 2, max: this.isBulk ? 32 : 8, random: clock.random }) // short writes go first
       await wait(milliseconds, [clock.signal]).catch((reason: unknown) => rejectAll(this.#jobs.splice(0), unchanged(reason, clock.signal)))
     }
   }
@@ -160,7 +160,7 @@ export class Writer {
     if (creates > 0) this.#options.onCommit?.(creates)
   }
 
-  /** Takes the place of a failed commit in the log, from which a crash could bring it back. Returns whether that worked. */
+  /** Overwrites a failed commit in the log, since a crash could recover it from there. Returns whether that succeeded. */
   #overwrite(): boolean {
     try {
       this.#connection.db.exec('BEGIN IMMEDIATE')
@@ -173,14 +173,14 @@ export class Writer {
     }
   }
 
-  /** A file, or a log, that was moved away or deleted takes what is written with it. */
+  /** Whether the file and its log are still at their paths: writes to a moved or deleted file would be lost. */
   #isInPlace(): boolean {
     const log = identityOf(`${this.#connection.path}-wal`)
     if (log.includes(':') || log === 'none') this.#log ??= log
     return log === this.#log && identityOf(this.#connection.path) === this.#connection.identity
   }
 
-  /** What cannot be rolled back now is when the connection closes; the first failure is the one that is reported. */
+  /** Ignores errors: closing the connection rolls back as well, and the first error is reported. */
   #rollBack(): void {
     try {
       if (this.#connection.db.isTransaction) this.#connection.db.exec('ROLLBACK')
@@ -198,4 +198,4 @@ function rejectAll(jobs: Job[], error: unknown): void {
   for (const job of jobs) job.reject(error)
 }
 
-const storedHint = { done: 'stored', hint: 'Look at the disk first. Then plants get shows whether the plant is there' } as const
+const storedHint = { done: 'stored', hint: 'Check the disk first. Then plants get shows whether the plant is stored' } as const

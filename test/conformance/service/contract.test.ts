@@ -11,7 +11,7 @@ const limit = 1_048_576
 const range = 'an integer from -9223372036854775808 to 9223372036854775807'
 const fern = '{"id":1,"name":"Fern"}'
 const noToken = 'No bearer token: send one in the header Authorization, as "Bearer TOKEN"'
-const badKey = 'Idempotency-Key must be 1 to 255 visible ASCII characters, and given once'
+const badKey = 'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated'
 const nowhere = 'There is nothing at this path. Create a plant with POST /plants'
 const tooLarge = `The body is larger than ${limit} bytes`
 
@@ -39,7 +39,7 @@ function missing(title: string, request: RawRequest): Row {
 }
 
 function notAllowed(method: string, request: RawRequest = {}, title = `${method} /plants`): Row {
-  const message = `/plants takes POST, GET, HEAD, but not ${method}`
+  const message = `/plants allows POST, GET, HEAD, but not ${method}`
   const body = method === 'HEAD' ? '' : { error: 405, message }
   return [title, { method, ...request }, { status: 405, body, headers: { allow: 'POST, GET, HEAD' } }]
 }
@@ -280,7 +280,7 @@ const outside: Row[] = [
     { target: '/plants/1', body: fern },
     {
       status: 405,
-      body: { error: 405, message: '/plants/{id} takes GET, HEAD, PUT, DELETE, but not POST' },
+      body: { error: 405, message: '/plants/{id} allows GET, HEAD, PUT, DELETE, but not POST' },
       headers: { allow: 'GET, HEAD, PUT, DELETE' },
     },
   ],
@@ -288,7 +288,7 @@ const outside: Row[] = [
     (method): Row => [
       `${method} /openapi.json`,
       { method, target: '/openapi.json', body: fern },
-      { status: 405, body: { error: 405, message: `/openapi.json takes GET, HEAD, but not ${method}` }, headers: { allow: 'GET, HEAD' } },
+      { status: 405, body: { error: 405, message: `/openapi.json allows GET, HEAD, but not ${method}` }, headers: { allow: 'GET, HEAD' } },
     ],
   ),
 ]

@@ -93,7 +93,7 @@ describe('If-Match', () => {
     const { id, target, etag } = await planted()
     const request = { method, target, headers: { 'If-Match': condition(etag) }, ...(method === 'PUT' && { body: '{"name":"Moss"}' }) }
     const { status, body } = await answerTo(service(), request)
-    const message = `The plant ${id} is not the one of If-Match any more`
+    const message = `The plant ${id} no longer matches If-Match`
     expect({ status, body: fits || body }).toEqual({ status: fits ? 200 : 412, body: fits || { error: 412, message } })
     expect((await exchange(service(), { method: 'GET', target })).body.includes('Fern')).toBe(!fits)
   })

@@ -114,7 +114,7 @@ describe('Expect: 100-continue', () => {
   test.each<[string, RawRequest, Outcome]>([
     ['a token', { headers: { ...expecting, Authorization: 'Bearer wrong' } }, error(400, 401, 'This token is not accepted')],
     ['a path', { target: '/nope', headers: expecting }, nowhere],
-    ['a method', { method: 'PUT', headers: expecting }, error(405, 405, '/plants takes POST, GET, HEAD, but not PUT')],
+    ['a method', { method: 'PUT', headers: expecting }, error(405, 405, '/plants allows POST, GET, HEAD, but not PUT')],
     [
       'a media type',
       { headers: { ...expecting, 'Content-Type': 'x' } },

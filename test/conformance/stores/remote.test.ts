@@ -104,7 +104,7 @@ test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and no
     requests: ['POST /plants'],
     connections: [1, 0],
   })
-  expect(said).toMatchObject([{ status, message: `URL answered ${status}, and points to ${other.url}/plants` }])
+  expect(said).toMatchObject([{ status, message: `URL answered ${status}, and redirects to ${other.url}/plants` }])
 })
 
 test('what needs the store itself asks nothing of a service', async () => {

@@ -31,7 +31,7 @@ describe('login on a terminal', () => {
   test('asks for the token, and shows nothing of it', async () => {
     const { typing, url, file } = await asked()
     typing.type('not a token\r')
-    await typing.answer(['holds a space', '\x15'])
+    await typing.answer(['contains a space', '\x15'])
     for (const character of typed) typing.type(character)
     typing.type('\r')
     const { code, screen } = await typing.ended
@@ -107,7 +107,7 @@ describe('login on a terminal', () => {
     const remote = await Hostile.listen({ posts: [() => undefined] })
     const { code, out, err } = await new Person().piped(`auth login --with-token --timeout 1s --store ${remote.url}`, token)
     expect({ code, checked: JSON.parse(out).checked }).toEqual({ code: 0, checked: false })
-    expect(err).toMatch(/^plants: The token is saved, but could not be checked: (?!.*got the plant).*the time is over\n$/)
+    expect(err).toMatch(/^plants: The token is saved, but could not be checked: (?!.*received the plant).*the request timed out\n$/)
   })
 
   test.each<[string, (session: Terminal) => void, number]>([

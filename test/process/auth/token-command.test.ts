@@ -99,10 +99,10 @@ describe('a token command', () => {
     const ask = (store: string) => `${bin} auth token --output json --store ${store}`
     const team = pair(ask(asked), ask('one'))
     const { exitCode, stdout, stderr } = await start(['auth', 'token', '--store', 'one'], team.folder, { env: team.env, timeout: 20_000 })
-    const circle = 'The token command of one (%) asks for the very token that it should print'.replace('%', bin)
+    const circle = 'The token command of one (%) asks plants for the token that it must print'.replace('%', bin)
     expect({ exitCode, stdout }).toEqual({ exitCode: 3, stdout: '' })
     expect(JSON.parse(String(stderr).split('\n')[0] ?? '')).toMatchObject({ error: 401, message: circle })
-    expect(String(stderr).match(/asks for the very token/g)).toHaveLength(1)
+    expect(String(stderr).match(/asks plants for the token/g)).toHaveLength(1)
   })
 
   test('finds in PLANTS_TOKEN_FOR the address of its store, and those that wait for it', async () => {

@@ -37,7 +37,7 @@ describe('config edit', () => {
   test.each([
     ['ends with an error', 'exit 3', 'ended with exit code 3'],
     ['leaves no JSON', 'echo "{" > "$2"', 'The settings in the editor are not JSON'],
-    ['leaves what are no settings', `echo '{"version":1,"timeout":5}' > "$2"`, 'timeout must be a text'],
+    ['leaves what are no settings', `echo '{"version":1,"timeout":5}' > "$2"`, 'timeout must be a string'],
   ])('changes nothing when the editor %s', async (_, script, why) => {
     const { code, screen, user } = await edit(script)
     expect({ code, screen }).toEqual({ code: 2, screen: expect.stringContaining(why) })

@@ -17,7 +17,7 @@ describe('a store in a file', () => {
       {
         check: 'store local',
         state: 'failed',
-        message: `${path} is not a store: it is no SQLite file`,
+        message: `${path} is not a store: it is not an SQLite file`,
         hint: 'Choose another file with --store PATH',
       },
     ])

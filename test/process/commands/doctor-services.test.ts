@@ -27,7 +27,7 @@ describe('a store behind HTTP', () => {
     const remote = await Hostile.listen({ posts: [() => undefined] })
     const disk = await Disk.build({ stores: { team: { address: remote.url, timeout: '1s' } }, tokens: { [remote.url]: isHere } })
     expect((await disk.examine()).ill).toMatchObject([
-      { check: 'store team', state: 'failed', message: expect.stringMatching(/^(?!.*got the plant).*the time is over/) },
+      { check: 'store team', state: 'failed', message: expect.stringMatching(/^(?!.*received the plant).*the request timed out/) },
     ])
     expect(remote.posts.map(({ body }) => body)).toEqual(['{}', '{}'])
   })
@@ -83,8 +83,8 @@ describe('a store behind HTTP', () => {
       {
         check: 'store team',
         state: 'failed',
-        message: 'The token command of team (/bin/sh) printed a token that has expired, on 2020-01-01T00:00:00.000Z',
-        hint: 'Renew it where the command takes it from',
+        message: 'The token command of team (/bin/sh) printed a token that expired on 2020-01-01T00:00:00.000Z',
+        hint: 'Renew the token where the command reads it',
       },
     ])
     expect(remote.connections).toBe(0)
@@ -107,7 +107,7 @@ describe('a store behind HTTP', () => {
     const other = certificate({ names: ['IP:127.0.0.1'] })
     disk.save({ stores: { team: { address: remote.url, 'ca-cert': other.path } }, tokens: { [remote.url]: isHere } })
     expect((await disk.examine()).ill).toMatchObject([
-      { check: 'store team', state: 'failed', message: expect.stringContaining('TLS failed'), hint: 'Give the one that signed it' },
+      { check: 'store team', state: 'failed', message: expect.stringContaining('TLS failed'), hint: 'Use the one that signed it' },
     ])
   })
 

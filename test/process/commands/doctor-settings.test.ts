@@ -12,7 +12,7 @@ describe('settings that are broken', () => {
     ['empty', '', 'are empty', 'Move the file away, or write {"version":1} into it'],
     ['not JSON', '{"version":1,\n  oops}', 'are not JSON: ', mend],
     ['not UTF-8', Buffer.from('{"version":1,"store":"\xff"}', 'latin1'), 'are not UTF-8', mend],
-    ['of a wrong type', '{"version":1,"timeout":30}', 'are not right: timeout must be a text', mend],
+    ['of a wrong type', '{"version":1,"timeout":30}', 'are invalid: timeout must be a string', mend],
     [
       'of a newer version',
       '{"version":2,"stores":[]}',

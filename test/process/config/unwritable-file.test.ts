@@ -55,7 +55,7 @@ describe('where the file is not to be replaced', () => {
     expect(await resultOf(under('config set timeout 8s'))).toEqual({
       code: 74,
       out: '',
-      err: unwritable(user, 'it is mounted by itself'),
+      err: unwritable(user, 'it is a mount point'),
     })
     expect(readdirSync(user.folder)).toEqual(['settings.json', 'settings.json.lock'])
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })

@@ -25,7 +25,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     const folder = await storeIn(temporaryFolder())
     const [path, other] = [join(folder, 'plants.db'), join(folder, 'other.db')]
     linkSync(path, other)
-    const err = `plants: ${other} has a second name (a hard link), and each name would have a log of its own\n  Copy the file instead\n`
+    const err = `plants: ${other} has more than one hard link, and each would have its own log\n  Copy the file instead\n`
     expect(await create(other, '2')).toEqual({ code: 4, out: '', err })
     unlinkSync(path)
     expect((await create(other, '2')).code).toBe(0)
@@ -111,7 +111,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     for (const name of ['plants.db', 'plants.db-wal']) copyFileSync(join(source, name), join(folder, name))
     readOnlyFolder(folder)
     const path = join(folder, 'plants.db')
-    const why = `its last changes are in ${path}-wal, and reading them takes a folder that can be written`
+    const why = `its last changes are in ${path}-wal, which can only be read in a writable folder`
     const err = `plants: ${path} was not closed: ${why}\n  Copy both files to such a folder\n`
     expect(await unprivileged(['list', '--store', path])).toEqual({ code: 4, out: '', err })
   })

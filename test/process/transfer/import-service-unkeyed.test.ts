@@ -31,7 +31,7 @@ describe('a service that keeps no keys', () => {
     const result = await run.run()
     const lost = service.posts.filter(({ index }) => index % 100 === 99).map(({ id }) => lines.findIndex((line) => idOf(line) === id))
     const indices = lost.toSorted((one, other) => one - other)
-    const text = 'got the plant, but did not answer: the connection was reset'
+    const text = 'received the plant, but did not answer: the connection was reset'
     const told = indices.map((index) => `plants: plants.ndjson:${index + 1}: ${service.url} ${text}\n`).join('')
     const end = `plants: Whether 20 plants are stored is unknown\n  They are in ${run.folder}/rejects: look in the store for them\n`
     expect(result).toEqual({ code: 5, counts: { ...allCreated(1980), unknown: 20 }, err: told + end, journals: 0 })

@@ -14,7 +14,12 @@ const once = eachOnce(lines)
 describe('a service that is not what it should be', () => {
   const cases: [string, Deed, number, RegExp][] = [
     ['refuses the token', { status: 401, body: { error: 401, message: 'Who?' } }, 3, /Who\?.*\n {2}It came from PLANTS_TOKEN/],
-    ['redirects', { status: 307, headers: { Location: 'https://example.com/plants' } }, 4, /answered 307, and points to https:\/\/example/],
+    [
+      'redirects',
+      { status: 307, headers: { Location: 'https://example.com/plants' } },
+      4,
+      /answered 307, and redirects to https:\/\/example/,
+    ],
     [
       'says 404 for everything',
       { status: 404, body: { error: 404, message: 'Nothing here' } },

@@ -50,7 +50,7 @@ describe('the password for a database', () => {
       const { passwords, passwordHint, secrets } = await desk.login(address)
       return [passwords, passwordHint, secrets]
     }
-    const give = 'set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login'
+    const give = 'set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login'
     expect(await found()).toEqual([[undefined, undefined], `If it takes a password: ${give}`, []])
     desk.writePasswords('h2:*:garden:ann:of-h2\n*:*:*:bob:of-bob\n')
     const place = join(desk.home, '.pgpass')
@@ -130,8 +130,8 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
   test('are needed by verify-ca, since those of the system are given to anybody', async () => {
     await expect(new Desk().login(`${garden}?sslmode=verify-ca`)).rejects.toMatchObject({
       kind: 'malformed',
-      message: `${garden}?sslmode=verify-ca has no certificates to check the server's with, and there is no ~/.postgresql/root.crt`,
-      hint: 'Give them with sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts those of the system',
+      message: `${garden}?sslmode=verify-ca has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`,
+      hint: 'Set sslrootcert or --ca-cert, or use sslmode=verify-full, which trusts the certificates of the system',
     })
   })
 
@@ -162,18 +162,18 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     ])
     expect(await failure(`sslcert=${path}&sslkey=${desk.put('other.key', other.key)}`)).toEqual([
       `${path} and ${join(desk.home, 'other.key')} are not a certificate and its key`,
-      'Give two PEM files that belong together, the key without a password',
+      'Use a certificate and its key in PEM files, the key without a passphrase',
     ])
     expect(await failure(`sslmode=verify-ca&sslrootcert=${text}`)).toEqual([
-      `${text} holds no PEM certificate`,
+      `${text} contains no PEM certificate`,
       `Give a file of PEM certificates. This one came from sslrootcert of ${garden}?sslmode=verify-ca&sslrootcert=${text}`,
     ])
     expect(await failure(`sslcert=${path}`)).toEqual([
-      `${garden}?sslcert=${path} has a certificate to show, but no sslkey`,
+      `${garden}?sslcert=${path} has a client certificate, but no sslkey`,
       'Give both sslcert and sslkey',
     ])
     expect(await failure(`sslkey=${keyPath}`)).toEqual([
-      `${garden}?sslkey=${keyPath} has a key to show, but no sslcert`,
+      `${garden}?sslkey=${keyPath} has a client key, but no sslcert`,
       'Give both sslcert and sslkey',
     ])
   })

@@ -49,7 +49,7 @@ describe('the password file', () => {
       undefined,
       [
         `The password file ${path} is ignored, because it is open to others (mode 640). Fix it with: chmod 600 ${path}`,
-        `The password file ${folder} is ignored, because it is no file`,
+        `The password file ${folder} is ignored, because it is not a regular file`,
       ],
     ])
   })

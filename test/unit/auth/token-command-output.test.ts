@@ -5,7 +5,7 @@ import { failed, found, sh, Team } from '../../helpers/team.js'
 
 const mustPrint = 'Try it in a shell: it must print a token, or {"token":"…","expires":"…"}, and nothing else on stdout'
 const notOne =
-  'printed a text that holds a space, a line break or another character that no token has: they have letters, digits and -._~+/='
+  'printed text that contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
 const later = '2999-12-31T23:59:59.000Z'
 
 describe('a token command that prints', () => {
@@ -41,11 +41,11 @@ describe('a token command that prints', () => {
     ['a text with accents', 's3cr\u00e9t-s3cret', notOne, mustPrint],
     ['U+0000', 's3cret\0', notOne, mustPrint],
     ['a header of its own', 's3cret\r\nX-Other: s3cret', notOne, mustPrint],
-    ['a longer token', 's3cret'.padEnd(4097, 'x'), 'printed a text that is longer than 4096 characters', mustPrint],
+    ['a longer token', 's3cret'.padEnd(4097, 'x'), 'printed text that is longer than 4096 characters', mustPrint],
     ['a text', '"s3cret"', notOne, mustPrint],
     ['an array', '["s3cret"]', notOne, mustPrint],
-    ['broken JSON', '{"token":"s3cret"', 'printed broken JSON', mustPrint],
-    ['JSON and more', '{"token":"s3cret"}\n{"token":"s3cret"}', 'printed broken JSON', mustPrint],
+    ['broken JSON', '{"token":"s3cret"', 'printed invalid JSON', mustPrint],
+    ['JSON and more', '{"token":"s3cret"}\n{"token":"s3cret"}', 'printed invalid JSON', mustPrint],
     ['JSON without a token', '{"access_token":"s3cret"}', 'printed JSON without a token', mustPrint],
     ['JSON with a token that is no text', '{"token":["s3cret"]}', 'printed JSON without a token', mustPrint],
     ['JSON with an empty token', '{"token":""}', 'printed nothing', mustPrint],
@@ -55,21 +55,21 @@ describe('a token command that prints', () => {
       (time): [string, string, string, string] => [
         `JSON with the time ${JSON.stringify(time)}`,
         JSON.stringify({ token: 's3cret', expires: time }),
-        'printed "expires" that is no time',
+        'printed an invalid "expires"',
         'It must be a time such as 2026-01-02T03:04:05Z',
       ],
     ),
     [
       'JSON with a time that is a number',
       '{"token":"s3cret","expires":1893456000}',
-      'printed "expires" that is no time',
+      'printed an invalid "expires"',
       'It must be a time such as 2026-01-02T03:04:05Z',
     ],
     [
       'a token that has expired',
       '{"token":"s3cret","expires":"2020-01-02T03:04:05Z"}',
-      'printed a token that has expired, on 2020-01-02T03:04:05.000Z',
-      'Renew it where the command takes it from',
+      'printed a token that expired on 2020-01-02T03:04:05.000Z',
+      'Renew the token where the command reads it',
     ],
   ])('%s gives no token, and it is not repeated', async (_, text, why, hint) => {
     const team = new Team()

@@ -10,8 +10,8 @@ describe('a token command that does not end well', () => {
 
   test.each<[string, string, string]>([
     ['with a code', 'echo s3cret; exit 7', 'ended with exit code 7'],
-    ['by a signal', 'echo s3cret; kill -KILL $$', 'was ended by SIGKILL'],
-    ['by SIGTERM', 'echo s3cret; kill -TERM $$', 'was ended by SIGTERM'],
+    ['by a signal', 'echo s3cret; kill -KILL $$', 'was killed by SIGKILL'],
+    ['by SIGTERM', 'echo s3cret; kill -TERM $$', 'was killed by SIGTERM'],
     ['by a code that stands for a signal', 'echo s3cret; exit 137', 'ended with exit code 137'],
     ['with JSON and a code', 'echo \'{"token":"s3cret"}\'; exit 1', 'ended with exit code 1'],
   ])('%s gives no token', async (_, lines, why) => {
@@ -31,7 +31,7 @@ describe('a token command that does not end well', () => {
     const program = team.program('command', sh(`mkfifo ${fifo} 2> /dev/null\n${lines.replaceAll('FIFO', fifo)}`))
     const seconds = timeout === '0' ? '0' : '0.3'
     expect(await team.takes(program).token('--timeout', timeout)).toEqual(
-      failed(program, `did not end within ${seconds} s`, 'If it needs longer, wait longer with --timeout 2m'),
+      failed(program, `did not finish within ${seconds} s`, 'If it needs longer, set a longer timeout: --timeout 2m'),
     )
   })
 
@@ -51,16 +51,16 @@ describe('a token command that does not end well', () => {
     const team = new Team()
     const stores = { team: { address: 'https://plants.example.com', 'token-command': 'tail -f /dev/null', timeout: '200ms' } }
     writeFileSync(join(team.folder, 'settings.json'), JSON.stringify({ version: 1, stores }), { mode: 0o600 })
-    expect(await team.token()).toMatchObject({ code: 3, err: expect.stringContaining('did not end within 0.2 s') })
+    expect(await team.token()).toMatchObject({ code: 3, err: expect.stringContaining('did not finish within 0.2 s') })
   })
 
-  const nameIt = 'Check the name, or give its whole path'
+  const nameIt = 'Check its name, or use its full path'
 
   test.each<[string, string, string]>([
     ['is not there', '/nonexistent/command', 'could not be started: there is no such program'],
     ['is not on the PATH', 'no-such-program-s', 'could not be started: there is no such program'],
-    ['may not be run', 'FOLDER/plain', 'could not be started: this user may not run it'],
-    ['is a folder', 'FOLDER', 'could not be started: this user may not run it'],
+    ['may not be run', 'FOLDER/plain', 'could not be started: permission denied'],
+    ['is a folder', 'FOLDER', 'could not be started: permission denied'],
     ['needs a program that is not there', 'FOLDER/orphan', 'could not be started: there is no such program'],
   ])('because it %s gives no token', async (_, command, why) => {
     const team = new Team()
@@ -124,7 +124,7 @@ describe('the words of a token command', () => {
       const refused = {
         ...{ code: 2, out: '' },
         err: expect.stringMatching(
-          / holds a quote, and no shell reads it\n {2}Write a space within a word as "\\ ", or put the command into/,
+          / contains a quote, but no shell interprets it\n {2}Write a space within a word as "\\ ", or use a script/,
         ),
       }
       const address = 'https://plants.example.com'
@@ -134,7 +134,7 @@ describe('the words of a token command', () => {
       await runPlants(['stores', 'add', 'team', address], env)
       expect(await runPlants(['config', 'set', 'stores.team.token-command', command], env)).toEqual(refused)
       expect((await runPlants(['config', 'get', 'stores.team.token-command'], env)).code).toBe(1)
-      expect(await team.takes(command).token()).toMatchObject({ code: 2, out: '', err: expect.stringContaining('holds a quote') })
+      expect(await team.takes(command).token()).toMatchObject({ code: 2, out: '', err: expect.stringContaining('contains a quote') })
     },
   )
 

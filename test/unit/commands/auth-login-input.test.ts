@@ -11,7 +11,7 @@ describe('login --with-token', () => {
   test('sends nothing, and saves nothing, where others could read it on its way', async () => {
     const user = new AuthUser()
     const message = 'The token is not sent to http://192.0.2.1: without TLS others could read it'
-    const hint = 'Use https://, or, where the network is yours alone, add --allow-http'
+    const hint = 'Use https://, or on a network that only you use, add --allow-http'
     expect(await user.login('http://192.0.2.1')).toEqual(failure(2, 400, message, hint))
     expect(user.isUntouched).toBe(true)
     await user.run(['stores', 'add', 'team', 'http://192.0.2.1'])
@@ -47,7 +47,7 @@ describe('login --with-token', () => {
   })
 
   const notOne =
-    'The token on stdin holds a space, a line break or another character that no token has: they have letters, digits and -._~+/='
+    'The token on stdin contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
 
   test.each<[string, string | Uint8Array | undefined, string]>([
     ['nothing', undefined, 'The token on stdin is empty'],

@@ -103,9 +103,9 @@ describe('login --with-token', () => {
     ['500', json(500, { error: 500, message: 'Oops' }), 'URL failed: Oops'],
     ['503', json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 60 }), 'Not now'],
     ['429', http(429), 'URL answered 429 with nothing'],
-    ['a redirect', http(302, '', { Location: 'https://example.com/' }), 'URL answered 302, and points to https://example.com/'],
-    ['no HTTP', (socket) => void socket.end('SSH-2.0-OpenSSH\r\n'), 'URL answered what is not HTTP/1.1'],
-    ['garbage as JSON', json(400, '{"error":4'), 'URL answered 400 with broken JSON'],
+    ['a redirect', http(302, '', { Location: 'https://example.com/' }), 'URL answered 302, and redirects to https://example.com/'],
+    ['no HTTP', (socket) => void socket.end('SSH-2.0-OpenSSH\r\n'), 'URL did not answer with HTTP/1.1'],
+    ['garbage as JSON', json(400, '{"error":4'), 'URL answered 400 with invalid JSON'],
   ])('saves it with a warning when the service answers %s', async (_, posts, why) => {
     const user = new AuthUser()
     const remote = await Hostile.listen({ posts: [posts] })

@@ -32,7 +32,8 @@ describe('status of the store that is named', () => {
   })
 
   test('refuses a PLANTS_TOKEN that is none, without repeating it', async () => {
-    const message = 'PLANTS_TOKEN holds a space, a line break or another character that no token has: they have letters, digits and -._~+/='
+    const message =
+      'PLANTS_TOKEN contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
     expect(await new AuthUser().auth('status', { env: { PLANTS_TOKEN: 's3cret s3cret' } })).toEqual(
       failure(2, 400, message, 'Copy the token again, and nothing else with it'),
     )

@@ -81,7 +81,7 @@ describe('a token is sent', () => {
     const { code, err } = await user.run([...fern, remote.url])
     expect({ code, err, connections: remote.connections }).toEqual({
       code: 2,
-      err: expect.stringMatching(/^plants: The saved token holds a space, a line break/),
+      err: expect.stringMatching(/^plants: The saved token contains a space, a line break/),
       connections: 0,
     })
   })
@@ -96,7 +96,7 @@ describe('a settings file that is broken', () => {
     [
       'with a token that is no text',
       `{"version":1,"tokens":{"${store}":{"token":["${token}"],"savedAt":"${when}"}}}`,
-      /tokens\.https:\/\/plants\.example\.com\.token must be a text$/,
+      /tokens\.https:\/\/plants\.example\.com\.token must be a string$/,
     ],
   ])('is named, and left as it is: %s', async (_, text, why) => {
     const user = new AuthUser()

@@ -106,14 +106,14 @@ describe('backup', () => {
     linkSync(join(folder, 'linked.bak'), join(folder, 'second.bak'))
     mkdirSync(join(folder, 'folder'))
     const reasons = {
-      'notes.txt': 'is not a store: it is no SQLite file',
+      'notes.txt': 'is not a store: it is not an SQLite file',
       'songs.db': 'is an SQLite file of another program, not a store',
-      'linked.bak': 'has a second name (a hard link), and each name would have a log of its own',
+      'linked.bak': 'has more than one hard link, and each would have its own log',
     }
     for (const [name, why] of Object.entries(reasons)) {
       const before = readFileSync(join(folder, name))
       const hint = 'Choose another file for the backup, or delete this one first'
-      const err = `plants: A backup would replace what is no backup: ${join(folder, name)} ${why}\n  ${hint}\n`
+      const err = `plants: A backup would replace a file that is not a backup: ${join(folder, name)} ${why}\n  ${hint}\n`
       expect(await plants(['backup', name])).toEqual({ code: 2, out: '', err })
       expect(readFileSync(join(folder, name))).toEqual(before)
     }
@@ -126,7 +126,7 @@ describe('backup', () => {
     await plant({ id: 1, name: 'Fern' })
     const other = closedAfterTest(await SqliteStore.open(fileAddress(file), openOptions()))
     await other.create({ id: 2n, name: 'Ivy' })
-    const why = 'it is in use, or was not closed: a log is beside it'
+    const why = 'it is in use, or was not closed: it has a log'
     const err = `plants: ${file} cannot be replaced by a backup: ${why}\n  Choose another file for the backup\n`
     expect(await plants(['backup', file])).toEqual({ code: 2, out: '', err })
     expect(await listOf(file)).toBe('{"id":2,"name":"Ivy"}\n')
@@ -137,7 +137,7 @@ describe('backup', () => {
     expect(await plants(['backup', file])).toEqual({ code: 4, out: '', err })
     expect(readdirSync(folder)).toEqual([])
     await plant({ id: 1, name: 'Fern' })
-    const hint = 'Fix that, or choose another place. What was there is as it was'
+    const hint = 'Fix that, or choose another folder. Nothing was changed'
     expect(await plants(['backup', 'gone/plants.bak'])).toEqual({
       code: 74,
       out: '',

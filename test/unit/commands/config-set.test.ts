@@ -137,7 +137,7 @@ describe('a value that a setting cannot have is refused:', () => {
     ['output', '', 'output must be text or json, but was ""', 'For example: json'],
     ['store', '', 'store is empty', 'Give it a value, or leave it out'],
     ['store', 'tean', 'There is no store called "tean"', 'Did you mean team?'],
-    ['store', 'constructor', 'There is no store called "constructor"', /^Saved are: team, garden\. /],
+    ['store', 'constructor', 'There is no store called "constructor"', /^The saved stores are: team, garden\. /],
     ['store', '__proto__', 'store names no store: "__proto__"', addresses],
     ['store', 'ftp://plants.example.com', 'store begins with ftp://, which this version cannot open', addresses],
     ['store', 'https://', 'store is not a valid URL', addresses],
@@ -171,9 +171,9 @@ describe('a value that a setting cannot have is refused:', () => {
 
   test.each<[string, string | undefined, RegExp]>([
     ['is not there', undefined, /^.*ca\.pem could not be read|ca\.pem: there is no such file/],
-    ['is empty', '', /ca\.pem holds no PEM certificate$/],
-    ['is a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', /ca\.pem holds no PEM certificate$/],
-    ['is broken', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', /ca\.pem holds a certificate that is broken$/],
+    ['is empty', '', /ca\.pem contains no PEM certificate$/],
+    ['is a key', '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n', /ca\.pem contains no PEM certificate$/],
+    ['is broken', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', /ca\.pem contains an invalid certificate$/],
   ])('ca-cert, when the file %s', async (_, text, message) => {
     const user = gardener()
     if (text !== undefined) writeFileSync(join(user.home, 'ca.pem'), text)
@@ -187,9 +187,9 @@ describe('a value that a setting cannot have is refused:', () => {
 })
 
 describe('a name that is no setting is refused:', () => {
-  const all = 'There are: store, output, timeout, ca-cert, and for a store: stores.NAME.SETTING'
+  const all = 'The settings are: store, output, timeout, ca-cert, and for a store: stores.NAME.SETTING'
   const ofTeam =
-    'There are: stores.team.address, stores.team.timeout, stores.team.ca-cert, stores.team.allow-http, stores.team.token-command, stores.team.allow-async-commit'
+    'The settings are: stores.team.address, stores.team.timeout, stores.team.ca-cert, stores.team.allow-http, stores.team.token-command, stores.team.allow-async-commit'
 
   test.each([
     ['timout', 'Did you mean timeout?'],
@@ -247,7 +247,10 @@ describe('a name that is no setting is refused:', () => {
   })
 
   test.each([['allow-http'], ['token-command']])('%s, which only a store has', async (name) => {
-    const refused = refusal(`${name} is saved with a store, not for all`, `For example: plants config set stores.NAME.${name} VALUE`)
+    const refused = refusal(
+      `${name} is a setting of a store, not of all stores`,
+      `For example: plants config set stores.NAME.${name} VALUE`,
+    )
     expect(await gardener().run(['config', 'set', name, 'true'])).toEqual(refused)
     expect((await gardener().run(['config', 'unset', name])).code).toBe(2)
   })

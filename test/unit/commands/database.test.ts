@@ -5,8 +5,8 @@ const garden = 'postgres://ann@h1:5432/garden'
 /** where nobody listens */
 const nobody = 'postgres://ann@127.0.0.1:9/garden'
 const savedAt = '2026-01-02T03:04:05.678Z'
-const isHidden = 'holds a password, which others could see in the list of processes'
-const hidden = 'Leave it out, and set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login'
+const isHidden = 'contains a password, which other users could see in the list of processes'
+const hidden = 'Remove it, and set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login'
 
 /** Somebody who has a database, a service and a file. */
 function gardener(saved: Record<string, unknown> = {}): User {
@@ -124,7 +124,7 @@ describe('a database with a name', () => {
     )
     const held = 'db has the setting allow-async-commit, which is for stores in PostgreSQL, and /x.db is a file'
     expect(await user.run('config set stores.db.address /x.db')).toEqual(
-      refusal(held, 'Forget it first: plants config unset stores.db.allow-async-commit'),
+      refusal(held, 'Unset it first: plants config unset stores.db.allow-async-commit'),
     )
   })
 
@@ -177,9 +177,9 @@ describe('plants auth, for a database', () => {
       ),
     )
     const none = { store: 'postgres://ann@h2:5432/garden', address: 'postgres://ann@h2:5432/garden', source: 'none' }
-    const how = 'set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login --store postgres://ann@h2/garden'
+    const how = 'set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login --store postgres://ann@h2/garden'
     expect(await status('--store postgres://ann@h2/garden')).toEqual({
-      ...refusal('There is no password for postgres://ann@h2:5432/garden', `If it takes one: ${how}`, 3),
+      ...refusal('There is no password for postgres://ann@h2:5432/garden', `If it requires one: ${how}`, 3),
       out: `${JSON.stringify(none)}\n`,
     })
   })

@@ -48,7 +48,7 @@ describe('restore', () => {
 
   test('refuses to replace plants without --yes', async () => {
     await plants(['delete', '1', '--yes'])
-    const hint = 'To replace what is there, which is then kept beside it, add --yes'
+    const hint = 'To replace it, and keep a copy beside it, add --yes'
     expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 1 plant\n  ${hint}\n` })
     await plant({ id: 2, name: 'Ivy' })
     expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 2 plants\n  ${hint}\n` })
@@ -121,8 +121,8 @@ describe('restore', () => {
     const at = (name: string) => join(folder, name)
     const reasons: Record<string, string | RegExp> = {
       gone: `There is no file ${at('gone')}`,
-      empty: `${at('empty')} is empty, and no backup`,
-      'notes.txt': `Not restored: ${at('notes.txt')} is not a store: it is no SQLite file`,
+      empty: `${at('empty')} is empty, not a backup`,
+      'notes.txt': `Not restored: ${at('notes.txt')} is not a store: it is not an SQLite file`,
       'songs.db': `Not restored: ${at('songs.db')} is an SQLite file of another program, not a store`,
       'short.db': /^Not restored: The store .*\/short\.db is damaged: .*/,
       'damaged.db': /^Not restored: The store .*\/damaged\.db is damaged: .*/,
@@ -133,7 +133,7 @@ describe('restore', () => {
       const { message, hint, error } = JSON.parse(err) as Record<string, unknown>
       const said = { name, code, out, error, message, hint }
       expect(said).toEqual({
-        ...{ name, code: 2, out: '', error: 400, hint: 'Choose a file that plants backup has made' },
+        ...{ name, code: 2, out: '', error: 400, hint: 'Choose a file that plants backup has created' },
         message: typeof why === 'string' ? why : expect.stringMatching(why),
       })
     }

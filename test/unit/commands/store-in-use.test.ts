@@ -56,8 +56,8 @@ describe('stores use', () => {
   test.each([
     ['gardn', 'There is no store called "gardn"', 'Did you mean garden?'],
     ['loca', 'There is no store called "loca"', 'Did you mean local?'],
-    ['nothing', 'There is no store called "nothing"', expect.stringMatching(/^Saved are: team, garden\. /)],
-    ['constructor', 'There is no store called "constructor"', expect.stringMatching(/^Saved are: team, garden\. /)],
+    ['nothing', 'There is no store called "nothing"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
+    ['constructor', 'There is no store called "constructor"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
     ['', expect.stringMatching(/^The store is empty/), expect.any(String)],
     ['__proto__', expect.stringMatching(/^The store names no store: "__proto__"/), expect.any(String)],
     ['x'.repeat(65), expect.stringMatching(/^The store names no store: "x+"/), expect.any(String)],
@@ -102,7 +102,13 @@ describe('the store of a command is', () => {
   test.each([
     ['--store', ['--store', 'gardn'], {}, 'There is no store called "gardn", which --store names', 'Did you mean garden?'],
     ['PLANTS_STORE', [], { PLANTS_STORE: 'gardn' }, 'There is no store called "gardn", which PLANTS_STORE names', 'Did you mean garden?'],
-    ['--store', ['--store', 'nothing'], {}, 'There is no store called "nothing", which --store names', /^Saved are: team, garden\. /],
+    [
+      '--store',
+      ['--store', 'nothing'],
+      {},
+      'There is no store called "nothing", which --store names',
+      /^The saved stores are: team, garden\. /,
+    ],
   ])('refused when %s names none', async (_, flags, env: Record<string, string>, message, hint) => {
     const user = gardener()
     for (const command of [fern, 'list', 'get 1', 'auth status', 'tokens list']) {
@@ -121,7 +127,7 @@ describe('a store that is in use, and gone from the file,', () => {
       expect(await user.run(command)).toEqual(
         refusal(
           `There is no store called "gone", which store in ${user.file} names`,
-          'Saved are: team, garden. Choose another: plants stores use team',
+          'The saved stores are: team, garden. Choose another: plants stores use team',
         ),
       )
     }

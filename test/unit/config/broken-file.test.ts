@@ -29,42 +29,42 @@ describe('a settings file that is broken is named, and left as it is:', () => {
     ['twice', '{"version":1}{"version":1}', 'are not JSON: more than one JSON value, the second at line 1, column 14'],
     ['not UTF-8', Buffer.from('{"version":1,"a":"\xe9"}', 'latin1'), 'are not UTF-8'],
     ['UTF-16', Buffer.from('\ufeff{"version":1}', 'utf16le'), 'are not UTF-8'],
-    ['null', 'null', 'are not right: the whole must be an object'],
-    ['an array', '[{"version":1}]', 'are not right: the whole must be an object'],
-    ['a text', '"version 1"', 'are not right: the whole must be an object'],
-    ['without a version', '{}', 'are not right: version must be 1'],
-    ['of version 0', '{"version":0}', 'are not right: version must be 1'],
-    ['of version "1"', '{"version":"1"}', 'are not right: version must be 1'],
-    ['of version null', '{"version":null}', 'are not right: version must be 1'],
+    ['null', 'null', 'are invalid: the document must be an object'],
+    ['an array', '[{"version":1}]', 'are invalid: the document must be an object'],
+    ['a text', '"version 1"', 'are invalid: the document must be an object'],
+    ['without a version', '{}', 'are invalid: version must be 1'],
+    ['of version 0', '{"version":0}', 'are invalid: version must be 1'],
+    ['of version "1"', '{"version":"1"}', 'are invalid: version must be 1'],
+    ['of version null', '{"version":null}', 'are invalid: version must be 1'],
     ['of version 2', '{"version":2,"stores":[]}', 'were written by a newer plants (version 2)', newer],
     ['of version 1e9', '{"version":1e9}', 'were written by a newer plants (version 1000000000)', newer],
-    ['with a store that is null', of({ store: null }), 'are not right: store must be a text'],
-    ['with an output that is true', of({ output: true }), 'are not right: output must be a text'],
-    ['with a timeout that is 30', of({ timeout: 30 }), 'are not right: timeout must be a text'],
-    ['with a ca-cert that is a list', of({ 'ca-cert': ['/ca.pem'] }), 'are not right: ca-cert must be a text'],
-    ['with stores that are a list', of({ stores: [] }), 'are not right: stores must be an object'],
-    ['with stores that are a text', of({ stores: team }), 'are not right: stores must be an object'],
-    ['with a store that is a text', of({ stores: { team } }), 'are not right: stores.team must be an object'],
-    ['with a store without an address', of({ stores: { team: {} } }), 'are not right: stores.team.address must be a text'],
-    ['with an address that is 1', of({ stores: { team: { address: 1 } } }), 'are not right: stores.team.address must be a text'],
+    ['with a store that is null', of({ store: null }), 'are invalid: store must be a string'],
+    ['with an output that is true', of({ output: true }), 'are invalid: output must be a string'],
+    ['with a timeout that is 30', of({ timeout: 30 }), 'are invalid: timeout must be a string'],
+    ['with a ca-cert that is a list', of({ 'ca-cert': ['/ca.pem'] }), 'are invalid: ca-cert must be a string'],
+    ['with stores that are a list', of({ stores: [] }), 'are invalid: stores must be an object'],
+    ['with stores that are a text', of({ stores: team }), 'are invalid: stores must be an object'],
+    ['with a store that is a text', of({ stores: { team } }), 'are invalid: stores.team must be an object'],
+    ['with a store without an address', of({ stores: { team: {} } }), 'are invalid: stores.team.address must be a string'],
+    ['with an address that is 1', of({ stores: { team: { address: 1 } } }), 'are invalid: stores.team.address must be a string'],
     [
       'with an allow-http that is "yes"',
       of({ stores: { team: { address: team, 'allow-http': 'yes' } } }),
-      'are not right: stores.team.allow-http must be true or false',
+      'are invalid: stores.team.allow-http must be true or false',
     ],
     [
       'with a token-command that is a list',
       of({ stores: { team: { address: team, 'token-command': ['pass'] } } }),
-      'are not right: stores.team.token-command must be a text',
+      'are invalid: stores.team.token-command must be a string',
     ],
-    ['with tokens that are null', of({ tokens: null }), 'are not right: tokens must be an object'],
-    ['with a token that is a text', of({ tokens: { [team]: token } }), `are not right: tokens.${team} must be an object`],
-    ['with a token that is a number', of({ tokens: { a: { token: 1, savedAt } } }), 'are not right: tokens.***.token must be a text'],
-    ['with a token of no time', of({ tokens: { a: { token } } }), 'are not right: tokens.***.savedAt must be a text'],
+    ['with tokens that are null', of({ tokens: null }), 'are invalid: tokens must be an object'],
+    ['with a token that is a text', of({ tokens: { [team]: token } }), `are invalid: tokens.${team} must be an object`],
+    ['with a token that is a number', of({ tokens: { a: { token: 1, savedAt } } }), 'are invalid: tokens.***.token must be a string'],
+    ['with a token of no time', of({ tokens: { a: { token } } }), 'are invalid: tokens.***.savedAt must be a string'],
     [
       'with several mistakes',
       of({ store: 1, stores: { a: { address: 1 }, b: [] } }),
-      'are not right: store must be a text; stores.a.address must be a text; stores.b must be an object',
+      'are invalid: store must be a string; stores.a.address must be a string; stores.b must be an object',
     ],
     ['larger than 1 MiB', `{"version":1}${' '.repeat(1_048_576 - 12)}`, 'are larger than 1 MiB'],
   ]
@@ -122,7 +122,7 @@ describe('a settings file that is broken is named, and left as it is:', () => {
     mkdirSync(user.folder)
     execFileSync('mkfifo', [user.file])
     for (const command of ['config list', 'config set timeout 1m', 'list']) {
-      expect(await user.run(command)).toEqual(refusal(`The settings in ${user.file} are no file`, 'Move it away'))
+      expect(await user.run(command)).toEqual(refusal(`The settings in ${user.file} are not a regular file`, 'Move it away'))
     }
     expect(lstatSync(user.file).isFIFO()).toBe(true)
   })
@@ -161,7 +161,7 @@ test('a settings file with lists in one another, 200,000 deep, is read, and refu
   const text = `{"version":1,"timeout":"7s","notes":${'['.repeat(200_000)}${']'.repeat(200_000)}}`
   user.write(text)
   expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
-  const why = 'The settings hold lists or objects in one another, too deep to be written again'
+  const why = 'The settings are nested too deeply to be written'
   const login = `auth login --with-token --timeout 10ms --store http://127.0.0.1:9`
   for (const command of ['config set timeout 3s', 'stores add team ./team.db', login]) {
     const { code, out, err } = await user.run(command, { stdin: token })

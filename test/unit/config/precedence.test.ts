@@ -305,12 +305,12 @@ describe('a value that a setting cannot have', () => {
   )
 
   test.each<[string, Record<string, unknown>, string]>([
-    ['store', { store: 1 }, 'store must be a text'],
-    ['output', { output: true }, 'output must be a text'],
-    ['timeout', { timeout: 30 }, 'timeout must be a text'],
-    ['ca-cert', { 'ca-cert': [] }, 'ca-cert must be a text'],
-    ['timeout of a store', { stores: { team: { address: './x.db', timeout: 30 } } }, 'stores.team.timeout must be a text'],
-    ['ca-cert of a store', { stores: { team: { address: './x.db', 'ca-cert': 1 } } }, 'stores.team.ca-cert must be a text'],
+    ['store', { store: 1 }, 'store must be a string'],
+    ['output', { output: true }, 'output must be a string'],
+    ['timeout', { timeout: 30 }, 'timeout must be a string'],
+    ['ca-cert', { 'ca-cert': [] }, 'ca-cert must be a string'],
+    ['timeout of a store', { stores: { team: { address: './x.db', timeout: 30 } } }, 'stores.team.timeout must be a string'],
+    ['ca-cert of a store', { stores: { team: { address: './x.db', 'ca-cert': 1 } } }, 'stores.team.ca-cert must be a string'],
     [
       'allow-http of a store',
       { stores: { team: { address: './x.db', 'allow-http': 'yes' } } },
@@ -319,7 +319,7 @@ describe('a value that a setting cannot have', () => {
     [
       'token-command of a store',
       { stores: { team: { address: './x.db', 'token-command': {} } } },
-      'stores.team.token-command must be a text',
+      'stores.team.token-command must be a string',
     ],
   ])('is refused when it is of another type: %s', async (_, saved, rule) => {
     const desk = new Desk()
@@ -328,7 +328,7 @@ describe('a value that a setting cannot have', () => {
     expect(await desk.run([...fern, '--store', 'local'])).toEqual({
       code: 2,
       out: '',
-      err: `plants: The settings in ${desk.file} are not right: ${rule}\n  Fix the file, or move it away\n`,
+      err: `plants: The settings in ${desk.file} are invalid: ${rule}\n  Fix the file, or move it away\n`,
     })
   })
 

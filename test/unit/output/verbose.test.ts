@@ -104,7 +104,7 @@ describe('a request and its answer are shown', () => {
     expect(wire(err, remote.url).slice(8)).toEqual([
       ...['< 400', '< content-length: 34', '< content-type: application/json', '* first byte N ms', '< 34 bytes', '* whole answer N ms'],
       'plants: No ferns',
-      '  Choose another id; to repeat an earlier create safely, give both the same --idempotency-key',
+      '  Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both',
     ])
   })
 

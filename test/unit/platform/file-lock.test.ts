@@ -22,8 +22,8 @@ describe('a lock is not taken', () => {
   })
 
   test.each<[string, string, (lock: string) => void]>([
-    ['on a link', 'it is no file', (lock) => symlinkSync(victim, lock)],
-    ['on a file with a second name', 'it has a second name (a hard link)', (lock) => linkSync(victim, lock)],
+    ['on a link', 'it is not a regular file', (lock) => symlinkSync(victim, lock)],
+    ['on a file with a second name', 'it has more than one hard link', (lock) => linkSync(victim, lock)],
   ])('%s', async (_, why, make) => {
     make(join(folder, 'lock'))
     await expectRefused(why)
@@ -41,8 +41,8 @@ describe('a lock is not taken', () => {
       holdLock(lock, { ...openOptions(), trusts: (uid) => uid === process.getuid?.() }, async () => undefined),
     ).rejects.toMatchObject({
       kind: 'unwritable',
-      message: `The lock ${lock} could not be taken: ${why}`,
-      hint: 'Remove it when no plants is running',
+      message: `Could not acquire the lock ${lock}: ${why}`,
+      hint: 'Remove it when no plants process is running',
     })
     expect(readFileSync(victim).equals(bytes)).toBe(true)
     expect(readFileSync(lock).equals(bytes)).toBe(true)

@@ -27,7 +27,7 @@ async function come(answers: Answer[], { host = '127.0.0.1', parameters = '', tl
 const clear = 's3cret\0'
 const md5 = expect.stringMatching(/^md5[0-9a-f]{32}\0$/)
 const exposed = (what: string) =>
-  `unavailable: Could not log in to the server asks for the password ${what}, over a connection that others could read`
+  `unavailable: Could not log in to the server requests the password ${what} over a connection that others could read`
 
 describe('a password', () => {
   // 0.0.0.0 leads here too, and is no name of this machine.
@@ -120,7 +120,7 @@ describe('SCRAM', () => {
   test.each([
     ['with a nonce that is not ours', { nonce: () => 'anothernonce' }, 'server nonce does not start with client nonce', 1],
     ['with our nonce alone', { nonce: (own: string) => own }, 'server nonce is too short', 1],
-    ['with 4095 iterations', { iterations: 4095 }, 'it asks for 4095 iterations of SCRAM, and 4096 are the fewest here', 1],
+    ['with 4095 iterations', { iterations: 4095 }, 'it requests 4095 SCRAM iterations, but the minimum is 4096', 1],
     ['with 2147483647 iterations', { iterations: 2_147_483_647 }, 'iteration count 2147483647 exceeds', 1],
     ['with a wrong signature', { signs: false }, 'server signature does not match', 2],
   ])('%s is the end of it, and is not tried again', async (_, wrong, why, heard) => {

@@ -18,7 +18,7 @@ function withUser({ url }: Database, username: string): string {
 
 /** What a command says of a store that is not used. */
 function refusal(why: string) {
-  return { code: 4, out: '', err: expect.stringContaining(`holds a schema plant_store that plants did not make: ${why}`) }
+  return { code: 4, out: '', err: expect.stringContaining(`contains a schema plant_store that plants did not create: ${why}`) }
 }
 
 const lines = [
@@ -63,7 +63,10 @@ test.each(['a role that may create schemas', 'the owner of the database'])(
         expect({ line, code, out, err }).toEqual({ line, ...refusal(why) })
       }
       const found = await user.run('doctor', world)
-      expect(found).toMatchObject({ code: 1, out: expect.stringContaining(`holds a schema plant_store that plants did not make: ${why}`) })
+      expect(found).toMatchObject({
+        code: 1,
+        out: expect.stringContaining(`contains a schema plant_store that plants did not create: ${why}`),
+      })
     }
     expect(await place.admin('SELECT who FROM plant_store.loot')).toEqual([])
   },

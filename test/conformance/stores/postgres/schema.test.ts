@@ -34,7 +34,7 @@ test('migrates while another store goes on creating, and the older one refuses t
   isMigrated = true
   await creating
   expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual([{ version: steps.length }])
-  const newer = `unavailable: ${address.name} was made by a newer version of plants (schema ${steps.length}, this one knows ${migrations.length})`
+  const newer = `unavailable: ${address.name} was created by a newer version of plants (schema ${steps.length}, this one supports ${migrations.length})`
   expect(await settled([openShared(place), PostgresStore.openExisting(address, databaseOptions(place))])).toEqual([newer, newer])
 })
 

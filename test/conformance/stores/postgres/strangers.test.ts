@@ -34,7 +34,7 @@ describe('says in time what is wrong with a server that', () => {
 
 /** What a server says to the first message behind "no TLS", which the driver would trust. */
 const liars: [string, string, RegExp][] = [
-  ['asks for an unknown way to log in', message('R', '\0\0\0\x07'), /: it asks for a way to log in that is not supported \(7\)$/],
+  ['asks for an unknown way to log in', message('R', '\0\0\0\x07'), /: it requests a login method that is not supported \(7\)$/],
   ['begins a message of 4 GiB', 'R\xff\xff\xff\xff\0', /: no answer in time$/],
   ['ends a message too early', message('R', ''), /: the server does not speak the PostgreSQL protocol$/],
   [

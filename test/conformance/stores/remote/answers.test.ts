@@ -30,8 +30,8 @@ const notPlants: Row[] = [
     unusable('200 with application/jsonx', 200),
   ],
   ['nothing', json(200, ''), 5, unusable('200 with nothing', 200)],
-  ['broken JSON', json(200, '{"name":"Fern"'), 5, unusable('200 with broken JSON', 200)],
-  ['two Plants', json(200, '{"name":"Fern"}\n{"name":"Fern"}'), 5, unusable('200 with broken JSON', 200)],
+  ['broken JSON', json(200, '{"name":"Fern"'), 5, unusable('200 with invalid JSON', 200)],
+  ['two Plants', json(200, '{"name":"Fern"}\n{"name":"Fern"}'), 5, unusable('200 with invalid JSON', 200)],
   ['a Plant without a name', json(200, { tag: 'shade' }), 5, unusable('200 with JSON that is no Plant', 200)],
   ['a Plant whose name is a number', json(200, { name: 1 }), 5, unusable('200 with JSON that is no Plant', 200)],
   ['a Plant whose tag is null', json(200, { name: 'Fern', tag: null }), 5, unusable('200 with JSON that is no Plant', 200)],
@@ -39,24 +39,24 @@ const notPlants: Row[] = [
   ['null', json(200, 'null'), 5, unusable('200 with JSON that is no Plant', 200)],
   ['a prototype with a name', json(200, '{"__proto__":{"name":"Fern"}}'), 5, unusable('200 with JSON that is no Plant', 200)],
   ['an Error', json(200, refusal), 5, unusable('200 with JSON that is no Plant', 200)],
-  ['arrays in arrays', json(200, '['.repeat(500_000)), 5, unusable('200 with broken JSON', 200)],
+  ['arrays in arrays', json(200, '['.repeat(500_000)), 5, unusable('200 with invalid JSON', 200)],
   [
     'what is not UTF-8',
     http(200, Buffer.from('{"name":"\xff"}', 'latin1'), { 'Content-Type': 'application/json' }),
     5,
-    unusable('200 with broken JSON', 200),
+    unusable('200 with invalid JSON', 200),
   ],
   ['more than 1 MiB', json(200, `{"name":"Fern"}${' '.repeat(1_048_562)}`), 5, unusable('200 with more than 1 MiB', 200)],
   [
     'a bomb of gzip',
     json(200, gzipSync(`{"name":"${'F'.repeat(20_000_000)}"}`).toString('latin1'), { 'Content-Encoding': 'gzip' }),
     5,
-    unusable('200 with a packed body', 200),
+    unusable('200 with a compressed body', 200),
   ],
 ]
 
 const redirects: Row[] = [301, 302, 303, 307, 308, 300, 304, 399].map((status) => {
-  const hint = 'Redirects are not followed, because the token is for this address alone. If the new one is right, give it with --store'
+  const hint = 'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store'
   const isMoved = ![300, 303, 304, 399].includes(status)
   const said = isMoved ? { error: 503, message: `URL answered ${status}`, hint, status } : unusable(`${status}`, status)
   return [`${status}`, http(status), isMoved ? 4 : 5, said]
@@ -64,8 +64,8 @@ const redirects: Row[] = [301, 302, 303, 307, 308, 300, 304, 399].map((status) =
 
 const wrongToken = 'It came from PLANTS_TOKEN: give another one there'
 const wrongAddress = 'Is the address right? It is the base url: what stands before /plants'
-const otherId = 'Choose another id; to repeat an earlier create safely, give both the same --idempotency-key'
-const said = 'This is what URL says of it'
+const otherId = 'Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both'
+const said = 'This message is from URL'
 
 /** The statuses that refuse the plant. */
 const refusals: Row[] = (
@@ -147,10 +147,10 @@ const errors: Row[] = [
 
 /** Statuses of success that the specification does not know: nothing says what has become of the plant. */
 const otherSuccesses: Row[] = [
-  ['201 with a Plant', json(201, plant), 5, unusable('201 with JSON that is no Error, which the specification does not know', 201)],
-  ['201 with HTML', html(201), 5, unusable('201 with text/html; charset=utf-8, which the specification does not know', 201)],
+  ['201 with a Plant', json(201, plant), 5, unusable('201 with JSON that is no Error, which is not in the specification', 201)],
+  ['201 with HTML', html(201), 5, unusable('201 with text/html; charset=utf-8, which is not in the specification', 201)],
   ['202 with an Error', json(202, refusal), 5, { ...unusable('', 202), message: 'URL failed: No ferns today' }],
-  ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 5, unusable('204 with nothing, which the specification does not know', 204)],
+  ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 5, unusable('204 with nothing, which is not in the specification', 204)],
 ]
 
 /** Statuses that promise that nothing was stored: asked to wait for longer than there is time, it does not. */
@@ -187,15 +187,15 @@ const open: Row[] = [500, 501, 502, 504, 599].flatMap((status): Row[] => {
       `${status} with HTML`,
       html(status),
       5,
-      { ...rest, message: `${message} text/html; charset=utf-8, which the specification does not know` },
+      { ...rest, message: `${message} text/html; charset=utf-8, which is not in the specification` },
     ],
-    [`${status} with nothing`, http(status), 5, { ...rest, message: `${message} nothing, which the specification does not know` }],
+    [`${status} with nothing`, http(status), 5, { ...rest, message: `${message} nothing, which is not in the specification` }],
   ]
 })
 
 const ended = (message: string) => ({
   error: 504,
-  message: `URL got the plant, but did not answer: ${message}`,
+  message: `URL received the plant, but did not answer: ${message}`,
   hint: howToRepeat.unlisted,
 })
 const half = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'

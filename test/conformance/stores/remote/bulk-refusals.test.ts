@@ -42,7 +42,9 @@ describe('what a service says of a plant', () => {
     await store.createMany(batch, importOptions())
     expect({ tally: tally(batch), said }).toEqual({
       tally: { created: 3 },
-      said: ['The store answers with other plants than it is given, such as {"name":"Moss"} instead of {"name":"Fern 0"}, for the plant 0'],
+      said: [
+        'The store returns plants that differ from those that were sent, such as {"name":"Moss"} instead of {"name":"Fern 0"} for the plant 0',
+      ],
     })
   })
 })

@@ -80,7 +80,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
         {
           error: 400,
           message: `The token is not sent to ${store}: without TLS others could read it`,
-          hint: 'Use https://, or, where the network is yours alone, add --allow-http',
+          hint: 'Use https://, or on a network that only you use, add --allow-http',
         },
       ],
       requests: [],

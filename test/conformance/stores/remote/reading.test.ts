@@ -90,11 +90,11 @@ describe('what a service answers that reads', () => {
     ['a plant without an id', json(200, '{"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
     ['an id that is no integer', json(200, '{"id":1.5,"name":"Fern"}'), 5, 'URL answered 200 with JSON that is no StoredPlant'],
     ['HTML', http(200, '<p>', { 'Content-Type': 'text/html' }), 5, 'URL answered 200 with text/html'],
-    ['a redirect', http(302, '', { Location: 'http://example.com/' }), 4, 'URL answered 302, and points to http://example.com/'],
+    ['a redirect', http(302, '', { Location: 'http://example.com/' }), 4, 'URL answered 302, and redirects to http://example.com/'],
     ['304', http(304), 5, 'URL answered 304'],
     ['no right', json(403, { error: 403, message: 'This token has no right to read plants' }), 3, 'This token has no right to read plants'],
     ['a failure', json(500, { error: 500, message: 'Oh' }), 4, 'URL failed: Oh'],
-    ['nothing', lose, 4, 'URL got the question, but did not answer: the connection was reset'],
+    ['nothing', lose, 4, 'URL received the request, but did not answer: the connection was reset'],
   ])('%s', async (_, answer, code, message) => {
     const result = await runAt(['get', '1'], { 'GET /plants/1': [answer] })
     expect({ code: result.code, out: result.out, said: result.said.at(-1) }).toEqual({ code, out: '', said: message })
@@ -108,14 +108,14 @@ describe('what a service answers that reads', () => {
   test.each<[string, Answer[], string]>([
     ['ids out of order', [page([moss, fern])], 'the plant 1 after the plant 2'],
     ['the same page again', [page([fern, moss], 'plants?after=2'), page([fern, moss], 'plants?after=2')], 'the plant 1 after the plant 2'],
-    ['an empty page in the middle', [page([], 'plants?after=2')], 'an empty page of a list that goes on'],
+    ['an empty page in the middle', [page([], 'plants?after=2')], 'an empty page with a link to the next one'],
     [
       'a link to another origin',
       [page([fern], 'http://example.com/plants?after=1')],
-      'a list that goes on elsewhere: http://example.com/plants?after=1',
+      'a next page at another address: http://example.com/plants?after=1',
     ],
-    ['a link to another path', [page([fern], '/other/plants?after=1')], 'a list that goes on elsewhere: /other/plants?after=1'],
-    ['a link that is none', [page([fern], 'http://[')], 'a list that goes on elsewhere: http://['],
+    ['a link to another path', [page([fern], '/other/plants?after=1')], 'a next page at another address: /other/plants?after=1'],
+    ['a link that is none', [page([fern], 'http://[')], 'a next page at another address: http://['],
     ['an object', [json(200, fern)], '200 with JSON that is no list of plants'],
     ['an id that would be rounded', [page(['{"id":1.0000000000000000001,"name":"Fern"}'])], '200 with JSON that is no list of plants'],
     ['more than is read', [json(200, `[${' '.repeat(16_777_216)}]`)], '200 with more than 16 MiB'],
@@ -137,21 +137,21 @@ describe('what a service answers that reads', () => {
   test.each<[string, Answer, number, string]>([
     ['a line without an end', endless, 5, 'URL answered a line that is too long'],
     ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 5, 'URL answered the plant 1 after the plant 2'],
-    ['a line that is no plant', chunked(`${fern}\n\n`, ''), 5, 'URL answered a line that is no plant'],
+    ['a line that is not a plant', chunked(`${fern}\n\n`, ''), 5, 'URL answered a line that is not a plant'],
     ['what is not UTF-8', ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')), 5, 'URL answered a stream that is not UTF-8'],
-    ['a packed body', ndjson(fern, { 'Content-Encoding': 'gzip' }), 5, 'URL answered a stream that is packed, or whose end cannot be told'],
+    ['a packed body', ndjson(fern, { 'Content-Encoding': 'gzip' }), 5, 'URL answered a stream that is compressed or does not mark its end'],
     ['half a line at its end', chunked(`${fern}\n{"id"`, ''), 5, 'URL answered a stream that ends in the middle of a line'],
     [
       'no end',
       'HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n\r\n',
       5,
-      'URL answered a stream that is packed, or whose end cannot be told',
+      'URL answered a stream that is compressed or does not mark its end',
     ],
     ...['identity', 'chunked, gzip'].map((coding): [string, Answer, number, string] => [
       `the transfer coding ${coding}`,
       `HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: ${coding}\r\n\r\n${fern}\n`,
       5,
-      'URL answered a stream that is packed, or whose end cannot be told',
+      'URL answered a stream that is compressed or does not mark its end',
     ]),
     ['another media type', page([fern]), 5, 'URL answered 200 with JSON that is no stream of plants'],
   ])('a stream with %s is none', async (_, answer, code, message) => {
@@ -211,7 +211,7 @@ describe('a plant at a service is corrected', () => {
       code: 5,
       last: {
         error: 504,
-        message: 'URL got the plant, but did not answer: the connection was reset',
+        message: 'URL received the plant, but did not answer: the connection was reset',
         hint: 'Whether the plant 1 was changed is unknown. Look at it with: plants get 1 --store URL',
       },
     })

@@ -85,7 +85,7 @@ describe('a service that says that nothing was stored', () => {
 
   test('and then does not answer, leaves it open', async () => {
     const remote = await Hostile.listen({ posts: [comeAgain, reset], openapi: keyless })
-    const message = 'URL got the plant, but did not answer: the connection was reset'
+    const message = 'URL received the plant, but did not answer: the connection was reset'
     expect(await createAt(remote)).toEqual({
       code: 5,
       out: '',
@@ -95,7 +95,7 @@ describe('a service that says that nothing was stored', () => {
   })
 })
 
-const lost = 'URL got the plant, but did not answer: the connection was reset'
+const lost = 'URL received the plant, but did not answer: the connection was reset'
 
 describe('what was sent and not answered is sent again under its key, when the service keeps keys', () => {
   const reference = (name: string) => ({ $ref: `#/components/parameters/${name}` })
@@ -233,7 +233,7 @@ describe('what was sent and not answered is not sent again', () => {
     const { code, out, said } = await createAt(remote, ['--timeout', '1s'])
     // A description that never comes leaves no time for another try, and so nothing to tell of one.
     const isSilent = said.length === 1
-    const hint = `${howToRepeat.unasked}${isSilent ? '' : '. If it speaks TLS, https:// is meant'}`
+    const hint = `${howToRepeat.unasked}${isSilent ? '' : '. If it uses TLS, use https://'}`
     const warning = `${lost}. Trying again for up to 1 s`
     expect({ code, out, said }).toEqual({
       code: 5,

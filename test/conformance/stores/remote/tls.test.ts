@@ -44,7 +44,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
       'another authority has signed',
       () => ({ tls: certificate({ names }), flags: ['--ca-cert', certificate({ names }).path] }),
       'TLS failed: its certificate is not signed by a certificate given with --ca-cert',
-      'Give the one that signed it',
+      'Use the one that signed it',
     ],
     [
       'is for another name',
@@ -88,8 +88,8 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
 
   test.each<[string, string | undefined, string]>([
     ['is not there', undefined, 'Could not read FILE: there is no such file'],
-    ['holds none', 'hello', 'FILE holds no PEM certificate'],
-    ['holds a broken one', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', 'FILE holds a certificate that is broken'],
+    ['holds none', 'hello', 'FILE contains no PEM certificate'],
+    ['holds a broken one', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n', 'FILE contains an invalid certificate'],
   ])('a file of certificates that %s is wrong usage', async (_, content, message) => {
     const path = join(temporaryFolder(), 'ca.pem')
     if (content !== undefined) writeFileSync(path, content)

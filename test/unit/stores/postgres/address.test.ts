@@ -97,32 +97,36 @@ describe('the address of a database', () => {
 
   test.each([
     ['postgres:garden', 'is not a valid address of a database', example],
-    ['postgres://h1:x/garden', 'names a host that is none', 'A port is a number, and an IPv6 address stands in brackets: [::1]:5432'],
-    ['postgres://::1/garden', 'names a host that is none', 'A port is a number, and an IPv6 address stands in brackets: [::1]:5432'],
-    ['postgres://h1:0/garden', 'names a port that is no number from 1 to 65535', example],
-    ['postgres://h1,,h2/garden', 'names a host that is empty', example],
-    ['postgres://h1,h2/garden?port=1,2,3', 'names 2 hosts, but 3 ports', 'Give one for all, or one for each'],
-    ['postgres://h%2F1/garden', 'names a host that is none', example],
+    ['postgres://h1:x/garden', 'names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432'],
+    ['postgres://::1/garden', 'names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432'],
+    ['postgres://h1:0/garden', 'names a port that is not a number from 1 to 65535', example],
+    ['postgres://h1,,h2/garden', 'names an empty host', example],
+    ['postgres://h1,h2/garden?port=1,2,3', 'names 2 hosts, but 3 ports', 'Name one for all, or one for each'],
+    ['postgres://h%2F1/garden', 'names an invalid host', example],
     ['postgres://h1/garden?host=%00', 'holds U+0000, which no address does', example],
-    ['postgres://h1/%ff', 'is not encoded as a URI is', 'Write a % as %25, and what is not ASCII as UTF-8'],
-    ['postgres://h1/garden?max', 'holds a parameter without "="', example],
-    ['postgres://h1/garden?max=', 'holds the parameter max without a value', example],
-    ['postgres://h1/g?sslmod=require', 'holds a parameter "sslmod" that is not supported', expect.stringContaining('There are: appl')],
-    ['postgres://h1/g?channel_binding=require', 'asks for channel_binding, which is not supported', expect.stringContaining('verify-full')],
-    ['postgres://h1/g?max=101', 'holds the parameter max, which must be a whole number from 1 to 100, but was "101"', example],
+    ['postgres://h1/%ff', 'is not percent-encoded correctly', 'Write % as %25, and percent-encode other characters as UTF-8'],
+    ['postgres://h1/garden?max', 'contains a parameter without "="', example],
+    ['postgres://h1/garden?max=', 'contains the parameter max without a value', example],
+    [
+      'postgres://h1/g?sslmod=require',
+      'contains a parameter "sslmod" that is not supported',
+      expect.stringContaining('The parameters are: appl'),
+    ],
+    ['postgres://h1/g?channel_binding=require', 'contains channel_binding, which is not supported', expect.stringContaining('verify-full')],
+    ['postgres://h1/g?max=101', 'contains the parameter max, which must be a whole number from 1 to 100, but was "101"', example],
     [
       'postgres://h1/g?sslmode=on',
-      'holds the parameter sslmode, which must be one of disable, allow, prefer, require, verify-ca, verify-full, but was "on"',
+      'contains the parameter sslmode, which must be one of disable, allow, prefer, require, verify-ca, verify-full, but was "on"',
       example,
     ],
     [
       'postgres://h1/g?connect_timeout=0',
-      'holds the parameter connect_timeout, which must be a whole number of seconds from 1 to 3600, but was "0"',
+      'contains the parameter connect_timeout, which must be a whole number of seconds from 1 to 3600, but was "0"',
       example,
     ],
     [
       'postgres://h1/g?application_name=%C3%A4',
-      'holds the parameter application_name, which must be 1 to 63 visible ASCII characters, but was "ä"',
+      'contains the parameter application_name, which must be 1 to 63 visible ASCII characters, but was "ä"',
       example,
     ],
     [
@@ -136,9 +140,9 @@ describe('the address of a database', () => {
   })
 
   test.each(['password,!md5', '!md5,password', 'md5,md5', 'scram', 'md5,'])('names ways to log in, which %s does not', async (text) => {
-    const rule = 'a list of password, md5, gss, sspi, scram-sha-256 and none, or of each after a "!"'
+    const rule = 'a list of password, md5, gss, sspi, scram-sha-256 and none, or of these, each after a "!"'
     expect(await refusal(`${garden}?require_auth=${text}`)).toEqual([
-      `--store holds the parameter require_auth, which must be ${rule}, but was "${text}"`,
+      `--store contains the parameter require_auth, which must be ${rule}, but was "${text}"`,
       example,
     ])
   })
@@ -150,7 +154,10 @@ describe('the address of a database', () => {
       example,
     ])
     const hint = 'Write postgres://USER@HOST/DATABASE, or set PGUSER'
-    expect(await refusal('postgres://', { userName: () => undefined })).toEqual(['--store names no user, and the system knows none', hint])
+    expect(await refusal('postgres://', { userName: () => undefined })).toEqual([
+      '--store names no user, and this process has no user name',
+      hint,
+    ])
   })
 
   test('keeps a password out of its name, and hands it over to be hidden', async () => {
@@ -170,8 +177,8 @@ describe('the address of a database', () => {
   test('must not hold a password where others can see it', async () => {
     for (const address of ['postgres://ann:s3cret@h1/garden', 'postgres://ann@h1/garden?password=s3cret']) {
       expect(await refusal(address, { isArgument: true })).toEqual([
-        '--store holds a password, which others could see in the list of processes',
-        'Leave it out, and set PGPASSWORD, write it into ~/.pgpass, or save it with: plants auth login',
+        '--store contains a password, which other users could see in the list of processes',
+        'Remove it, and set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login',
       ])
     }
   })

@@ -12,7 +12,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     [
       'a text',
       (path) => writeFileSync(path, 'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'),
-      '{} is not a store: it is no SQLite file',
+      '{} is not a store: it is not an SQLite file',
       elsewhere,
     ],
     [
@@ -30,7 +30,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     [
       'a store of a newer version',
       (path) => open(path).exec(`PRAGMA application_id=${0x706c6e74}; PRAGMA user_version=99; CREATE TABLE t (x)`),
-      '{} was written by a newer version of plants (schema 99, this one knows 4)',
+      '{} was written by a newer version of plants (schema 99, this one supports 4)',
       'Update plants',
     ],
     ['a folder', (path) => mkdirSync(path), '{} is a folder, not a store', 'Name a file in it: --store {}/plants.db'],
@@ -48,14 +48,14 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
 
   test.each<[string, (path: string) => void, string]>([
     ['a device', (path) => symlinkSync('/dev/null', path), '/dev/null is a device or a pipe, not a store'],
-    ['a link to nowhere', (path) => symlinkSync('nowhere', path), '{} is a link to a file that is not there'],
+    ['a link to nowhere', (path) => symlinkSync('nowhere', path), '{} is a link to a file that does not exist'],
   ])('%s', async (_, make, message) => {
     const path = join(temporaryFolder(), 'plants.db')
     make(path)
     expect(await create(path, '1')).toEqual({ code: 4, out: '', err: `plants: ${message.replace('{}', path)}\n  ${elsewhere}\n` })
   })
 
-  const undo = 'Undo that, or bring back a backup'
+  const undo = 'Undo that, or restore a backup'
 
   test.each([
     ['DROP TABLE plants'],
@@ -93,7 +93,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     expect(await runPlants(['create', '--id', '1', '--name', 'Fern'], { env: { PLANTS_DATA_DIR: file } })).toEqual({
       code: 4,
       out: '',
-      err: `plants: There is no place for the store ${file}/plants.db: ${file} is not a folder\n  ${elsewhere}\n`,
+      err: `plants: The store ${file}/plants.db cannot be created: ${file} is not a folder\n  ${elsewhere}\n`,
     })
   })
 
@@ -109,7 +109,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
   test('one below a file', async () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'file'), '')
-    const err = `plants: There is no place for the store ${folder}/file/plants.db: ${folder}/file is not a folder\n  ${elsewhere}\n`
+    const err = `plants: The store ${folder}/file/plants.db cannot be created: ${folder}/file is not a folder\n  ${elsewhere}\n`
     expect(await create(join(folder, 'file/plants.db'), '1')).toEqual({ code: 4, out: '', err })
     expect(await list(join(folder, 'file/plants.db'))).toEqual({ code: 4, out: '', err })
   })
