@@ -35,6 +35,7 @@ export async function within<T>(milliseconds: number, signals: AbortSignal[], ac
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
   const timer = setTimeout(() => controller.abort(timeIsOver()), Math.min(milliseconds, maxTimer))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
+  if (signals.some((signal) => signal.aborted)) stop()
   try {
     return await action(controller.signal)
   } finally {

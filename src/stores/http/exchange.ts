@@ -64,7 +64,8 @@ async function attempt<T>({ address, access, client }: Remote, task: Exchange<T>
       throw error.cause
     }
     // The last try may have had too little time, so that the error of the one before says more.
-    return result.kind === 'retry' && isTimeout(error.cause) && last ? last : result
+    const isLess = isTimeout(error.cause) && (result.kind === 'retry' || result.kind === last?.kind)
+    return isLess && last ? last : result
   }
 }
 
