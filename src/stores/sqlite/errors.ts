@@ -134,8 +134,7 @@ function unready(path: string, cause: unknown): PlantsError {
 /** The error for a store that this user cannot read, or cannot write, or whose folder is read-only. */
 export function forbidden(path: string, cause?: unknown): PlantsError {
   const hint = 'Change the permissions, or choose another file with --store PATH'
-  if (['', '-wal', '-shm'].some((suffix) => accessCode(path + suffix, constants.R_OK) === 'EACCES'))
-    return unavailable(`The store ${path} may not be read by this user`, hint, { cause })
+  if (isClosed(path)) return unavailable(`The store ${path} may not be read by this user`, hint, { cause })
   if (isWritable(path)) return isFull(path) ? full(path, cause) : unready(path, cause)
   const what = allows(path, constants.W_OK) || !existsSync(path) ? `its folder, ${dirname(path)},` : 'its file'
   return unavailable(`The store ${path} cannot be written: ${what} is read-only for this user`, hint, { cause })
@@ -151,7 +150,12 @@ function unopened(path: string, cause: unknown): PlantsError {
     return unavailable(`The store ${path} cannot be created: ${folder} is not a folder`, elsewhere, { cause })
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !existsSync(path))
     return unavailable(`${path} is a link to a file that does not exist`, elsewhere, { cause })
-  return allows(folder, constants.W_OK) && allows(path, constants.R_OK) ? unready(path, cause) : forbidden(path, cause)
+  return allows(folder, constants.W_OK) && allows(path, constants.R_OK) && !isClosed(path) ? unready(path, cause) : forbidden(path, cause)
+}
+
+/** Whether this user may not read a file, or its log. */
+function isClosed(path: string): boolean {
+  return ['', '-wal', '-shm'].some((suffix) => accessCode(path + suffix, constants.R_OK) === 'EACCES')
 }
 
 /** Whether this user can write to a file and to its folder. */

@@ -32,7 +32,8 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, { forma
   const head = { bytes, start, isLast }
   // The keys of the table are the names of its type.
   const found = known ?? (Object.keys(formats) as FormatName[]).find((one) => formats[one].detect(head))
-  if (encoding === undefined) checkEncoding(bytes, { isLast, isTable: found === 'csv' || found === 'tsv', source })
+  if (encoding === undefined)
+    checkEncoding(bytes, { isLast, isTable: found === 'csv' || found === 'tsv', isKnown: known !== undefined, source })
   if (found === undefined) throw malformed(`${source} is not CSV, TSV, NDJSON or JSON`, 'See the formats: plants help formats')
   const path = found === 'json' || found === 'ndjson' ? pathToPlants(bytes, start, rules) : undefined
   if (path !== undefined)

@@ -74,7 +74,7 @@ describe('processes that change settings at once', () => {
     })
     const seen = new Set<number>()
     while (!isOver) {
-      seen.add((await user.run('list --store ./none.db')).code)
+      seen.add((await user.run('list')).code)
       await new Promise(setImmediate)
     }
     expect([...seen]).toEqual([0])

@@ -41,7 +41,8 @@ describe('without a place for settings', () => {
       const { code, err } = await plants([...args, ...fern], folder, { env })
       results.push({ args, code, err })
     }
-    expect(results).toEqual(results.map(({ args }) => ({ args, code: 0, err: '' })))
+    const made = `{"warning":"Created store ${join(folder, 'garden.db')}"}\n`
+    expect(results).toEqual(results.map(({ args }, index) => ({ args, code: 0, err: index === 0 ? made : '' })))
   })
 
   test('nothing can be saved, and the message says how', async () => {

@@ -108,7 +108,7 @@ describe('stdin', () => {
     expect({ code: exitCode, out: stdout, err: stderr }).toEqual({
       code: 2,
       out: '',
-      err: 'plants: Not a NewPlant: name must be a string, but is missing\n  Give --name TEXT, or read JSON from stdin with --file -\n',
+      err: 'plants: create needs --name\n  Give --name TEXT, or read JSON from stdin with --file -\n',
     })
   })
 

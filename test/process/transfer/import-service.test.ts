@@ -156,7 +156,7 @@ describe('the ways to a service', () => {
     expect(refused).toMatchObject({
       code: 4,
       counts: undefined,
-      err: expect.stringContaining('give their certificate with --ca-cert FILE'),
+      err: expect.stringContaining('give its certificate with --ca-cert FILE'),
     })
     expect(await run.run('--ca-cert', path)).toMatchObject({ code: 0, counts: allCreated(2000), journals: 0 })
     expect(digestOf((await plants(['export'], home)).out)).toBe(digestOf(`${lines.join('\n')}\n`))

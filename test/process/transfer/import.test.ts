@@ -55,7 +55,7 @@ describe('an import as a process of its own', () => {
         format,
         exitCode: 0,
         created: 4,
-        stderr: `plants: Created store ${other}`,
+        stderr: `plants: Created store ${other}\n`,
       })
       const [one, copy] = [await plants(['export'], folder), await plants(['export', '--store', other], folder)]
       expect(copy).toEqual(one)
