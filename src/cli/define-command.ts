@@ -1,4 +1,5 @@
 import { defaultOf, settingNames, settingOf } from '../config/table.js'
+import { textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRule } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
@@ -93,7 +94,7 @@ export const queryOptions = [
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   { flags: '--tag <text>', description: 'only plants with this tag' },
-  { flags: '--search <text>', description: 'only plants whose name or tag contains this text, in either case of A to Z' },
+  { flags: '--search <text>', description: `only plants whose ${textsInWords} contains this text, in either case of A to Z` },
 ] as const satisfies readonly OptionDefinition[]
 
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {

@@ -1,4 +1,5 @@
 import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
+import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import { paragraph, type Row, rowsOf, section } from './page.js'
 
@@ -70,7 +71,7 @@ function exitCodesPage(width: number): string {
 
 function formatsPage(width: number): string {
   return [
-    paragraph('A plant has an id, a name and perhaps a tag. These are two plants, of which the second has no tag.', width),
+    paragraph('These are two plants, of which the second has no tag.', width),
     section('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
     section('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
     section('As ndjson, for many', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
@@ -91,7 +92,7 @@ const values: Row[] = [
     meaning:
       'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not. It is never rounded here; programs that take numbers for floating point round those above 9007199254740992',
   },
-  { term: 'name, tag', meaning: 'any Unicode text, also an empty one, without U+0000' },
+  { term: textFields.map(({ name }) => name).join(', '), meaning: 'any Unicode text, also an empty one, without U+0000' },
   {
     term: 'no tag',
     meaning: 'in JSON there is no field, and null is invalid; in csv and tsv an empty cell is no tag, and "" the empty text',
