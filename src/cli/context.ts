@@ -12,7 +12,7 @@ import {
 } from '../config/resolve.js'
 import { defaultOf, settingNames, settingsTable } from '../config/table.js'
 import { type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
-import { PlantsError, shellWord } from '../platform/errors.js'
+import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
 import type { Address } from '../stores/address.js'
@@ -26,8 +26,10 @@ export interface Preferences extends OutputStyle {
   /** milliseconds to wait for another process that changes the settings; the timeout that is saved with a store says nothing about that */
   lockTimeout: number
   isVerbose: boolean
+  /** whether a line on the terminal shows how far it is */
+  showsProgress: boolean
   mayAsk(): boolean
-  warn(text: string): Promise<void>
+  warn(text: string, label?: 'warning'): Promise<void>
   sources: SettingSource[]
   file: SettingsFile
 }
@@ -71,7 +73,7 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
     ...preferences,
     store,
     storeName,
-    storeFlag: shownStore === undefined ? '' : ` --store${shownStore.startsWith('-') ? '=' : ' '}${shellWord(shownStore)}`,
+    storeFlag: shellOption('store', shownStore),
     isOfRun: other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
@@ -108,16 +110,19 @@ function preferencesFor(
   const ofRun = usable.filter(({ source }) => source === 'flag' || source === 'variable')
   const output = parsed('output', usable, settingsTable.output.parse)
   const errors = output ?? 'text'
+  const [isVerbose, isQuiet] = [flags.verbose === true, flags.quiet === true]
   const colors = (stream: Output) => mayColor(stream, flags, io)
   const preferences: Preferences = {
     output: output ?? (io.stdout.isTerminal ? 'text' : 'json'),
     errors,
     timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
     lockTimeout: parsed('timeout', ofRun, settingsTable.timeout.parse) ?? defaultLockTimeout,
-    isVerbose: flags.verbose === true,
-    mayAsk: () => flags.input !== false && io.stdin.isTerminal && io.stderr.isTerminal,
+    isVerbose,
+    isQuiet,
+    showsProgress: io.stderr.isTerminal && errors === 'text' && !isVerbose && !isQuiet,
+    mayAsk: () => isInteractive(flags, io) && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
-    warn: (text) => warn(io, text, { errors, colors }),
+    warn: (text, label) => warn(io, text, { errors, colors, isQuiet }, label),
     sources,
     file,
   }
@@ -128,7 +133,7 @@ function preferencesFor(
 export const defaultLockTimeout = 30_000
 
 /** Joins a store, which knows no settings, to the credentials and the output of a run. */
-function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onOwner'> {
+function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onOwner'> {
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once
   const knownOwners = new Set<string>()
@@ -138,6 +143,7 @@ function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 
     onAway: (failure) => {
       if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings())
     },
+    onCreated: (path) => settings().warn(`Created store ${path}`),
     onOwner: async (path, uid, what) => {
       if (knownOwners.has(path) || io.trusts(uid)) return
       knownOwners.add(path)
@@ -183,6 +189,11 @@ export async function outputFormat(given: string | undefined, io: Io): Promise<'
   if (given !== undefined) return settingsTable.output.parse('--output', given)
   const asked = await errorFormat(undefined, io)
   return asked === 'json' || !io.stdout.isTerminal ? 'json' : 'text'
+}
+
+/** Whether somebody may be asked, or be waited for: not with `--no-input`, nor where a variable says that nobody is there. */
+export function isInteractive({ input }: GlobalFlags, { env }: Io): boolean {
+  return input !== false && ['PLANTS_NO_INPUT', 'CI'].every((name) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? ''))
 }
 
 /** See https://no-color.org and https://force-color.org: the flag wins, then FORCE_COLOR, then NO_COLOR, then the terminal. */

@@ -1,7 +1,7 @@
 import { defaultOf, settingNames, settingOf } from '../config/table.js'
 import { textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
-import { idRule } from '../plant/plant.js'
+import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/store.js'
@@ -12,6 +12,8 @@ export interface CommandDefinition {
   /** for the list of commands; the description if there is none */
   summary?: string
   description: string
+  /** the title above it in the list of commands */
+  group?: string
   arguments?: readonly ArgumentDefinition[]
   options?: readonly OptionDefinition[]
   /** subcommands, of a command that does nothing itself */
@@ -20,11 +22,18 @@ export interface CommandDefinition {
   topics?: readonly Topic[]
   /** The lines are not wrapped, since some are for a shell. */
   notes?: readonly { title: string; lines: readonly string[] }[]
+  /** three at most */
   examples?: readonly string[]
   run?(given: Given, io: Io): Promise<void>
 }
 
-export type Topic = Record<'name' | 'meaning', string> & { page(width: number): Promise<string> }
+export type Topic = Record<'name' | 'meaning', string> & { page(layout: HelpLayout): Promise<string> }
+
+/** How wide help may be, and how its titles look. */
+export interface HelpLayout {
+  width: number
+  strong(text: string): string
+}
 
 export interface ArgumentDefinition {
   /** `<id>`, `[shell]` or `[files...]` */
@@ -36,7 +45,7 @@ export interface ArgumentDefinition {
 }
 
 export interface OptionDefinition {
-  /** `--yes`, `--limit <count>`, `-v, --verbose` or `--no-color` */
+  /** `--limit <count>`, `-y, --yes`, `-n, --name <text>` or `--no-color` */
   flags: string
   description: string
   /** the only values that it takes */
@@ -57,6 +66,24 @@ interface Given<Args = string[], Flags = object> {
   flags: GlobalFlags & Flags
 }
 
+/** What people type for a command from habit, wherever there is one of that name and none of this. */
+const aliases: Readonly<Record<string, readonly string[]>> = {
+  create: ['new', 'add'],
+  get: ['show'],
+  list: ['ls'],
+  delete: ['rm'],
+  remove: ['rm'],
+}
+
+export function aliasesOf({ name }: Pick<CommandDefinition, 'name'>): readonly string[] {
+  return aliases[name] ?? []
+}
+
+/** The command that a word means. */
+export function commandFor(word: string, commands: readonly CommandDefinition[] = []): CommandDefinition | undefined {
+  return commands.find(({ name }) => name === word) ?? commands.find((command) => aliasesOf(command).includes(word))
+}
+
 /** Defines a command, whose `run` gets the values that its arguments and options say. */
 export function defineCommand<
   const Arguments extends readonly ArgumentDefinition[] = [],
@@ -72,30 +99,42 @@ export function defineCommand<
 }
 
 const ownOptions = [
+  { flags: '-V, --version', description: 'show the version' },
   { flags: '-v, --verbose', description: 'log settings and their sources, requests and responses on stderr' },
-  { flags: '--no-input', description: 'never ask questions' },
+  { flags: '-q, --quiet', description: 'print only what was asked for and errors: no confirmations, warnings or progress' },
+  { flags: '--no-input', description: 'never ask questions; also PLANTS_NO_INPUT and CI' },
   { flags: '--no-color', description: 'no colours; also NO_COLOR' },
 ] as const satisfies readonly OptionDefinition[]
 
 /** The options of every command: the settings, which are read where they are resolved, and a few others. */
 export const globalOptions: readonly OptionDefinition[] = [
   ...settingNames.flatMap((name) => {
-    const { flag, meaning, isSwitch, values } = settingOf(name)
+    const { flag, short, meaning, isSwitch, values } = settingOf(name)
     if (flag === undefined) return []
-    return { flags: flag, description: isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`, ...(values && { values }) }
+    const flags = short === undefined ? flag : `${short}, ${flag}`
+    return { flags, description: isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`, ...(values && { values }) }
   }),
   ...ownOptions,
 ]
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
 
+/** The options that select plants by their texts. */
+export const filterOptions = [
+  { flags: '-t, --tag <text>', description: 'only plants with this tag' },
+  { flags: '--search <text>', description: `only plants whose ${textsInWords} contains this text, in either case of A to Z` },
+] as const satisfies readonly OptionDefinition[]
+
 /** The options that select some of the plants. */
 export const queryOptions = [
   { flags: '--limit <count>', description: 'at most this many plants', parse: parseCount },
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
-  { flags: '--tag <text>', description: 'only plants with this tag' },
-  { flags: '--search <text>', description: `only plants whose ${textsInWords} contains this text, in either case of A to Z` },
+  ...filterOptions,
 ] as const satisfies readonly OptionDefinition[]
+
+export function yesOption(description: string) {
+  return { flags: '-y, --yes', description } as const satisfies OptionDefinition
+}
 
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition
@@ -113,10 +152,18 @@ export function allowOption<const Default extends string>(description: string, b
 }
 
 function parseRights(flag: string, text: string): readonly Right[] {
-  const words = text.split(',').map((word) => word.trim())
-  const found = rights.filter((right) => words.includes(right))
-  if (words.every((word) => found.some((right) => right === word))) return found
-  throw invalidValue(flag, `some of ${rights.join(', ')}, separated by commas`, text, 'create,read')
+  const given = parseWords(rights, 'create,read')(flag, text)
+  return rights.filter((right) => given.includes(right))
+}
+
+/** Reads some of these words, separated by commas, each once. */
+export function parseWords<const Word extends string>(words: readonly Word[], example: string) {
+  return (flag: string, text: string): readonly Word[] => {
+    const given = [...new Set(text.split(',').map((word) => word.trim()))]
+    const found = given.flatMap((word) => words.find((each) => each === word) ?? [])
+    if (found.length === given.length) return found
+    throw invalidValue(flag, `some of ${words.join(', ')}, separated by commas`, text, example)
+  }
 }
 
 /** Of what creates plants at a service. */
@@ -129,7 +176,7 @@ export const retryOption = {
 /** Reads an id in JSON's number grammar, for the option or argument that has this name. */
 export function parseId(name: string, text: string): bigint {
   const id = parseInt64(text)
-  if (id === undefined) throw invalidValue(name, idRule, text, '1')
+  if (id === undefined) throw invalidValue(name, idRuleFor(text), text, '1')
   return id
 }
 

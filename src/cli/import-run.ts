@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { writeRejected } from '../output/output.js'
 import { type Progress, progressLine } from '../output/progress.js'
+import { plantCount } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
@@ -19,7 +20,8 @@ import {
 } from '../transfer/import/position.js'
 import { openRejects, type Rejects } from '../transfer/import/rejects.js'
 import type { Settings } from './context.js'
-import { maxShown, plants, writeSummary } from './import-summary.js'
+import { recordFlags } from './flag-words.js'
+import { maxShown, writeSummary } from './import-summary.js'
 
 /** Imports, resumes or checks, and prints the result. Throws `incomplete` when records were rejected. */
 export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {
@@ -43,11 +45,9 @@ interface Run {
 }
 
 function bindingOf({ plan, rejects }: ImportOptions, { store }: Settings): Binding {
-  const { map, idFrom } = plan.rules
-  const fields = Object.entries(map).map((entry) => entry.join('='))
-  const flags = { '--format': plan.format, '--map': fields.join(',') || undefined, '--id-from': idFrom?.toString(), '--rejects': rejects }
-  const given = Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]]))
-  return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags: Object.fromEntries(given) }
+  const flags = recordFlags(plan)
+  if (rejects !== undefined) flags['--rejects'] = rejects
+  return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags }
 }
 
 /** Stdin cannot be read again, so it has a journal only when one is named. */
@@ -59,9 +59,7 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 
 async function importWith(run: Run): Promise<void> {
   const { options, settings, io, journal, restarted } = run
-  const { rate, retry, staging } = options
-  // What is sent together with a plant that is rejected could not be taken back.
-  const concurrency = options.plan.stopsAtReject ? 1 : options.concurrency
+  const { concurrency, rate, retry, staging } = options
   const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
   const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {
@@ -76,7 +74,7 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
   const { options, settings, io, journal } = run
   const position = await findPosition(checkpoints, run)
   const rejects = rejectsFor(position, run)
-  const progress = progressLine(io, io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose)
+  const progress = progressLine(io, settings.showsProgress, 0)
   const start = { time: io.now(), settled: position ? settledIn(position.counters) : 0 }
   journal?.begin()
   const importing: Import = new Import(
@@ -118,7 +116,7 @@ async function findPosition(checkpoints: Checkpoints, { options, settings, journ
   const position = readPosition(text, options.plan.inputs.length)
   if (!position) throw malformed(`The journal ${journal?.path} is damaged`, 'Begin again with --restart')
   const done = settledAt(position)
-  await settings.warn(`Resuming an import that was stopped: ${plants(done)} ${done === 1 ? 'is' : 'are'} done`)
+  await settings.warn(`Resuming an import that was stopped: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
   return position
 }
 
@@ -131,10 +129,12 @@ function rejectsFor(position: Position | undefined, { options: { rejects }, jour
 
 /** Prints rejected records: all as JSON, and `maxShown` for people. */
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
-  let left = settings.errors === 'json' ? Infinity : maxShown
+  let left = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
   return async (rejected, { name }) => {
     if (left === 0) return
-    const all = rejected.flatMap(({ line, why }) => (why ? { error: why.error, message: why.message, file: name, line } : []))
+    const all = rejected.flatMap(({ line, element, why }) =>
+      why ? { error: why.error, message: why.message, file: name, line, element } : [],
+    )
     const shown = all.slice(0, left)
     left -= shown.length
     if (shown.length === 0) return
@@ -145,7 +145,7 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
 
 function interrupted(importing: Import, { options, io: { signal } }: Run): PlantsError {
   const { kind, message } = signal.reason as PlantsError // which is what aborts it
-  const after = importing.isBegun && !options.staging ? ` after ${plants(importing.done)}` : ', nothing was changed'
+  const after = importing.isBegun && !options.staging ? ` after ${plantCount(importing.done)}` : ', nothing was changed'
   return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 

@@ -1,12 +1,14 @@
-import { writeResult } from '../output/output.js'
-import { clockOf, grouped } from '../output/progress.js'
-import { fieldsInWords, plantFields } from '../plant/fields.js'
+import { unknownField, writeResult } from '../output/output.js'
+import { clockOf } from '../output/progress.js'
+import { plantCount } from '../plant/plant.js'
 import { PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { grouped } from '../platform/values.js'
 import { isOwn } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
+import { givenFlags } from './flag-words.js'
 
 /** rejected records that are shown to a person at most */
 export const maxShown = 20
@@ -31,13 +33,13 @@ export async function writeSummary(
   const fields = { ...(isCheck ? { valid: created } : { created }), ...counts, seconds, rate }
   const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
   const since = start.settled > 0 ? ' since it was resumed' : ''
-  const sentence = `${plants(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
+  const sentence = `${plantCount(settledIn(counters))} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
   const rejects = rejected > 0 ? options.rejects : undefined
   const what = isCheck ? ['Checked', 'can be created'] : ['Read', 'created']
   const text = `${what[0]} ${sentence}: ${grouped(created)} ${what[1]}${listOf({ ...counters, updated })}`
   await writeResult(io, settings, { ...fields, rejects }, text)
   if (counters.unknown > 0) throw unknownOutcome(counters, options)
-  if (rejected > 0) throw incomplete(importing, options, hasJournal)
+  if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
 }
 
 /** The counts besides what was created, such as `, 2 skipped, 3 rejected (409: 1, 422: 2)`. */
@@ -61,24 +63,22 @@ async function warnOfOmissions(
   if (hidden > 0 && errors === 'text')
     await warn(hidden === 1 ? '1 more was rejected than is shown here' : `${grouped(hidden)} more were rejected than are shown here`)
   const fields = Object.entries(counters.otherFields)
-  for (const [name, count] of fields.slice(0, maxShown)) {
-    const alike = plantFields.find((field) => field.name === name.trim().toLowerCase())?.name
-    const hint = alike === undefined ? '' : `; if it is the ${alike}: --map ${shellWord(`${alike}=${name}`)}`
-    await warn(`Not stored, because a NewPlant has only ${fieldsInWords}: ${JSON.stringify(name)}${hint} (of ${plants(count)})`)
-  }
+  for (const [name, count] of fields.slice(0, maxShown))
+    await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
   const more = fields.length - maxShown
-  if (more > 0) await warn(`Not stored either: ${grouped(more)} more ${more === 1 ? 'field' : 'fields'}`)
+  if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
   if (staging === 'check' && !isOwn(store)) await warn(`Only the input was checked, and not which plants exist at ${store.name}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
-  return new PlantsError('unknownOutcome', `Whether ${plants(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`, {
+  return new PlantsError('unknownOutcome', `Whether ${plantCount(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`, {
     hint: rejects === undefined ? 'Look in the store for those that were named' : `They are in ${rejects}: look in the store for them`,
   })
 }
 
-function incomplete({ counters, isDone, isBeforeRecord, format }: Import, options: ImportOptions, hasJournal: boolean): PlantsError {
-  const { rejects, staging } = options
+function incomplete(importing: Import, options: ImportOptions, settings: Settings, hasJournal: boolean): PlantsError {
+  const { counters, isDone, isBeforeRecord } = importing
+  const { staging } = options
   const count = rejectedIn(counters)
   const [only, ...others] = Object.keys(counters.refused)
   const stopped = isDone ? '' : ', and the import stopped there'
@@ -86,18 +86,24 @@ function incomplete({ counters, isDone, isBeforeRecord, format }: Import, option
   const hints = {
     stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume there' : 'Fix it. What comes before it was imported',
     stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'What comes after them was not read',
-    staged: 'Fix the input: nothing was created',
-    kept: `Fix them in ${rejects}, then: plants import ${shellWord(rejects ?? '')}${format === 'json' ? ' --format json' : ''}`,
-    lost: 'To keep the rejected plants in a file, add --rejects PATH',
+    done: hintOfRejected(importing, options, settings),
   }
   const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
-  const end = staging ? hints.staged : rejects === undefined ? hints.lost : hints.kept
-  return new PlantsError('incomplete', `${plants(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
-    hint: isDone || staging ? end : stop,
+  return new PlantsError('incomplete', `${plantCount(count)} ${count === 1 ? 'was' : 'were'} rejected${stopped}${nothing}`, {
+    hint: isDone || staging ? hints.done : stop,
     ...(others.length === 0 && only !== undefined ? { error: parseInt(only, 10) } : {}),
   })
 }
 
-export function plants(count: number): string {
-  return `${grouped(count)} ${count === 1 ? 'plant' : 'plants'}`
+/** What to do with the rejected records of an import that was read to its end. */
+function hintOfRejected({ counters, format, nextId }: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
+  const { plan, rejects, staging } = options
+  const isError = plan.ifExists === 'error'
+  const exist = counters.refused[409] && isError ? 'For ids that exist, choose --if-exists skip, same or update. ' : ''
+  if (staging) return `${exist}Fix the input: nothing was created`
+  const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
+  if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects PATH`
+  const rules = { ...plan.rules, idFrom: nextId } // those before were used
+  const given = givenFlags(storeFlag, { ...plan, format: format === 'json' ? format : plan.format, rules })
+  return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
 }

@@ -39,7 +39,7 @@ async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: Cre
     ? `Would plant ${what} in ${quoteIfNeeded(store.name)}${exists ? '' : ', which would be made'}`
     : `Would plant nothing: the idempotency key has made ${what} already`
   const fields = { dryRun: true, ...plant, store: store.name, exists, creates, idempotencyKey }
-  await writeResult(io, settings, fields, sentence, 'Nothing was created')
+  await writeResult(io, { output: settings.output }, fields, sentence, 'Nothing was created')
 }
 
 async function previewAtService(store: RemoteAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
@@ -63,7 +63,7 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const { authorization, ...headers } = request.headers
   const shown = source === 'none' ? { ...request, headers } : request
   const fields = { dryRun: true, ...plant, store: store.name, token: source, socket, proxy, request: shown }
-  await writeResult(io, settings, fields, text, 'Nothing was created')
+  await writeResult(io, { output: settings.output }, fields, text, 'Nothing was created')
 }
 
 type TokenSource = Credential['source'] | 'none'

@@ -6,20 +6,28 @@ import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
+interface IdQuestion {
+  check(id: bigint): Promise<string | undefined>
+  /** what Enter alone says */
+  proposal: bigint | undefined
+}
+
 /** Asks on stderr for the fields that are not given. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM. */
 export async function askForPlant(
   given: Record<string, unknown>,
-  checkId: (id: bigint) => Promise<string | undefined>,
+  id: IdQuestion,
   isColored: boolean,
   io: Io,
 ): Promise<Record<string, unknown>> {
-  const ask = (message: string, check: Check) =>
-    prompt(io, (context) => input({ message, theme: themeFor(isColored), validate: validator(check) }, context))
-  const checkNewId = (text: string) => {
-    const id = parseInt64(text)
-    return id === undefined ? checkField('id', text) : checkId(id)
+  const ask = (message: string, check: Check, proposal?: bigint) => {
+    const proposed = proposal === undefined ? {} : { default: String(proposal) }
+    return prompt(io, (context) => input({ message, theme: themeFor(isColored), validate: validator(check), ...proposed }, context))
   }
-  const plant: Record<string, unknown> = { id: given['id'] ?? parseInt64(await ask('id', checkNewId)) }
+  const checkNewId = (text: string) => {
+    const number = parseInt64(text)
+    return number === undefined ? checkField('id', text) : id.check(number)
+  }
+  const plant: Record<string, unknown> = { id: given['id'] ?? parseInt64(await ask('id', checkNewId, id.proposal)) }
   for (const { name, isRequired } of textFields) {
     // An empty text is valid, but Enter alone is a slip.
     const check = (text: string) =>

@@ -31,8 +31,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
     command: `It came from the token command of ${storeName}: renew it there`,
     file: `It was saved. Save another with: plants auth login${storeFlag}`,
   }
-  const isShown = io.stderr.isTerminal && settings.errors === 'text' && !settings.isVerbose
-  const onWait = isShown ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
+  const onWait = settings.showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
     tokenHint: tokenHints[found.source],

@@ -7,6 +7,7 @@ import { kindNoun, kindPlural } from '../stores/registry.js'
 export const settingsTable = {
   store: {
     flag: '--store <address>',
+    short: '-s',
     variable: 'PLANTS_STORE',
     scopes: ['user'],
     parse: parseText,
@@ -16,6 +17,7 @@ export const settingsTable = {
   },
   output: {
     flag: '--output <format>',
+    short: '-o',
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
@@ -74,6 +76,7 @@ export const settingsTable = {
 interface Setting {
   /** as the help shows it, with what its value is called; none for what only `stores add` takes */
   flag?: string
+  short?: string
   variable?: string
   /** where it can be saved */
   scopes: Scope[]

@@ -1,6 +1,6 @@
-import { type NewPlant, textFields } from '../plant/fields.js'
+import { type NewPlant, plantFields, textFields } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
-import { PlantsError, systemCode } from '../platform/errors.js'
+import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { redact, withoutSecrets } from '../platform/redact.js'
@@ -27,11 +27,17 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
   }
 }
 
-type OutputFormat = Pick<OutputStyle, 'output'>
+type OutputFormat = Pick<OutputStyle, 'output'> & Partial<Pick<OutputStyle, 'isQuiet'>>
 
-/** Writes the result of a command: a sentence for people, an object for programs. Throws as `writeAnswer` does. */
-export function writeResult(io: Io, { output }: OutputFormat, fields: object, sentence: string, hint = 'It is done'): Promise<void> {
-  return writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
+/** Confirms what a command did, with a sentence for people or an object for programs. Throws as `writeAnswer` does. */
+export async function writeResult(
+  io: Io,
+  { output, isQuiet }: OutputFormat,
+  fields: object,
+  sentence: string,
+  hint = 'It is done',
+): Promise<void> {
+  if (!isQuiet) await writeAnswer(io, output === 'json' ? `${toJson(fields)}\n` : `${sentence}\n`, hint)
 }
 
 export interface OutputStyle {
@@ -39,18 +45,37 @@ export interface OutputStyle {
   output: 'text' | 'json'
   /** of errors and warnings: JSON only when it was asked for */
   errors: 'text' | 'json'
+  /** whether nothing is confirmed, and nothing warned of */
+  isQuiet: boolean
   colors(stream: Output): boolean
 }
 
-type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'>
+type ErrorStyle = Pick<OutputStyle, 'errors' | 'colors'> & Partial<Pick<OutputStyle, 'isQuiet'>>
 
-export async function warn(io: Io, text: string, style: ErrorStyle): Promise<void> {
-  await writeToStderr(io, await warningOf(io, text, style))
+/** Prints a notice, or with the label "warning" what a person may have to correct. */
+export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'warning'): Promise<void> {
+  if (!style.isQuiet) await writeToStderr(io, await warningOf(io, text, style, label))
+}
+
+/**
+ * What is said of a field that no plant has.
+ *
+ * @param of whose it is: ` of 2 plants`
+ * @param flag takes a field of a plant and the one that is it: `--map`
+ */
+export async function unknownField(name: string, of = '', flag?: string): Promise<string> {
+  const { similar } = await import('../platform/nearest.js')
+  const [alike] = similar(
+    name,
+    plantFields.map((field) => field.name),
+  )
+  const advice = flag === undefined ? '' : ` If so: ${flag} ${shellWord(`${alike}=${name}`)}`
+  return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?${advice}`}`
 }
 
 /** Prints a warning without waiting for its reader, for an action that goes on and can be interrupted all the while. */
 export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Promise<void> {
-  void io.stderr.log(await warningOf(io, text, style))
+  if (!style.isQuiet) void io.stderr.log(await warningOf(io, text, style))
 }
 
 /** Gives a function that shows for how many milliseconds a service is waited for, in a line on a terminal, or takes that away. */
@@ -64,20 +89,22 @@ export function waitingLine(io: Io, host: string): (milliseconds: number | undef
   }
 }
 
-async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle): Promise<string> {
+async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, label?: 'warning'): Promise<string> {
   if (errors === 'json') return jsonLine({ warning: text }, io)
-  const { faint } = await styleFor(colors(io.stderr))
-  return redact(`plants: ${faint(escapeControlChars(text))}\n`, io)
+  const { strong } = await styleFor(colors(io.stderr))
+  return redact(`plants: ${label === undefined ? '' : `${strong(`${label}:`)} `}${escapeControlChars(text)}\n`, io)
 }
 
-type Rejection = { error: number; message: string; file: string; line: number }
+/** A rejected record; `element` is its place in a JSON array, from 0. */
+type Rejection = { error: number; message: string; file: string; line: number; element: number | undefined }
 
 export async function writeRejected(io: Io, records: readonly Rejection[], { errors, colors }: ErrorStyle): Promise<void> {
   const { bad } = await styleFor(colors(io.stderr))
   const lines = records.map((record) => {
     if (errors === 'json') return jsonLine(record, io)
-    const { file, line, message } = record
-    return redact(`${bad('plants:')} ${escapeControlChars(`${file}:${line}: ${message}`)}\n`, io)
+    const { file, line, element, message } = record
+    const place = line === 1 && element !== undefined ? `[${element}]` : `:${line}` // an array of many lines has its elements in them
+    return redact(`${bad('plants:')} ${escapeControlChars(`${file}${place}: ${message}`)}\n`, io)
   })
   await writeToStderr(io, lines.join(''))
 }

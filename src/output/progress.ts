@@ -1,45 +1,73 @@
 import type { Io } from '../platform/io.js'
+import { grouped } from '../platform/values.js'
+import type { ProgressReport } from '../stores/store.js'
 
-/** `part` is from 0 to 1, where that is known. */
-type ProgressSnapshot = { done: number; rejected: number; part: number | undefined }
+interface ProgressSnapshot extends ProgressReport {
+  rejected?: number
+}
 
 export type Progress = ReturnType<typeof progressLine>
 
-/** One line on a terminal that shows how far an import is; nothing where `isShown` is false. */
-export function progressLine({ now, stderr }: Io, isShown: boolean) {
-  const start = now()
-  let last = 0
+/**
+ * One line on a terminal that shows how far a command is; nothing where `isShown` is false. Its rate is since it was shown first, so that it
+ * has nothing of the run before that an import resumes.
+ *
+ * @param delay milliseconds before it is shown first
+ */
+export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delay = 500) {
+  let first: { time: number; snapshot: ProgressSnapshot } | undefined
+  let last = now() + delay - interval
   let isDrawn = false
   return {
     /** Draws it, at most ten times a second. */
     show: (snapshot: () => ProgressSnapshot): void => {
       const time = now()
-      if (!isShown || time - last < 100) return
+      if (!isShown || time - last < interval) return
       last = time
       isDrawn = true
-      const text = describe(snapshot(), (time - start) / 1000).slice(0, stderr.columns - 1)
+      const current = snapshot()
+      first ??= { time, snapshot: current }
+      const text = describe(current, first.snapshot, (time - first.time) / 1000).slice(0, stderr.columns - 1)
       void stderr.log(`\r${text}\u001b[K`)
     },
     /** Takes it away, for what is written next. */
     clear: async (): Promise<void> => {
       if (!isDrawn) return
       isDrawn = false
-      last = 0
+      last = -Infinity
       await stderr.write('\r\u001b[K')
     },
   }
 }
 
-function describe({ done, rejected, part }: ProgressSnapshot, seconds: number): string {
-  const rate = seconds > 0 ? done / seconds : 0
-  const left = part === undefined || part <= 0 || seconds < 1 ? '' : `, ${clockOf((seconds * (1 - part)) / part)} left`
-  const share = part === undefined ? '' : `${Math.floor(part * 100)} %, `
-  return `${share}${grouped(done)} done${rejected > 0 ? `, ${grouped(rejected)} refused` : ''}, ${grouped(Math.round(rate))}/s${left}`
+/** milliseconds between two drawings */
+const interval = 100
+
+/** Passes on what comes, and shows how many plants were in it. */
+export async function* withProgress<T>(parts: AsyncIterable<T>, countOf: (part: T) => number, progress: Progress): AsyncGenerator<T> {
+  let done = 0
+  try {
+    for await (const part of parts) {
+      yield part
+      done += countOf(part)
+      progress.show(() => ({ done }))
+    }
+  } finally {
+    await progress.clear()
+  }
 }
 
-/** A number for people: 1,000,000. `toLocaleString` would load ICU, which takes some 20 ms and 10 MB. */
-export function grouped(number: number | bigint): string {
-  return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
+function describe({ done, rejected = 0, part }: ProgressSnapshot, first: ProgressSnapshot, seconds: number): string {
+  const passed = (part ?? 0) - (first.part ?? 0)
+  return [
+    part === undefined ? [] : `${Math.floor(part * 100)} %`,
+    done === undefined ? [] : `${grouped(done)} done`,
+    rejected > 0 ? `${grouped(rejected)} rejected` : [],
+    done === undefined || seconds <= 0 ? [] : `${grouped(Math.round((done - (first.done ?? 0)) / seconds))}/s`,
+    part === undefined || passed <= 0 || seconds < 1 ? [] : `${clockOf((seconds * (1 - part)) / passed)} left`,
+  ]
+    .flat()
+    .join(', ')
 }
 
 /** A time for people, in whole seconds: 40 s, 1 min 30 s, 2 h 5 min. */

@@ -1,5 +1,5 @@
 import stringWidth from 'string-width'
-import { type NewPlant, plantFields, textFields } from '../plant/fields.js'
+import type { FieldName, NewPlant } from '../plant/fields.js'
 import { toJson } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
 import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './output.js'
@@ -8,16 +8,21 @@ import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './o
  * Formats plants as the rows of an aligned table, a page at a time. The first page decides the widths, in columns of a terminal, and a
  * later one can only widen them. What is wider than the terminal, or than `maxCellWidth` without one, is cut and ends with "…".
  */
-export function plantTable(columns: number | undefined, style: Style): (page: NewPlant[]) => string {
-  const titles = plantFields.map(({ name }) => name.toUpperCase())
+export function plantTable(columns: number | undefined, style: Style, fields: readonly FieldName[]): (page: NewPlant[]) => string {
+  const titles = fields.map((name) => name.toUpperCase())
   let widths: number[] | undefined
   return (page) => {
     const cellOf = (text: string | undefined) => (text === undefined ? '' : quoteIfNeeded(begin(text, columns)))
-    const rows = page.map((plant) => [String(plant.id), ...textFields.map(({ name }) => cellOf(plant[name]))])
-    const fitted = share(widen(widths ?? titles.map((title) => title.length), rows), columns)
-    const header = widths === undefined ? [style.faint(line(titles, fitted))] : []
+    const rows = page.map((plant) => fields.map((name) => (name === 'id' ? String(plant.id) : cellOf(plant[name]))))
+    const fitted = share(fields, widen(widths ?? titles.map((title) => title.length), rows), columns)
+    const lineOf = (row: string[]) =>
+      row
+        .map((text, column) => align(fields[column], text, fitted[column]))
+        .join(gap)
+        .trimEnd()
+    const header = widths === undefined ? [style.faint(lineOf(titles))] : []
     widths = fitted
-    return [...header, ...rows.map((row) => line(row, fitted))].map((text) => `${text}\n`).join('')
+    return [...header, ...rows.map(lineOf)].map((text) => `${text}\n`).join('')
   }
 }
 
@@ -65,22 +70,22 @@ function widen(widths: number[], rows: string[][]): number[] {
 }
 
 /** Shares what the id leaves of a line among the texts: the narrow ones keep their width, the others are cut to the same one. */
-function share([id = 0, ...texts]: number[], columns: number | undefined): number[] {
-  if (columns === undefined) return [id, ...texts.map((width) => Math.min(width, maxCellWidth))]
-  let room = Math.max(columns - id - texts.length * gap.length, 4 * texts.length)
-  const fitted = new Map<number, number>()
-  const narrowFirst = [...texts.entries()].toSorted(([, a], [, b]) => a - b)
-  for (const [index, [column, width]] of narrowFirst.entries()) {
-    const most = Math.min(width, Math.floor(room / (texts.length - index)))
-    fitted.set(column, most)
+function share(fields: readonly FieldName[], widths: number[], columns: number | undefined): number[] {
+  const texts = [...widths.entries()].filter(([column]) => fields[column] !== 'id')
+  const ids = widths.reduce((sum, width, column) => (fields[column] === 'id' ? sum + width : sum), 0)
+  let room = columns === undefined ? Infinity : Math.max(columns - ids - (fields.length - 1) * gap.length, 4 * texts.length)
+  const fitted = [...widths]
+  for (const [index, [column, width]] of texts.toSorted(([, a], [, b]) => a - b).entries()) {
+    const most = Math.min(width, Math.floor(room / (texts.length - index)), columns === undefined ? maxCellWidth : Infinity)
+    fitted[column] = most
     room -= most
   }
-  return [id, ...texts.map((width, column) => fitted.get(column) ?? width)]
+  return fitted
 }
 
-function line([id = '', ...texts]: string[], [idWidth = 0, ...widths]: number[]): string {
-  const cells = texts.map((text, column) => pad(cutTo(widths[column] ?? 0, text), widths[column] ?? 0))
-  return [id.padStart(idWidth), ...cells].join(gap).trimEnd()
+/** Ids end at the same column, texts begin there. */
+function align(field: FieldName | undefined, text: string, width = 0): string {
+  return field === 'id' ? text.padStart(width) : pad(cutTo(width, text), width)
 }
 
 function pad(text: string, width: number): string {

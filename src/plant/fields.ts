@@ -19,7 +19,7 @@ export const plantFields = [
     name: 'id',
     type: 'int64',
     isRequired: true,
-    meaning: 'identification number',
+    meaning: 'identification number, or next for the greatest one plus 1',
     description: 'Identification number of the plant: an integer from -9223372036854775808 to 9223372036854775807, kept exact',
   },
   { name: 'name', type: 'text', isRequired: true, meaning: 'name of the plant', description: 'The name of the plant' },

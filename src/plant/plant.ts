@@ -1,11 +1,30 @@
 import { shorten } from '../platform/escape.js'
+import { grouped } from '../platform/values.js'
 import { type FieldName, type NewPlant, type Plant, plantFields, type TextField, textFields } from './fields.js'
-import { NumberText } from './json.js'
+import { NumberText, parseInt64 } from './json.js'
 
 export type { FieldName, NewPlant, Plant } from './fields.js'
 
-/** What an id must be, in the words of every message. */
+/** What an id must be. */
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
+
+/** What an id must be that a value is not, in the words of every message. They name the range only where that is the reason. */
+export function idRuleFor(value: unknown): string {
+  if (typeof value === 'string' && parseInt64(value) !== undefined) return 'an integer, not a string'
+  const text = value instanceof NumberText ? value.text : value
+  if ((typeof text !== 'string' && typeof text !== 'bigint') || text === '') return 'an integer'
+  return idRules.find(([pattern]) => pattern.test(String(text)))?.[1] ?? 'an integer, in digits only'
+}
+
+/** the end of int64 */
+export const largestId = 2n ** 63n - 1n
+
+const idRules: readonly [RegExp, string][] = [
+  [/^(?=.*\s)[\s\d.eE+-]+$/s, 'an integer without spaces'],
+  [/^[+-]?0\d/, 'an integer without leading zeros'],
+  [/^-?\d+(?:(?:\.\d+)?[eE]\+?\d+)?$/, idRule],
+  [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],
+]
 
 /** A value that is a NewPlant: the plant, and the names of its fields that no NewPlant has. */
 export interface Accepted {
@@ -81,6 +100,11 @@ export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
   return plantFields.map(({ name }) => plant[name] ?? null)
 }
 
+/** So many plants, for people: `1 plant`, `1,000 plants`. */
+export function plantCount(count: number | bigint): string {
+  return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
+}
+
 /** The length of all texts of a plant, in UTF-16 code units. */
 export function textLength(plant: Plant): number {
   return textFields.reduce((sum, { name }) => sum + (plant[name]?.length ?? 0), 0)
@@ -102,7 +126,7 @@ export function isIdempotencyKey(text: string): boolean {
 
 function failureOf(type: 'int64' | 'text', value: unknown): string | undefined {
   if (type === 'int64')
-    return typeof value === 'bigint' && BigInt.asIntN(64, value) === value ? undefined : `${idRule}, but ${describe(value)}`
+    return typeof value === 'bigint' && BigInt.asIntN(64, value) === value ? undefined : `${idRuleFor(value)}, but ${describe(value)}`
   if (typeof value !== 'string') return `a string, but ${describe(value)}`
   if (!value.isWellFormed()) return 'well-formed Unicode, but holds half of a surrogate pair'
   return value.includes('\0') ? 'text without U+0000, but holds it' : undefined

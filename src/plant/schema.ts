@@ -1,9 +1,9 @@
 import * as z from 'zod/mini'
 import { type NewPlant, plantFields } from './fields.js'
-import { type Accepted, acceptNewPlant, describe, idRule, isObject, otherFieldsOf, problemsOf } from './plant.js'
+import { type Accepted, acceptNewPlant, describe, idRuleFor, isObject, otherFieldsOf, problemsOf } from './plant.js'
 
 const int64 = (field: string) => {
-  const error = ({ input }: { input?: unknown }) => `${field} must be ${idRule}, but ${describe(input)}`
+  const error = ({ input }: { input?: unknown }) => `${field} must be ${idRuleFor(input)}, but ${describe(input)}`
   return z.bigint({ error }).check(z.minimum(-(2n ** 63n), { error }), z.maximum(2n ** 63n - 1n, { error }))
 }
 

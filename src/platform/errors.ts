@@ -108,6 +108,11 @@ export const systemReasons: Readonly<Record<string, string>> = {
   EBUSY: 'it is mounted by itself',
 }
 
+/** An option with its value in a command, with a space before it; nothing without a value. */
+export function shellOption(name: string, value: string | undefined): string {
+  return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
+}
+
 /** A word of a command, as sh, bash and zsh take it: bare only where none of them finds anything to expand. */
 export function shellWord(text: string): string {
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

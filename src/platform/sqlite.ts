@@ -23,9 +23,11 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
  * Copies a database into an empty file: SQLite's online backup, in a thread. In a transaction, it does not begin again with each change
  * that somebody makes meanwhile. What `onStep` throws ends the copy, with the packaged driver only when all is copied.
  */
-export async function copyDatabase(db: Database, path: string, onStep: () => void): Promise<void> {
+export async function copyDatabase(db: Database, path: string, onStep: (pages: Pages) => void): Promise<void> {
   await loadDriver().backup(db, path, { rate: 1024, progress: onStep }) // pages, 4 MiB
 }
+
+type Pages = Record<'totalPages' | 'remainingPages', number>
 
 /** Which SQLite is used, and what connects to it. Throws `unavailable` when there is none. */
 export function describeDriver(): { version: string; driver: string } {

@@ -14,6 +14,8 @@ export interface Output {
   readonly isTerminal: boolean
   /** width of the terminal, 80 when unknown */
   readonly columns: number
+  /** height of the terminal, 24 when unknown */
+  readonly rows: number
   /** Resolves when the operating system has taken every byte; rejects with the system's error. */
   write(text: string): Promise<void>
   /**
@@ -106,6 +108,10 @@ export class ProcessOutput implements Output {
 
   get columns(): number {
     return this.stream().columns ?? 80
+  }
+
+  get rows(): number {
+    return this.stream().rows ?? 24
   }
 
   stream(): NodeJS.WriteStream {

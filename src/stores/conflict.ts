@@ -1,4 +1,4 @@
-import { equalPlants, type NewPlant } from '../plant/plant.js'
+import { equalPlants, largestId, type NewPlant, type Plant, plantFrom } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 
 /** How the creation of a row went. */
@@ -49,6 +49,33 @@ export function idExists(id: bigint): PlantsError {
 
 export function idExistsText(id: bigint): string {
   return `A plant with id ${id} already exists`
+}
+
+/** The id for a new plant where this one is the greatest. Throws `conflict` when none is left. */
+export function idAfter(greatest: bigint | undefined): bigint {
+  if (greatest === undefined) return 1n
+  if (greatest < largestId) return greatest + 1n
+  throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, { hint: 'Choose one with --id NUMBER' })
+}
+
+/** What it takes of a store to create a plant under its next id. */
+interface NextStore {
+  greatestId(): Promise<bigint | undefined>
+  create(plant: NewPlant): Promise<Plant>
+}
+
+/** Does what `createNext` of a store says; when somebody else was faster, it takes the next id. Each try that fails has seen a greater one. */
+export async function createNextIn(store: NextStore, plant: Plant): Promise<NewPlant> {
+  for (let tried: bigint | undefined; ; ) {
+    const next = plantFrom(idAfter(await store.greatestId()), ({ name }) => plant[name])
+    try {
+      const answer = await store.create(next)
+      return plantFrom(next.id, ({ name }) => answer[name])
+    } catch (error) {
+      if (!(error instanceof PlantsError && error.kind === 'conflict') || next.id === tried) throw error
+      tried = next.id
+    }
+  }
 }
 
 /** The error for a key that has created a different plant, with this id. */

@@ -24,7 +24,6 @@ import type {
   CreatePreview,
   ManyStore,
   OpenOptions,
-  PlantStore,
   ReadableStore,
   ServedStore,
 } from './store.js'
@@ -162,7 +161,7 @@ export async function parseAddress(text: string, source: string, place: AddressC
 }
 
 /** Opens a store to create plants in it; it is made when it is not there, but for a service. */
-export async function openStore(address: Address, options: OpenOptions): Promise<PlantStore> {
+export async function openStore(address: Address, options: OpenOptions): Promise<ReadableStore> {
   return kindOf(address).open(address, options)
 }
 
@@ -176,9 +175,25 @@ export async function previewCreate(
   return ownKindOf(address).previewCreate(address, plant, create, options)
 }
 
-/** Opens a store to read it or to correct it; undefined when there is none yet, and none is made. What a service offers, its store finds out. */
+/**
+ * Opens a store to read it or to correct it; none is made. The default store is undefined when there is none yet. What a service offers, its
+ * store finds out.
+ *
+ * @throws {PlantsError} `unavailable` when a store that was named is not there
+ */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
+  const store = await openIfThere(address, options)
+  if (!store && !isDefaultStore(address)) throw noStore(address)
+  return store
+}
+
+/** Opens a store to look into it before it is made; undefined when there is none yet. */
+export async function openIfThere(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
   return isOwn(address) ? ownKindOf(address).openExisting(address, options) : kindOf(address).open(address, options)
+}
+
+export function noStore({ name }: Address): PlantsError {
+  return new PlantsError('unavailable', `There is no store at ${name}`, { hint: 'Check the address. plants create makes a store there' })
 }
 
 /** Opens a store to put a service in front of it, or to manage who may use that. */

@@ -56,6 +56,7 @@ class Staging implements BulkStore {
       const existing = await this.#store?.getMany(plants.map(({ id }) => id))
       this.#db.exec('BEGIN')
       for (const [index, plant] of plants.entries()) {
+        if (batch.outcomes[from + index] !== Outcome.pending) continue
         const outcome = this.#outcomeOf(plant, existing?.get(plant.id), batch, from + index)
         batch.outcomes[from + index] = outcome
         isStopped = stopsAtReject && outcome === Outcome.taken

@@ -1,4 +1,5 @@
-import type { NewPlant, Plant } from '../plant/plant.js'
+import type { FieldName, NewPlant, Plant } from '../plant/plant.js'
+import type { RecordKind } from '../plant/records.js'
 import type { PlantRows } from '../plant/rows.js'
 import type { Clock } from '../platform/clock.js'
 import type { PlantsError } from '../platform/errors.js'
@@ -28,10 +29,21 @@ export interface CreateOptions {
 /** A store that also tells what it holds, as it was given. */
 export interface ReadableStore extends PlantStore {
   get(id: bigint): Promise<NewPlant | undefined>
+  /** undefined in an empty store */
+  greatestId(): Promise<bigint | undefined>
+  /**
+   * Creates a plant under the greatest id plus 1, or 1 in an empty store, and gives it back as the store answered it. Those who do so at the
+   * same moment get one id after the other.
+   *
+   * @throws {PlantsError} as `create` does, and `conflict` when no id is left
+   */
+  createNext(plant: Plant): Promise<NewPlant>
+  /** How many plants there are that a query selects, at one moment. */
+  count(query?: CountQuery): Promise<bigint>
   /** The plants in the order of their ids, a page of at most a few MiB at a time. */
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
   /**
-   * The plants in the order of their ids, as they all were at one moment, written as text, some hundred KiB at a time. Others
+   * The plants in the order of their ids, or of another field, as they all were at one moment, written as text, some hundred KiB at a time. Others
    * can write meanwhile. It keeps a connection of its own until the iteration has ended.
    *
    * @throws {PlantsError} `unavailable`
@@ -66,15 +78,13 @@ export interface ListQuery {
   signal?: AbortSignal | undefined
 }
 
+export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
+
 export interface SnapshotQuery extends ListQuery {
   record: RecordKind
+  /** by this field, A to Z in either case, and by id where that is the same; plants without it come last. A service sorts by id alone */
+  sort?: FieldName | undefined
 }
-
-/**
- * How a plant is written: as an object of JSON, like `toJson` does it; or as the cells id, name and tag of CSV (RFC 4180) or TSV, where
- * an empty text is in quotes, and a tag that is not there is an empty cell without.
- */
-export type RecordKind = 'json' | 'csv' | 'tsv'
 
 /** Some records, with a line feed between them. */
 export interface Block {
@@ -167,6 +177,12 @@ export interface Login {
   trusts(uid: number): boolean
 }
 
+/** How far it is: in plants, and as a part from 0 to 1, each where it is known. */
+export interface ProgressReport {
+  done?: number
+  part?: number | undefined
+}
+
 export interface OpenOptions {
   /** milliseconds that a call may wait for its turn, or for an answer */
   timeout: number
@@ -189,6 +205,10 @@ export interface OpenOptions {
   onAway?(failure: PlantsError | undefined): void
   /** is told which user owns the file of a store, before it is opened; a link that leads to it; and a backup, before it is restored */
   onOwner?(path: string, uid: number, what: 'store' | 'link' | 'backup'): Promise<void>
+  /** is told when the file of a store was made that is not the default one */
+  onCreated?: ((path: string) => Promise<void>) | undefined
+  /** is told how far a backup is, or a restore */
+  onProgress?(report: ProgressReport): void
   /** whether a database may answer before a plant is on disk */
   allowAsyncCommit: boolean
 }

@@ -1,18 +1,22 @@
 // 64 keep-alive connections that each ask again as soon as they are answered. A process of its own, with raw sockets, so
 // that what is measured is the server. Takes its orders as JSON in argv, tells what came of them as JSON on stdout.
+import { randomUUID } from 'node:crypto'
 import { connect } from 'node:net'
 import { cpus } from 'node:os'
 import { memoryOf, processorOf, processorOfFamily } from './processor.mjs'
 
 /**
- * Seconds as text; `count` ends the run where it is given, `seconds` where it is not; `base` is the first id. The connections are spread
- * over the servers; `database` is the process of what is behind them, if any.
+ * Seconds as text; `count` ends the run where it is given, `seconds` where it is not; `base` is the first id, `isRandom` has others of as
+ * many digits, and `hasKeys` an Idempotency-Key each. The connections are spread over the servers; `database` is the process of what is
+ * behind them, if any.
  */
-const { servers, database, status, base, warmUp, seconds, count } = JSON.parse(process.argv[2])
+const { servers, database, status, base, warmUp, seconds, count, isRandom, hasKeys } = JSON.parse(process.argv[2])
 const pids = servers.map(({ pid }) => pid)
+const noKey = '-'.repeat(36)
 const head = Object.entries({
   Authorization: `Bearer ${process.env.PLANTS_SERVE_TOKEN}`,
   'Content-Type': 'application/json',
+  ...(hasKeys && { 'Idempotency-Key': noKey }),
 }).map(([name, value]) => `${name}: ${value}\r\n`)
 
 const connections = 64
@@ -52,10 +56,12 @@ function end() {
 function talk({ hostname, port, host }) {
   const bytes = request(host)
   const idOffset = bytes.indexOf(base)
+  const keyOffset = bytes.indexOf(noKey)
   let sent = 0
   let answer = ''
   const ask = () => {
-    bytes.write(String(nextId), idOffset, 'latin1')
+    bytes.write(String(isRandom ? 1e15 + Math.floor(Math.random() * 8e15) : nextId), idOffset, 'latin1')
+    if (hasKeys) bytes.write(randomUUID(), keyOffset, 'latin1')
     nextId += 1n
     sent = performance.now()
     socket.write(bytes)

@@ -5,7 +5,7 @@ import type { Block } from './documents.js'
 import { bin } from './process.js'
 import { checkSecrets } from './secrets.js'
 
-/** What a block differs in from what the page promises: nothing on stderr and exit code 0, or for `console` the text that it shows. */
+/** What a block differs in from what the page promises: no error or warning on stderr and exit code 0, or for `console` the text that it shows. */
 export interface Difference {
   block: string
   exitCode: number | undefined
@@ -17,12 +17,18 @@ export interface Difference {
 export async function runBlock({ language, text }: Block, folder: string): Promise<Difference | undefined> {
   if (language === 'sh') {
     const { exitCode, stderr } = await shell(text, folder)
-    return exitCode === 0 && stderr === '' ? undefined : { block: text, exitCode, printed: stderr }
+    const printed = withoutNotes(stderr)
+    return exitCode === 0 && printed === '' ? undefined : { block: text, exitCode, printed }
   }
   if (language !== 'console') return undefined
   const { exitCode, stdout } = await shell(`export PLANTS_OUTPUT=text\nexec 2>&1\n${scriptOf(text)}`, folder)
   const printed = stdout.replaceAll(`${folder}/`, '')
   return exitCode === 0 && timeless(printed) === timeless(text.trimEnd()) ? undefined : { block: text, exitCode, printed }
+}
+
+/** What is on stderr besides notes about what was done. */
+export function withoutNotes(stderr: string): string {
+  return stderr.replaceAll(/^plants: (?:Created store .*|Its id is -?\d+|Deleted [\d,]+ plants?)(?:\n|$)/gm, '')
 }
 
 /** Prints each command of a console block before it runs it, as a terminal shows it. */

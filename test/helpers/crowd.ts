@@ -16,7 +16,7 @@ interface Answer {
 }
 
 interface Options {
-  /** of all creates that are sent */
+  /** of all creates that are sent, unless it is ended before */
   creates: number
   atOnce: number
   /** how services are reached, in turn */
@@ -71,6 +71,11 @@ export class Crowd {
     await Promise.all(Array.from({ length: this.#options.atOnce }, lane))
   }
 
+  /** Begins no more creates. */
+  end(): void {
+    this.#next = this.#options.creates
+  }
+
   /** Resolves when something holds, which is looked at behind each answer. */
   until(isDue: () => boolean): Promise<void> {
     return new Promise((resolve) => {
@@ -84,7 +89,7 @@ export class Crowd {
   }
 
   /** Notes what is wrong with what is stored in a database. */
-  async check(database: Database): Promise<void> {
+  async check(database: Pick<Database, 'admin'>): Promise<void> {
     const isStored = new Uint8Array(this.#options.creates)
     for await (const page of pagesOf(database)) {
       for (const { id, name, tag, key } of page) {
@@ -205,7 +210,7 @@ function mayComeAgain(name: string, answer: Answer | undefined): boolean {
 }
 
 /** All plants of a store, past the program. */
-async function* pagesOf(database: Database): AsyncGenerator<Row[]> {
+async function* pagesOf(database: Pick<Database, 'admin'>): AsyncGenerator<Row[]> {
   let last = -(2n ** 63n) - 1n
   for (;;) {
     const after = last < -(2n ** 63n) ? 'true' : `id > ${last}`

@@ -1,10 +1,12 @@
+import { loadCommands, pathTo, plants } from '../../src/cli/commands/index.js'
 import { runPlants } from './run.js'
+
+await loadCommands(plants.commands.map(({ name }) => name))
 
 /** The help of a command and of its subcommands, by the words that lead to it. */
 export async function helpsOf(words: string[]): Promise<Map<string, string>> {
   const { out } = await runPlants([...words, '--help'])
-  const [, commands = ''] = /^Commands:\n((?: .*\n)*)/m.exec(out) ?? []
-  const names = [...commands.matchAll(/^ {2}([\w-]+)/gm)].map(([, name = '']) => name).filter((name) => name !== 'help')
-  const below = await Promise.all(names.map((name) => helpsOf([...words, name])))
+  const commands = pathTo(words)?.at(-1)?.commands ?? []
+  const below = await Promise.all(commands.map(({ name }) => helpsOf([...words, name])))
   return new Map([[words.join(' '), out], ...below.flatMap((map) => [...map])])
 }

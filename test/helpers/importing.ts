@@ -42,7 +42,7 @@ export class Importing {
   }
 
   run(argv: string[], world: World = {}) {
-    const env = { PLANTS_STATE_DIR: this.state, PLANTS_STORE: this.store, ...world.env }
+    const env = { PLANTS_STATE_DIR: this.state, PLANTS_DATA_DIR: this.folder, ...world.env }
     return runPlants(argv, { cwd: this.folder, ...world, env })
   }
 
@@ -76,9 +76,15 @@ export function summary(counts: object): object {
 }
 
 /** What stderr says in text of refused plants, and at the end. */
-export function complaints(told: string[], message: string, hint = 'To keep the rejected plants in a file, add --rejects PATH'): string {
-  return `${[...told, message].map((line) => `plants: ${line}\n`).join('')}  ${hint}\n`
+export function complaints(told: string[], message: string, hint = keepHint): string {
+  const others = told.some((line) => line.endsWith('already exists')) ? existsHint : ''
+  return `${[...told, message].map((line) => `plants: ${line}\n`).join('')}  ${others}${hint}\n`
 }
+
+export const keepHint = 'To keep the rejected plants in a file, run it again with: --if-exists same --rejects PATH'
+
+/** What comes first where an id exists, and nothing was said of that. */
+export const existsHint = 'For ids that exist, choose --if-exists skip, same or update. '
 
 /** The lines of a text, without their breaks. */
 export function lines(text: string): string[] {

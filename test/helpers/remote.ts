@@ -48,7 +48,14 @@ export const howToRepeat = {
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
 export async function ownService(listen: ListenAddress, path: string, basePath = ''): Promise<string> {
   const limits = { bodyLimit: 1_048_576, headerLimit: 16_384, headerTimeout: 10_000, requestTimeout: 30_000, keepAlive: 65_000 }
-  const silent = { isTerminal: false, columns: 80, write: async () => {}, log: async () => {}, stream: () => process.stderr }
+  const silent = {
+    isTerminal: false,
+    columns: 80,
+    rows: 24,
+    write: async () => {},
+    log: async () => {},
+    stream: () => process.stderr,
+  }
   const service = await startService({
     openStore: (watch) => openStoreWithTokens(fileAddress(path), openOptions(watch)),
     openTokenSource: async () => fixedTokens(new Map([[token, 'test']]), rights),

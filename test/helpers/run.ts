@@ -12,6 +12,7 @@ export interface World {
   /** the streams that are terminals */
   terminals?: ('stdin' | 'stdout' | 'stderr')[]
   columns?: number
+  rows?: number
   signal?: AbortSignal
   /** for a test that looks for them itself */
   mayShowSecrets?: boolean
@@ -71,10 +72,12 @@ class Captured implements Output {
   text = ''
   readonly isTerminal: boolean
   readonly columns: number
+  readonly rows: number
 
-  constructor({ terminals = [], columns = 80 }: World, name: 'stdout' | 'stderr') {
+  constructor({ terminals = [], columns = 80, rows = Infinity }: World, name: 'stdout' | 'stderr') {
     this.isTerminal = terminals.includes(name)
     this.columns = columns
+    this.rows = rows
   }
 
   async write(text: string): Promise<void> {

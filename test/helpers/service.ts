@@ -102,6 +102,9 @@ export async function serveStore(
       list: (query) => store.list?.(query) ?? unused(),
       snapshot: (query) => store.snapshot?.(query) ?? unused(),
       replace: (plant, only) => store.replace?.(plant, only) ?? unused(),
+      count: unused,
+      greatestId: unused,
+      createNext: unused,
       delete: (id, only) => store.delete?.(id, only) ?? unused(),
       tokens,
     }),
@@ -112,7 +115,7 @@ export async function serveStore(
     tls: undefined,
     admin: undefined,
     limits,
-    log: { output: { isTerminal: false, columns: 80, write: take, log: take, stream: unused }, level: 'info' },
+    log: { output: { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused }, level: 'info' },
     now: () => performance.now(),
     ...options,
   })

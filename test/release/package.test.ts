@@ -1,10 +1,14 @@
-import { readdirSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
+import { man } from '../../package.json'
+import { loadCommands, plants } from '../../src/cli/commands/index.js'
+import { isHere } from '../helpers/programs.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')
+await loadCommands(plants.commands.map(({ name }) => name))
 
 test('the package holds what runs, its licences and its documentation, in 1 MB', async () => {
   const archive = await pack(temporaryFolder())
@@ -16,11 +20,36 @@ test('the package holds what runs, its licences and its documentation, in 1 MB',
     'README.md',
     'bin/plants.js',
     'package.json',
-    ...['dist', 'docs'].flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`)),
+    ...['dist', 'docs', 'man'].flatMap((folder) => readdirSync(join(root, folder)).map((name) => `${folder}/${name}`)),
   ]
   expect(stdout.split('\n').toSorted()).toEqual(expected.map((name) => `package/${name}`).toSorted())
   expect(expected.filter((name) => !/\.js$/.test(name) && name.startsWith('dist/'))).toEqual(['dist/THIRD-PARTY.txt'])
   expect(statSync(archive).size).toBeLessThan(1_000_000)
+})
+
+test('the package has a manual page for each command', () => {
+  const pages = ['plants', ...plants.commands.map(({ name }) => `plants-${name}`).toSorted()].map((name) => `man/${name}.1`)
+  expect({
+    written: readdirSync(join(root, 'man'))
+      .map((name) => `man/${name}`)
+      .toSorted(),
+    listed: man,
+  }).toEqual({
+    written: pages.toSorted(),
+    listed: pages,
+  })
+  expect(readFileSync(join(root, 'man/plants-delete.1'), 'utf8')).toContain('.TP\n.B \\-y, \\-\\-yes\ndo not ask\n')
+})
+
+test.skipIf(!isHere('groff'))('groff finds no fault in a manual page, and shows what was typed as it was (needs groff)', async () => {
+  const texts = await Promise.all(
+    man.map((page) =>
+      execa('groff', ['-man', '-Tutf8', '-ww', '-P-cbou', join(root, page)]).then(({ stdout, stderr }) => ({ stdout, stderr })),
+    ),
+  )
+  expect(texts.map(({ stderr }) => stderr).join('')).toBe('')
+  for (const { examples = [] } of plants.commands)
+    for (const example of examples) expect(texts.map(({ stdout }) => stdout).join()).toContain(example)
 })
 
 test('the package needs the SQLite driver alone, and installing it runs nothing of its own', async () => {
@@ -46,6 +75,7 @@ test('the package installs into an empty place, and works there', async () => {
     stdin: 'ignore',
   })
   expect({ code: create.exitCode, out: create.stdout, err: create.stderr }).toEqual({ code: 0, out: '{"name":"Fern"}', err: '' })
+  expect(readdirSync(join(prefix, 'share/man/man1'))).toContain('plants-create.1')
 })
 
 /** Packs what is built; without `prepare`, which would build it under the feet of other tests. */

@@ -3,17 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { writeResult } from '../../output/output.js'
-import { grouped } from '../../output/progress.js'
+import { progressLine } from '../../output/progress.js'
+import { plantCount } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
-import { backUpStore, restoreStore } from '../../stores/registry.js'
+import { backUpStore, noStore, restoreStore } from '../../stores/registry.js'
+import type { ProgressReport } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand } from '../define-command.js'
+import { defineCommand, yesOption } from '../define-command.js'
 
 export const backup = defineCommand({
   name: 'backup',
@@ -30,9 +32,15 @@ export const backup = defineCommand({
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
+    const progress = progressLine(io, settings.showsProgress)
+    const options = {
+      ...settings.storeOptions,
+      targetOf: (other: string) => targetOf(other, io),
+      onProgress: (report: ProgressReport) => progress.show(() => report),
+    }
     const copyTo = async (file: string) => {
-      const copy = await backUpStore(settings.store, file, { ...settings.storeOptions, targetOf: (other) => targetOf(other, io) })
-      if (!copy) throw new PlantsError('notFound', `There is no store at ${name} yet`, { hint: 'plants create makes it' })
+      const copy = await backUpStore(settings.store, file, options).finally(progress.clear)
+      if (!copy) throw noStore(settings.store)
       return copy
     }
     if (path === '-') {
@@ -45,7 +53,7 @@ export const backup = defineCommand({
     }
     const file = io.resolvePath(path)
     const { plants, bytes } = await copyTo(file)
-    const sentence = `Backed up ${counted(plants)} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
+    const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(name)} to ${escapeControlChars(file)} (${sizeOf(bytes)})`
     await writeResult(io, settings, { file, plants, bytes }, sentence)
   },
 })
@@ -55,33 +63,36 @@ export const restore = defineCommand({
   description:
     'Replace what is in the store by a backup. What was there is kept in a file beside it. Others may use the store meanwhile, and see it change at once.',
   arguments: [{ name: '<file>', description: 'a backup of plants backup, "-" for stdin', values: 'file', parse: parseText }],
-  options: [{ flags: '--force', description: 'also when there are plants in the store' }],
+  options: [yesOption('replace the plants that are in the store')],
   examples: [
     'plants restore plants.bak --store ./new.db',
-    'plants restore plants.bak --force',
+    'plants restore plants.bak --yes',
     'gunzip -c plants.bak.gz | plants restore - --store ./new.db',
   ],
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
-    const options = { ...settings.storeOptions, force: flags.force === true, at: new Date(io.time()) }
+    const progress = progressLine(io, settings.showsProgress)
+    const options = {
+      ...settings.storeOptions,
+      force: flags.yes === true,
+      at: new Date(io.time()),
+      onProgress: (report: ProgressReport) => progress.show(() => report),
+    }
+    const restoreFrom = (file: string) => restoreStore(settings.store, file, options).finally(progress.clear)
     const isPiped = path === '-'
     if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Name a file, or pipe one in')
     const file = isPiped ? '-' : io.resolvePath(path)
     const { plants, kept } = isPiped
       ? await inTempFile(io, async (copy) => {
           await pipeline(io.stdin.stream(), createWriteStream(copy, { flags: 'wx', mode: 0o600 }), { signal: io.signal })
-          return restoreStore(settings.store, copy, options)
+          return restoreFrom(copy)
         })
-      : await restoreStore(settings.store, file, options)
+      : await restoreFrom(file)
     const rest = kept === undefined ? '' : `; what was there is kept in ${escapeControlChars(kept)}`
     const source = isPiped ? 'stdin' : escapeControlChars(file)
-    await writeResult(
-      io,
-      settings,
-      { file, store: name, plants, kept },
-      `Restored ${counted(plants)} from ${source} to ${escapeControlChars(name)}${rest}`,
-    )
+    const sentence = `Restored ${plantCount(plants)} from ${source} to ${escapeControlChars(name)}${rest}`
+    await writeResult(io, settings, { file, store: name, plants, kept }, sentence)
   },
 })
 
@@ -94,10 +105,6 @@ async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Prom
     if (systemCode(error) === 'EPIPE') throw error
     throw unwritable('The backup', error, 'Free some space, or set TMPDIR to another folder')
   }
-}
-
-function counted(plants: bigint): string {
-  return `${grouped(plants)} ${plants === 1n ? 'plant' : 'plants'}`
 }
 
 /** A size for people: `40 KiB`, `1.5 GiB`. */

@@ -3,13 +3,14 @@ import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { defineCommand } from '../define-command.js'
 
-const shells = ['bash', 'zsh', 'fish'] as const
+const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
+const names = shells.join(', ').replace(/, (\w+)$/, ' or $1')
 
 export const completion = defineCommand({
   name: 'completion',
   description:
     'Print a script that lets a shell complete commands, flags and their values, saved stores and settings. It asks plants itself, so it need not be renewed.',
-  arguments: [{ name: '[shell]', description: 'bash, zsh or fish', values: shells }],
+  arguments: [{ name: '[shell]', description: names, values: shells }],
   notes: [
     {
       title: 'Installation',
@@ -20,6 +21,8 @@ export const completion = defineCommand({
         `  plants completion zsh > "\${fpath[1]}/_plants"`,
         'fish, once:',
         '  plants completion fish > ~/.config/fish/completions/plants.fish',
+        'PowerShell, in the file that $PROFILE names:',
+        '  plants completion powershell | Out-String | Invoke-Expression',
         'For another name of the program, such as p:',
         '  bash: complete -F _plants p   zsh: compdef _plants p   fish: complete -c p -w plants',
       ],
@@ -31,8 +34,8 @@ export const completion = defineCommand({
     if (shell === undefined) {
       const [own = ''] = /[^/]*$/.exec(io.env['SHELL'] ?? '') ?? []
       const hint = `For example: plants completion ${shells.find((candidate) => candidate === own) ?? 'bash'}. How to install it: plants completion --help`
-      const unknown = `There is no completion for ${quoteIfNeeded(shorten(name))}, only for bash, zsh and fish`
-      throw malformed(name === '' ? 'completion needs a shell: bash, zsh or fish' : unknown, hint)
+      const unknown = `There is no completion for ${quoteIfNeeded(shorten(name))}, only for ${names.replace(' or ', ' and ')}`
+      throw malformed(name === '' ? `completion needs a shell: ${names}` : unknown, hint)
     }
     const { scripts } = await import('../completion/scripts.js')
     await writeAnswer(io, scripts[shell])

@@ -1,37 +1,124 @@
-import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
+import { describePlant, notFound, styleFor, writeAnswer, writeError } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
-import { PlantsError } from '../../platform/errors.js'
+import { type NewPlant, plantCount } from '../../plant/plant.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
 import { openExistingStore } from '../../stores/registry.js'
-import { resolveSettings } from '../context.js'
-import { defineCommand, parseId } from '../define-command.js'
+import type { ReadableStore } from '../../stores/store.js'
+import { resolveSettings, type Settings } from '../context.js'
+import { defineCommand, parseId, yesOption } from '../define-command.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
-  description: 'Delete the plant that has this id, and print it, so that it can be created again.',
-  arguments: [{ name: '<id>', description: 'identification number', parse: parseId }],
-  options: [{ flags: '--yes', description: 'do not ask' }],
-  examples: ['plants delete 1', 'plants delete 1 --yes > deleted.json'],
-  async run({ args: [id], flags }, io) {
+  description: 'Delete the plants that have these ids, or a tag, and print them, so that they can be created again.',
+  arguments: [{ name: '[ids...]', description: 'identification numbers' }],
+  options: [{ flags: '-t, --tag <text>', description: 'delete all plants with this tag' }, yesOption('do not ask')],
+  examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade'],
+  async run({ args, flags }, io) {
+    const { tag, yes: isSure = false } = flags
+    const ids = [...new Set(args.map((text) => parseId('id', text)))]
+    if (ids.length > 0 === (tag !== undefined))
+      throw malformed(
+        tag === undefined ? 'delete needs an id' : 'delete takes ids or --tag, but got both',
+        'For example: plants delete 1 2 3',
+      )
     const settings = await resolveSettings(flags, io)
-    if (!flags.yes && !settings.mayAsk())
-      throw new PlantsError('malformed', `Deleting the plant ${id} needs a yes`, { hint: 'To delete it without a question, add --yes' })
+    const what =
+      tag === undefined ? `the ${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
+    if (!isSure && !settings.mayAsk()) throw malformed(`Deleting ${what} needs a yes`, 'To delete without a question, add --yes')
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      const shown = await store?.get(id)
-      if (!shown) throw notFound(id, settings, store !== undefined)
-      if (!flags.yes) {
-        const { askToConfirm } = await import('../prompts.js')
-        const isColored = settings.colors(io.stderr)
-        const question = `Delete ${describePlant(shown, await styleFor(isColored))}?`
-        if (!(await askToConfirm(question, isColored, io))) throw new PlantsError('interrupted', `The plant ${id} stays as it was`)
-      }
-      const deleted = await store?.delete(id, flags.yes ? undefined : shown)
-      if (!deleted)
-        throw new PlantsError('conflict', `The plant ${id} was changed or deleted meanwhile`, { hint: 'Nothing was deleted. Look again' })
-      const plant = describePlant(deleted, await styleFor(settings.colors(io.stdout)))
-      await writeResult(io, settings, { ...deleted }, `Deleted ${plant}`, `It is deleted. It was: ${toJson({ ...deleted })}`)
+      const failures = await (tag === undefined
+        ? deleteByIds(store, ids, isSure, settings, io)
+        : deleteByTag(store, tag, isSure, settings, io))
+      const last = failures.pop()
+      for (const failure of failures) await writeError(io, failure, settings)
+      if (last) throw last
     } finally {
       await store?.close()
     }
   },
 })
+
+/** One that is missing does not stop the others. Returns what went wrong, the worst last. */
+async function deleteByIds(
+  store: ReadableStore | undefined,
+  ids: bigint[],
+  isSure: boolean,
+  settings: Settings,
+  io: Io,
+): Promise<PlantsError[]> {
+  const failures: PlantsError[] = []
+  const found: NewPlant[] = []
+  for (const id of ids) {
+    const plant = await store?.get(id)
+    if (plant) found.push(plant)
+    else failures.push(notFound(id, settings, store !== undefined))
+  }
+  if (!store || found.length === 0) return failures
+  if (!isSure) {
+    const style = await styleFor(settings.colors(io.stderr))
+    await confirm(found.map((plant) => describePlant(plant, style)).join(', '), settings, io)
+  }
+  const deleted = await deleteAll(store, found, !isSure, settings, io)
+  return [...failures, ...deleted.failures]
+}
+
+async function deleteByTag(
+  store: ReadableStore | undefined,
+  tag: string,
+  isSure: boolean,
+  settings: Settings,
+  io: Io,
+): Promise<PlantsError[]> {
+  const count = await store?.count({ tag })
+  if (!store || !count) {
+    await settings.warn('No plants with this tag')
+    return []
+  }
+  if (!isSure) await confirm(`${plantCount(count)} with the tag ${JSON.stringify(tag)}`, settings, io)
+  const failures: PlantsError[] = []
+  let total = 0
+  for await (const page of store.list({ tag })) {
+    const deleted = await deleteAll(store, page, true, settings, io)
+    total += deleted.count
+    failures.push(...deleted.failures)
+    if (failures.some(({ kind }) => kind !== 'conflict')) break
+  }
+  await settings.warn(`Deleted ${plantCount(total)}`)
+  return failures
+}
+
+/** Deletes plants at the same time, so that they share commits; with `asSeen`, those that have not changed. Prints what is deleted. */
+async function deleteAll(store: ReadableStore, plants: NewPlant[], asSeen: boolean, settings: Settings, io: Io) {
+  const results = await Promise.allSettled(plants.map((plant) => store.delete(plant.id, asSeen ? plant : undefined)))
+  const deleted: NewPlant[] = []
+  const failures: PlantsError[] = []
+  let failure: unknown
+  for (const [index, result] of results.entries()) {
+    if (result.status === 'rejected') failure ??= result.reason
+    else if (result.value) deleted.push(result.value)
+    else failures.push(changedMeanwhile(plants[index]))
+  }
+  if (deleted.length > 0 && !settings.isQuiet) {
+    const style = await styleFor(settings.colors(io.stdout))
+    const json = deleted.map((plant) => `${toJson({ ...plant })}\n`).join('')
+    const text = deleted.map((plant) => `Deleted ${describePlant(plant, style)}\n`).join('')
+    const hint = deleted.length === 1 ? `It is deleted. It was: ${json.trimEnd()}` : 'They are deleted'
+    await writeAnswer(io, settings.output === 'json' ? json : text, hint)
+  }
+  if (failure !== undefined && !(failure instanceof PlantsError)) throw failure
+  return { count: deleted.length, failures: failures.concat(failure ?? []) }
+}
+
+function changedMeanwhile(plant: NewPlant | undefined): PlantsError {
+  return new PlantsError('conflict', `The plant ${plant?.id} was changed or deleted meanwhile`, {
+    hint: 'It was not deleted here. Look again',
+  })
+}
+
+async function confirm(what: string, settings: Settings, io: Io): Promise<void> {
+  const { askToConfirm } = await import('../prompts.js')
+  if (await askToConfirm(`Delete ${what}?`, settings.colors(io.stderr), io)) return
+  throw new PlantsError('interrupted', 'Nothing was deleted')
+}

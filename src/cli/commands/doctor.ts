@@ -8,6 +8,7 @@ import { PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
+import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/address.js'
 import { isDefaultStore, takesPassword, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
@@ -115,7 +116,7 @@ async function examineFile(address: FileAddress, of: Settings, io: Io): Promise<
   const { inspect } = await import('../../stores/sqlite/inspect.js')
   const { exists, owner, isWritable, free, network } = await inspect(address, of.storeOptions)
   const where = exists ? address.name : `${address.name}, which the first create makes`
-  const space = `${free / 1_048_576n} MiB free`
+  const space = `${grouped(free / 1_048_576n)} MiB free`
   if (!isWritable) {
     const denied = `${where}: nothing can be created there`
     const hint = 'Change the permissions of the file and of its folder'

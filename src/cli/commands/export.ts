@@ -1,14 +1,17 @@
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
+import { progressLine, withProgress } from '../../output/progress.js'
+import { plantCount } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { isPartOf, openExistingStore } from '../../stores/registry.js'
+import { isPartOf, noStore, openExistingStore } from '../../stores/registry.js'
 import type { Block } from '../../stores/store.js'
 import type { Compression } from '../../transfer/export/document.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, pathOption, queryOptions } from '../define-command.js'
+import { flagWords } from '../flag-words.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
@@ -27,20 +30,23 @@ export const exportPlants = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { out, limit, after, tag, search } = flags
     const path = out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(out)
+    if (path !== undefined && (await isPartOf(settings.store, path)))
+      throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
     const { compressionOf, formatOfName, toDocument } = await import('../../transfer/export/document.js')
     const { formats } = await import('../../transfer/formats/formats.js')
-    const format = formats[flags.format ?? formatOfName(path ?? '')].write
-    const compression = path === undefined ? undefined : compressionOf(path)
+    const formatName = flags.format ?? formatOfName(path ?? '')
+    const format = formats[formatName].write
+    const given = { '--format': formatName, '--limit': limit?.toString(), '--after': after?.toString(), '--tag': tag, '--search': search }
+    const compression = path === undefined ? undefined : compressionOf(path, `plants export${settings.storeFlag}${flagWords(given)}`)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       // An empty file could take the place of one that is needed.
-      if (!store) {
-        const hint = 'Choose another with --store. plants create makes this one'
-        throw new PlantsError('unavailable', `There is no store at ${settings.store.name} yet`, { hint })
-      }
-      const blocks = toDocument(store.snapshot({ limit, after, tag, search, record: format.record }), format)
-      if (path !== undefined) return await save(blocks, path, { isNamed: flags.format !== undefined, compression }, settings, io)
+      if (!store) throw noStore(settings.store)
       const { isTerminal } = io.stdout
+      const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))
+      const document = toDocument(store.snapshot({ limit, after, tag, search, record: format.record }), format)
+      const blocks = withProgress(document, ({ plants }) => plants, progress)
+      if (path !== undefined) return await save(blocks, path, compression, settings, io)
       for await (const { text } of blocks) await writeAnswer(io, isTerminal ? escapeControlCharsInLines(text) : text)
     } finally {
       await store?.close()
@@ -48,18 +54,14 @@ export const exportPlants = defineCommand({
   },
 })
 
-interface FileOptions {
-  /** whether the format was chosen, and not by the path */
-  isNamed: boolean
-  compression: Compression | undefined
-}
-
-async function save(blocks: AsyncIterable<Block>, path: string, options: FileOptions, settings: Settings, io: Io): Promise<void> {
-  if (await isPartOf(settings.store, path))
-    throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
-  const { compressed, unknownEnd } = await import('../../transfer/export/document.js')
-  const end = options.isNamed ? undefined : unknownEnd(path) // a slip, such as .gzip, would be taken for a format
-  if (end !== undefined) await settings.warn(`${end} is no format that is known here, so it becomes ndjson; --format NAME says which`)
+async function save(
+  blocks: AsyncIterable<Block>,
+  path: string,
+  compression: Compression | undefined,
+  settings: Settings,
+  io: Io,
+): Promise<void> {
+  const { compressed } = await import('../../transfer/export/document.js')
   const { writeOut } = await import('../../transfer/export/out-file.js')
   let plants = 0
   async function* encode(): AsyncGenerator<Uint8Array> {
@@ -69,7 +71,7 @@ async function save(blocks: AsyncIterable<Block>, path: string, options: FileOpt
       plants += block.plants
     }
   }
-  const bytes = await writeOut(path, io, compressed(encode(), options.compression))
-  const sentence = `Exported ${plants} ${plants === 1 ? 'plant' : 'plants'} to ${quoteIfNeeded(path)}`
+  const bytes = await writeOut(path, io, compressed(encode(), compression))
+  const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(path)}`
   await writeResult(io, settings, { file: path, plants, bytes }, sentence)
 }

@@ -2,11 +2,11 @@ import { fieldsInWords, plantFields } from '../../plant/fields.js'
 import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseConcurrency, parseCount, parseText } from '../../platform/values.js'
+import { invalidValue, parseConcurrency, parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/conflict.js'
 import { isOwn, kindNoun } from '../../stores/registry.js'
 import { defaultConcurrency } from '../../stores/store.js'
-import { formatNames } from '../../transfer/formats/format.js'
+import { encodingNames, formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
 import {
@@ -18,12 +18,25 @@ import {
   pathOption,
   retryOption,
 } from '../define-command.js'
+import { givenFlags } from '../flag-words.js'
 
 const options = [
   { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default what the content looks like', choices: formatNames },
   {
+    flags: '--encoding <name>',
+    description: `${encodingNames.join(', ')}; by default UTF-8, or what a byte order mark says`,
+    choices: encodingNames,
+  },
+  {
+    flags: '--delimiter <character>',
+    description: 'what is between the cells of a table: one character, or tab; by default what its first lines look like',
+    values: [',', ';', 'tab', '|'],
+    parse: parseDelimiter,
+  },
+  { flags: '--columns <names>', description: 'the columns of a table without a header: id,name,tag', parse: parseColumns },
+  {
     flags: '--map <fields>',
-    description: `which fields of the input are ${fieldsInWords}: name=CommonName,tag=Family`,
+    description: `which fields of the input are ${fieldsInWords}: name=CommonName,tag=Family; id= reads none`,
     parse: parseMap,
   },
   { flags: '--id-from <int64>', description: 'number the plants that have no id, from this one on', parse: parseId },
@@ -39,7 +52,7 @@ const options = [
     choices: ['continue', 'stop'],
     default: 'continue',
   },
-  { flags: '--max-errors <count>', description: 'stop soon after this many were rejected', parse: parseCount },
+  { flags: '--max-errors <count>', description: 'stop after this many were rejected', parse: parseCount },
   pathOption('--rejects <path>', 'write the rejected records to this file, as they came, and why beside it, to PATH.reasons'),
   { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
   { flags: '--atomic', description: 'create all or none', conflicts: ['restart'] },
@@ -66,7 +79,6 @@ export const importPlants = defineCommand({
   examples: [
     'plants import plants.ndjson',
     'plants import list.csv --map name=CommonName,tag=Family --id-from 1',
-    'plants import plants.ndjson --rejects rejected.ndjson --if-exists same',
     'plants export | plants import --store ./copy.db',
   ],
   async run({ args, flags }, io) {
@@ -76,7 +88,7 @@ export const importPlants = defineCommand({
       throw new PlantsError('malformed', `--atomic is not for ${store.name}: a service cannot undo what was created`, {
         hint: 'Leave it out: an interrupted import can be resumed',
       })
-    const options = optionsOf(args, flags, io)
+    const options = optionsOf(args, flags, settings.storeFlag, io)
     const idle = [options.concurrency && '--concurrency', options.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
     if (idle && isOwn(store)) await settings.warn(`${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`)
     const { runImport } = await import('../import-run.js')
@@ -84,7 +96,7 @@ export const importPlants = defineCommand({
   },
 })
 
-function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
+function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: Io): ImportOptions {
   if (files.length === 0 && !io.stdin.isPiped)
     throw new PlantsError('malformed', 'import needs a file, or plants on stdin', { hint: 'For example: plants import plants.ndjson' })
   const names = files.length === 0 ? ['-'] : files
@@ -93,9 +105,13 @@ function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
   const inputs = names.map((name) =>
     name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
   )
-  const { format, map = {}, idFrom, ifExists, onError, maxErrors = Infinity, rejects, journal, concurrency, rate } = flags
+  const { format, encoding, columns, delimiter, map = {}, idFrom, ifExists, onError, maxErrors = Infinity, rejects, journal } = flags
+  const { concurrency, rate } = flags
+  checkFields(flags)
+  const rules = { map, idFrom, columns, delimiter }
+  const given = givenFlags(storeFlag, { format, encoding, rules, ifExists })
   return {
-    plan: { inputs, format, rules: { map, idFrom }, ifExists, stopsAtReject: onError === 'stop', maxErrors },
+    plan: { inputs, format, encoding, rules, given, ifExists, stopsAtReject: onError === 'stop', maxErrors },
     rejects: rejects === undefined ? undefined : io.resolvePath(rejects),
     journal: journal && io.resolvePath(journal),
     isRestart: flags.restart === true,
@@ -106,12 +122,33 @@ function optionsOf(files: string[], flags: ImportFlags, io: Io): ImportOptions {
   }
 }
 
-/** `name=CommonName,tag=Family` */
+/** Throws `malformed` for flags about the fields of a record that do not go together. */
+function checkFields({ format, columns, delimiter, map, idFrom }: ImportFlags): void {
+  const ofTable = columns ? '--columns' : delimiter ? '--delimiter' : undefined
+  if (ofTable && (format === 'json' || format === 'ndjson'))
+    throw new PlantsError('malformed', `${ofTable} is for tables, and not for ${format}`, { hint: 'Leave out one of them' })
+  if (map?.id === '' && idFrom === undefined)
+    throw new PlantsError('malformed', '--map id= leaves the plants without ids', { hint: 'Number them, with: --id-from 1' })
+}
+
+/** One ASCII character that does not belong to a number or a word, or `tab`. */
+function parseDelimiter(flag: string, text: string): string {
+  const character = text === 'tab' || text === '\\t' ? '\t' : text
+  if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character)) throw invalidValue(flag, 'one character such as ; or |, or the word tab', text, "';'")
+  return character
+}
+
+function parseColumns(_flag: string, text: string): string[] {
+  return text.split(',').map((name) => name.trim())
+}
+
+/** `name=CommonName,tag=Family`; a field with nothing after it is not read */
 function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['map'] {
-  const entry = new RegExp(`^\\s*(${plantFields.map(({ name }) => name).join('|')})\\s*=\\s*(.*\\S)\\s*$`, 's')
+  const entry = new RegExp(`^\\s*(${plantFields.map(({ name }) => name).join('|')})\\s*=\\s*(.*?)\\s*$`, 's')
   const entries = text.split(',').map((part) => entry.exec(part) ?? [])
   const fields = entries.map(([, field]) => field)
-  if (fields.includes(undefined) || new Set(fields).size < fields.length) {
+  const isNameless = entries.some(([, field, source]) => field === 'name' && source === '')
+  if (isNameless || fields.includes(undefined) || new Set(fields).size < fields.length) {
     const rule = `must name a field of the input for ${fieldsInWords.replace(' and ', ' or ')}`
     const hint = 'For example: --map name=CommonName,tag=Family'
     throw new PlantsError('malformed', `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`, { hint })

@@ -1,35 +1,130 @@
 import { styleFor, writeAnswer } from '../../output/output.js'
-import { toJson } from '../../plant/json.js'
-import type { NewPlant } from '../../plant/plant.js'
-import { openExistingStore } from '../../stores/registry.js'
-import { resolveSettings } from '../context.js'
-import { defineCommand, queryOptions } from '../define-command.js'
+import { parseJson } from '../../plant/json.js'
+import { type FieldName, type NewPlant, plantCount } from '../../plant/plant.js'
+import { fieldNames, recordWriter, separators } from '../../plant/records.js'
+import { malformed, shellOption } from '../../platform/errors.js'
+import { escapeControlCharsInLines } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
+import { isOwn, openExistingStore } from '../../stores/registry.js'
+import type { ReadableStore, SnapshotQuery } from '../../stores/store.js'
+import { type FormatName, formatNames } from '../../transfer/formats/format.js'
+import { resolveSettings, type Settings } from '../context.js'
+import { defineCommand, type OptionDefinition, type OptionValues, parseWords, queryOptions } from '../define-command.js'
+
+const options = [
+  {
+    flags: '--sort <field>',
+    description: 'order by id, name or tag, A to Z in either case; a service can only by id',
+    choices: fieldNames,
+    default: 'id',
+  },
+  {
+    flags: '--format <format>',
+    description: 'table, ndjson, json, csv or tsv; by default a table on a terminal, else ndjson',
+    choices: ['table', ...formatNames],
+  },
+  {
+    flags: '--fields <fields>',
+    description: 'only these fields, in this order: name,id',
+    values: fieldNames,
+    parse: parseWords(fieldNames, 'name,id'),
+  },
+  ...queryOptions,
+] as const satisfies readonly OptionDefinition[]
+
+type ListFlags = OptionValues<typeof options>
 
 export const list = defineCommand({
   name: 'list',
   description: 'List the plants in the order of their ids: a table on a terminal, else one JSON object a line.',
-  options: queryOptions,
-  examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000', 'plants list --search fern'],
+  options,
+  examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000', 'plants list --search fern --sort name --format csv'],
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
-    const { limit, after, tag, search } = flags
+    const { limit, after, tag, search, sort } = flags
+    if (sort !== 'id' && !isOwn(settings.store)) {
+      const hint = `Leave it out, or sort a copy: plants export${settings.storeFlag} | plants import --store ./copy.db`
+      throw malformed(`--sort ${sort} is not for ${settings.store.name}: a service can only sort by id`, hint)
+    }
+    const format = flags.format ?? (settings.output === 'text' ? 'table' : 'ndjson')
     const store = await openExistingStore(settings.store, settings.storeOptions)
+    let shown = 0
+    let last: NewPlant | undefined
+    let isCut = false
+    /** Of a table, which people read, one plant more is asked for, to find out whether it is all. */
+    async function* pages(): AsyncGenerator<NewPlant[]> {
+      if (!store) return
+      const query = { limit: limit && limit + Number(format === 'table'), after, tag, search, sort }
+      for await (const page of sort === 'id' ? store.list(query) : sortedPages(store, { ...query, record: 'json' })) {
+        const kept = page.slice(0, limit && limit - shown)
+        isCut = kept.length < page.length
+        if (kept.length === 0) return
+        yield kept
+        shown += kept.length
+        last = kept.at(-1)
+      }
+    }
     try {
-      let isEmpty = true
-      let format = (page: NewPlant[]) => page.map((plant) => `${toJson({ ...plant })}\n`).join('')
-      if (settings.output === 'text') {
-        const { plantTable } = await import('../../output/table.js')
-        format = plantTable(io.stdout.isTerminal ? io.stdout.columns : undefined, await styleFor(settings.colors(io.stdout)))
-      }
-      for await (const page of store?.list({ limit, after, tag, search }) ?? []) {
-        isEmpty = false
-        await writeAnswer(io, format(page))
-      }
+      for await (const text of rendered(await withProgress(pages(), settings, io), format, flags, settings, io)) await writeAnswer(io, text)
       if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. plants create makes it`)
-      else if (isEmpty && settings.output === 'text')
+      else if (shown === 0 && format === 'table')
         await settings.warn(search !== undefined ? 'No plants match' : tag === undefined ? 'No plants' : 'No plants with this tag')
+      else if (isCut) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings)}`)
     } finally {
       await store?.close()
     }
   },
 })
+
+async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGenerator<NewPlant[]> {
+  for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => parseJson(line) as NewPlant) // which it wrote
+}
+
+/** Shows how many plants were read, where they do not go to the terminal themselves. */
+async function withProgress(pages: AsyncGenerator<NewPlant[]>, { showsProgress }: Settings, io: Io) {
+  if (!showsProgress || io.stdout.isTerminal) return pages
+  const { progressLine, withProgress } = await import('../../output/progress.js')
+  return withProgress(pages, ({ length }) => length, progressLine(io, true))
+}
+
+async function* rendered(
+  pages: AsyncGenerator<NewPlant[]>,
+  format: NonNullable<ListFlags['format']>,
+  { fields = fieldNames }: ListFlags,
+  settings: Settings,
+  { stdout }: Io,
+): AsyncGenerator<string> {
+  if (format === 'table') {
+    const { plantTable } = await import('../../output/table.js')
+    const write = plantTable(stdout.isTerminal ? stdout.columns : undefined, await styleFor(settings.colors(stdout)), fields)
+    for await (const page of pages) yield write(page)
+  } else if (format === 'ndjson') {
+    const write = recordWriter('json', fields)
+    for await (const page of pages) yield page.map((plant) => `${write(plant)}\n`).join('')
+  } else {
+    for await (const text of documentOf(pages, format, fields)) yield stdout.isTerminal ? escapeControlCharsInLines(text) : text
+  }
+}
+
+async function* documentOf(pages: AsyncGenerator<NewPlant[]>, format: FormatName, fields: readonly FieldName[]): AsyncGenerator<string> {
+  const { toDocument } = await import('../../transfer/export/document.js')
+  const { formats } = await import('../../transfer/formats/formats.js')
+  const { write: writer } = formats[format]
+  const head = writer.record === 'json' ? writer.head : `${fields.join(separators[writer.record])}\n`
+  const write = recordWriter(writer.record, fields)
+  const blocks = async function* () {
+    for await (const page of pages) yield { text: page.map(write).join('\n'), plants: page.length }
+  }
+  for await (const { text } of toDocument(blocks(), { ...writer, head })) yield text
+}
+
+/** The command for what a limit left out: what comes after an id, or in another order all of it. */
+function commandForMore(
+  { limit, sort, format, fields, tag, search }: ListFlags,
+  last: NewPlant | undefined,
+  { storeFlag }: Settings,
+): string {
+  const [what, part] = sort === 'id' ? ['For more', { limit, after: last?.id }] : ['For all', { sort }]
+  const given = Object.entries({ ...part, format, fields, tag, search })
+  return `${what}: plants list${given.map(([name, value]) => shellOption(name, value?.toString())).join('')}${storeFlag}`
+}

@@ -10,7 +10,7 @@ import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer 
 import type { ServiceOptions } from '../../server/service.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
-import { resolveSettings } from '../context.js'
+import { isInteractive, resolveSettings } from '../context.js'
 import { allowOption, defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
 
 /** The port without --port, which is no default of the option: it conflicts with --socket. */
@@ -93,11 +93,12 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
-    openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch }),
+    // It would not be a line of the log.
+    openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
     openTokenSource: (tokens, warn) => {
       warnOfRights('--tls-key', flags.tlsKey, io, warn)
       warnOfRights('--token-file', tokenFile, io, warn)
-      const mayShow = flags.input !== false && io.stderr.isTerminal
+      const mayShow = isInteractive(flags, io) && io.stderr.isTerminal
       return tokenSourceFor(tokens, { tokenFile, allow: flags.allow, mayShow, settings, io, warn })
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },

@@ -86,7 +86,6 @@ export const tokens: CommandDefinition = {
   examples: [
     'plants tokens create --note laptop --expires 90d',
     'plants tokens create --note dashboard --allow read',
-    'plants tokens list',
     'plants tokens revoke laptop',
   ],
 }

@@ -7,8 +7,8 @@ import { resolveSettings } from '../context.js'
 import { defineCommand, type OptionDefinition, type OptionValues, parseId } from '../define-command.js'
 
 const options = [
-  { flags: '--name <text>', description: 'its new name' },
-  { flags: '--tag <text>', description: 'its new tag' },
+  { flags: '-n, --name <text>', description: 'its new name' },
+  { flags: '-t, --tag <text>', description: 'its new tag' },
   { flags: '--no-tag', description: 'remove its tag' },
 ] as const satisfies readonly OptionDefinition[]
 

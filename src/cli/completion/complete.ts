@@ -3,7 +3,7 @@ import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
-import type { CommandDefinition, OptionDefinition } from '../define-command.js'
+import { aliasesOf, type CommandDefinition, commandFor, type OptionDefinition } from '../define-command.js'
 import { helpCommand, helpOption } from '../help/page.js'
 import { type Candidate, type Completions, candidatesOnly, completeValues, nothing, type ValueContext } from './values.js'
 
@@ -51,7 +51,12 @@ async function completeOperand(parsed: ParsedWords, context: ValueContext): Prom
   if (commands || isHelp) {
     const named = (commands ?? []).map(({ name, summary, description }) => ({ word: name, meaning: summary ?? description }))
     const others = (isHelp ? topics : [helpCommand]).map(({ name, meaning }) => ({ word: name, meaning }))
-    return operands.length > 0 ? nothing : candidatesOnly([...named, ...others])
+    const all = [...named, ...others]
+    const short = (commands ?? []).flatMap((command) =>
+      aliasesOf(command).map((word) => ({ word, meaning: `another name for ${command.name}` })),
+    )
+    const isFound = all.some(({ word }) => word.startsWith(context.text))
+    return operands.length > 0 ? nothing : candidatesOnly(isFound ? all : [...all, ...short])
   }
   const argument = taken[operands.length] ?? taken.findLast(({ name }) => name.includes('...'))
   if (argument) return completeValues(argument.values, context)
@@ -101,7 +106,7 @@ function addOption(word: string, parsed: ParsedWords): void {
 
 function addOperand(word: string, parsed: ParsedWords): void {
   const commands = parsed.operands.length === 0 ? parsed.path.at(-1)?.commands : undefined
-  const next = commands?.find(({ name }) => name === word)
+  const next = commandFor(word, commands)
   if (next) parsed.path.push(next)
   else if (word === 'help' && commands && !parsed.isHelp) parsed.isHelp = true
   else parsed.operands.push(word)

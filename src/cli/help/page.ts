@@ -1,57 +1,87 @@
+import { stripVTControlCharacters } from 'node:util'
+import { bugs, homepage } from '../../../package.json'
 import { wrap } from '../../output/output.js'
-import type { Io } from '../../platform/io.js'
-import type { CommandDefinition, OptionDefinition } from '../define-command.js'
+import { aliasesOf, type CommandDefinition, type HelpLayout, type OptionDefinition } from '../define-command.js'
 
 export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
 export const helpCommand = { name: 'help', meaning: 'show the help of a command' }
 
 /** The help of a command, laid out here because commander takes longer to load than this takes altogether. */
-export function helpPage(path: readonly CommandDefinition[], width: number): string {
-  const [program, ...below] = path
+export function helpPage(path: readonly CommandDefinition[], layout: HelpLayout): string {
   const command = path.at(-1)
-  if (!program || !command) return ''
-  const { name, description, arguments: taken = [], options = [], commands, topics = [], notes = [], examples = [] } = command
-  const sections: [title: string, rows: readonly Row[]][] = [
-    ['Arguments', taken.map((argument) => ({ term: argument.name.replace(/[<>[\].]/g, ''), meaning: argument.description }))],
-    ['Options', [...options, helpOption].map(optionRow)],
-    ['Global Options', below.length > 0 ? (program.options ?? []).map(optionRow) : []],
-    ['Commands', commands ? [...commands.map(commandRow), { term: `${helpCommand.name} [command]`, meaning: helpCommand.meaning }] : []],
-    ['Topics', topics.map((topic) => ({ term: `help ${topic.name}`, meaning: topic.meaning }))],
-  ]
-  const column = columnFor(
-    sections.flatMap(([, rows]) => rows),
-    width,
-  )
-  const rest = commands ? ['[command]'] : taken.map((argument) => argument.name)
+  if (!command) return ''
+  const { description, arguments: taken = [], options = [], commands, notes = [], examples = [] } = command
+  const words = commands ? ['<command>', '[options]'] : ['[options]', ...taken.map(({ name }) => name)]
+  const usage = `${layout.strong('Usage:')} ${[...path.map(({ name }) => name), ...words].join(' ')}\n`
+  const shown = examples.length > 0 ? section(examples.length > 1 ? 'Examples' : 'Example', examples, layout) : ''
+  if (path.length === 1) return `${usage}${shown}\n${commandColumns(command, layout)}\n${moreHelp(command, layout)}`
+  const rows = {
+    Arguments: taken.map(({ name, description }) => ({ term: name.replace(/[<>[\].]/g, ''), meaning: description })),
+    Options: commands ? [] : optionRows([...options, helpOption]),
+    Commands: commands ? [...commands.map(commandRow), { term: `${helpCommand.name} [command]`, meaning: helpCommand.meaning }] : [],
+  }
+  const column = columnFor(Object.values(rows).flat(), layout.width)
+  const names = aliasesOf(command).join(', ')
   return [
-    `Usage: ${[...path.slice(0, -1).map((parent) => parent.name), name, '[options]', ...rest].join(' ')}\n\n`,
-    `${paragraph(description, width)}\n`,
-    ...sections.filter(([, rows]) => rows.length > 0).map(([title, rows]) => `${title}:\n${rowsOf(rows, width, column)}\n`),
-    ...notes.map(({ title, lines }) => `${section(title, lines)}\n`),
-    examples.length > 0 ? section(examples.length > 1 ? 'Examples' : 'Example', examples) : '',
-  ].join('')
+    `${usage}\n${paragraph(description, layout.width)}`,
+    shown,
+    ...Object.entries(rows).map(([title, some]) => (some.length > 0 ? rowsOf(some, layout, title, column) : '')),
+    ...notes.map(({ title, lines }) => section(title, lines, layout)),
+    `${names === '' ? '' : `${layout.strong('Aliases:')} ${names}\n`}${layout.strong('Global options:')} plants help options\n`,
+  ]
+    .filter((block) => block !== '')
+    .join('\n')
 }
 
-export function widthFor({ stdout }: Io): number {
-  return stdout.isTerminal ? stdout.columns : 100
+/** The commands of the program in their groups, in two columns where there is room. */
+function commandColumns({ commands = [] }: CommandDefinition, layout: HelpLayout): string {
+  const named = [...commands, { ...helpCommand, summary: 'show help', group: commands.at(-1)?.group }]
+  const isWide = layout.width >= 80
+  const groups = [...new Set(named.map(({ group }) => group))].map((title) => {
+    const rows = named.flatMap(({ name, group, summary = '' }) => (group === title ? { term: name, meaning: summary } : []))
+    return rowsOf(rows, isWide ? { ...layout, width: 38 } : layout, title, 14)
+  })
+  if (!isWide) return groups.join('\n')
+  const half = Math.ceil(groups.length / 2)
+  const [left = [], right = []] = [groups.slice(0, half), groups.slice(half)].map((some) => some.join('\n').trimEnd().split('\n'))
+  const lines = Array.from({ length: Math.max(left.length, right.length) }, (_, index) => {
+    const cell = left[index] ?? ''
+    return `${cell}${' '.repeat(40 - stripVTControlCharacters(cell).length)}${right[index] ?? ''}`.trimEnd()
+  })
+  return `${lines.join('\n')}\n`
 }
 
-function optionRow({ flags, description, default: text }: OptionDefinition): Row {
-  return { term: flags, meaning: text === undefined ? description : `${description} (default: "${text}")` }
+function moreHelp({ topics = [] }: CommandDefinition, { width, strong }: HelpLayout): string {
+  const lines = {
+    'Global options': '-s, -o, -q, -v and others: plants help options',
+    'More help': `plants help <command>, ${topics.map(({ name }) => name).join(', ')}`,
+    Documentation: homepage,
+    Issues: bugs.url,
+  }
+  return Object.entries(lines)
+    .map(([title, text]) => paragraph(`${title}: ${text}`, width).replace(`${title}:`, strong))
+    .join('')
 }
 
-function commandRow({ name, options, arguments: taken = [], summary, description }: CommandDefinition): Row {
-  const words = [name, ...(options ? ['[options]'] : []), ...taken.map((argument) => argument.name)]
-  return { term: words.join(' '), meaning: summary ?? description }
+export function optionRows(options: readonly OptionDefinition[]): Row[] {
+  return options.map(({ flags, description, default: text }) => ({
+    term: flags.startsWith('--') ? `    ${flags}` : flags,
+    meaning: text === undefined ? description : `${description} (default: "${text}")`,
+  }))
+}
+
+function commandRow({ name, arguments: taken = [], description }: CommandDefinition): Row {
+  return { term: [name, ...taken.map((argument) => argument.name)].join(' '), meaning: description }
 }
 
 export type Row = Record<'term' | 'meaning', string>
 
-/** Rows whose meanings begin at the same column, and stay after it; below a term that leaves no room beside it. */
-export function rowsOf(rows: readonly Row[], width: number, column = columnFor(rows, width)): string {
+/** Rows under a title, whose meanings begin at the same column, and stay after it; below a term that leaves no room beside it. */
+export function rowsOf(rows: readonly Row[], { width, strong }: HelpLayout, title = '', column = columnFor(rows, width)): string {
   const indent = `\n${' '.repeat(column)}`
   const beside = (term: string) => (term.length + 4 <= column ? `  ${term}`.padEnd(column) : `  ${term}${indent}`)
-  return rows.map(({ term, meaning }) => `${beside(term)}${wrap(meaning, width - column).join(indent)}\n`).join('')
+  const lines = rows.map(({ term, meaning }) => `${beside(term)}${wrap(meaning, width - column).join(indent)}\n`)
+  return `${title === '' ? '' : `${strong(`${title}:`)}\n`}${lines.join('')}`
 }
 
 /** Where the meanings begin that stand beside the longest of the terms, but in the left half. */
@@ -59,8 +89,8 @@ function columnFor(rows: readonly Row[], width: number): number {
   return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
 }
 
-export function section(title: string, lines: readonly string[]): string {
-  return `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}`
+export function section(title: string, lines: readonly string[], { strong }: HelpLayout): string {
+  return `${strong(`${title}:`)}\n${lines.map((line) => `  ${line}\n`).join('')}`
 }
 
 export function paragraph(text: string, width: number): string {

@@ -1,7 +1,14 @@
 import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
 import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
-import { paragraph, type Row, rowsOf, section } from './page.js'
+import { globalOptions, type HelpLayout } from '../define-command.js'
+import { helpOption, optionRows, paragraph, type Row, rowsOf, section } from './page.js'
+
+function optionsPage(layout: HelpLayout): string {
+  const about =
+    'Every command takes these options, before or after its name. Each setting is also an environment variable: plants help environment'
+  return `${paragraph(about, layout.width)}\n${rowsOf(optionRows([...globalOptions, helpOption]), layout, 'Global options')}`
+}
 
 const otherVariables: [name: string, meaning: string][] = [
   ['PLANTS_TOKEN', 'the token for the store of the current command; takes precedence over a token command and a saved token'],
@@ -20,10 +27,12 @@ const otherVariables: [name: string, meaning: string][] = [
   ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for services; also in lower case'],
   ['NODE_EXTRA_CA_CERTS', "PEM certificates that are trusted in addition to the system's"],
   ['NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE', "another directory for Node's compile cache; 1 disables it"],
+  ['PLANTS_NO_INPUT, CI', 'never ask questions, as --no-input; not if 0 or false'],
+  ['PAGER', 'the command that shows help longer than the terminal (default less)'],
   ['NO_COLOR, FORCE_COLOR', 'no colours; colours also without a terminal (0 disables them), which takes precedence'],
 ]
 
-function environmentPage(width: number): string {
+function environmentPage(layout: HelpLayout): string {
   const settings = settingNames.map((name) => {
     const { meaning, variable, scopes } = settingOf(name)
     const saved = scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
@@ -39,10 +48,10 @@ function environmentPage(width: number): string {
   const variables = otherVariables.map(([term, meaning]) => ({ term, meaning }))
   const precedence = 'Precedence, highest first: flag, variable, the value saved for the store, the value saved for all stores, default.'
   return [
-    paragraph(precedence, width),
-    `Settings:\n${rowsOf(settings, width)}`,
-    `Other variables:\n${rowsOf(variables, width)}`,
-    paragraph('An empty variable counts as unset. See also: plants config list', width),
+    paragraph(precedence, layout.width),
+    rowsOf(settings, layout, 'Settings'),
+    rowsOf(variables, layout, 'Other variables'),
+    paragraph('An empty variable counts as unset. See also: plants config list', layout.width),
   ].join('\n')
 }
 
@@ -60,28 +69,29 @@ const exitCodeMeanings: Record<ExitCode, string> = {
   143: 'terminated (SIGTERM)',
 }
 
-function exitCodesPage(width: number): string {
+function exitCodesPage(layout: HelpLayout): string {
   const rows = exitCodes().map(([code, errors]) => {
     const values = `${errors.join(', ')}${code === 6 ? ', or the value that all rejected records have' : ''}`
     return { term: String(code), meaning: `${exitCodeMeanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}` }
   })
   const about = 'What a run ends with, and what an error is then called in JSON. It is printed on stderr, with what to do next.'
-  return `${paragraph(about, width)}\n${rowsOf(rows, width)}\nSee also: plants help formats\n`
+  return `${paragraph(about, layout.width)}\n${rowsOf(rows, layout)}\nSee also: plants help formats\n`
 }
 
-function formatsPage(width: number): string {
+function formatsPage(layout: HelpLayout): string {
+  const sample = (title: string, lines: string[]) => section(title, lines, layout)
   return [
-    paragraph('These are two plants, of which the second has no tag.', width),
-    section('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
-    section('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
-    section('As ndjson, for many', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
-    section('As json', ['[', '{"id":1,"name":"Fern","tag":"shade"},', '{"id":9007199254740993,"name":"Moss"}', ']']),
-    section('As csv', ['id,name,tag', '1,Fern,shade', '9007199254740993,Moss,']),
-    section('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
-    `What they hold:\n${rowsOf(values, width)}`,
-    `Where it goes:\n${rowsOf(streams, width)}`,
-    section('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),
-    `In flags and settings:\n${rowsOf(quantities, width)}`,
+    paragraph('These are two plants, of which the second has no tag.', layout.width),
+    sample('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
+    sample('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
+    sample('As ndjson, for many', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
+    sample('As json', ['[', '{"id":1,"name":"Fern","tag":"shade"},', '{"id":9007199254740993,"name":"Moss"}', ']']),
+    sample('As csv', ['id,name,tag', '1,Fern,shade', '9007199254740993,Moss,']),
+    sample('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
+    rowsOf(values, layout, 'What they hold'),
+    rowsOf(streams, layout, 'Where it goes'),
+    sample('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),
+    rowsOf(quantities, layout, 'In flags and settings'),
     'See also: plants help exit-codes\n',
   ].join('\n')
 }
@@ -116,4 +126,4 @@ const quantities: Row[] = [
   { term: 'a size', meaning: '16KiB, 1MiB or 1GiB; a number alone is bytes' },
 ]
 
-export const topicPages = { environment: environmentPage, 'exit-codes': exitCodesPage, formats: formatsPage }
+export const topicPages = { options: optionsPage, environment: environmentPage, 'exit-codes': exitCodesPage, formats: formatsPage }

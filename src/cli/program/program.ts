@@ -2,15 +2,16 @@ import { parseArgs } from 'node:util'
 import type { Command } from 'commander'
 import { version } from '../../../package.json'
 import { writeAnswer } from '../../output/output.js'
-import { toJson } from '../../plant/json.js'
-import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { parseChoice, parseOutput } from '../../platform/values.js'
+import { parseChoice } from '../../platform/values.js'
 import { loadCommands, pathTo, plants } from '../commands/index.js'
+import { writeVersion } from '../commands/version.js'
 import { answerCompletion } from '../completion/complete.js'
-import type { CommandDefinition, OptionDefinition } from '../define-command.js'
-import { helpOption, helpPage, widthFor } from '../help/page.js'
-import { parsedCommand, pathOf, subcommandsOf, unknownCommand, usageError } from './usage.js'
+import { isInteractive, mayColor } from '../context.js'
+import { aliasesOf, type CommandDefinition, type GlobalFlags, type HelpLayout, type OptionDefinition } from '../define-command.js'
+import { helpOption, helpPage } from '../help/page.js'
+import { parsedCommand, pathOf, unknownCommand, usageError } from './usage.js'
 
 /** Does what a command line says. Help, the version and a Tab are answered from the definitions; commander is loaded for the rest. */
 export async function runProgram(argv: string[], io: Io): Promise<void> {
@@ -18,32 +19,45 @@ export async function runProgram(argv: string[], io: Io): Promise<void> {
   await loadCommands(argv)
   const [first, ...rest] = argv
   if (first === '__complete' && rest[0] === '--') return answerCompletion(rest.slice(1), plants, io)
+  if (first === '__complete' && rest[0] === '--next') return answerCompletion([...rest.slice(2), ''], plants, io)
   const isHelp = (word: string) => word === '-h' || word === '--help'
   const words = argv.filter((word) => !isHelp(word))
   const path = words.length < argv.length || first === undefined ? pathTo(words) : undefined
-  if (path) return writeAnswer(io, helpPage(path, widthFor(io)))
-  if (first === 'help' && !rest.some((word) => word.startsWith('-'))) return writeHelp(rest, io)
-  if (argv.length === 1 && (first === '-V' || first === '--version')) return writeVersion(undefined, io)
+  if (path) return writeHelp((layout) => helpPage(path, layout), outputFlags(argv), io)
+  if (first === 'help' && !rest.some((word) => word.startsWith('-'))) return answerHelp(rest, outputFlags(argv), io)
+  if (argv.length === 1 && ['-V', '--version', 'version'].includes(first ?? '')) return writeVersion(undefined, io)
   await parse(argv, io)
 }
 
-/** What `--output` and `--no-color` say, also on an invalid command line. */
-export function outputFlags(argv: string[]): { output: string | undefined; color: boolean } {
-  const options = { output: { type: 'string' }, 'no-color': { type: 'boolean' } } as const
-  const { output, 'no-color': noColor } = parseArgs({ args: argv, options, strict: false }).values
-  return { output: typeof output === 'string' ? output : undefined, color: !noColor }
+/** What `--output`, `--no-color` and `--no-input` say, also on an invalid command line. */
+export function outputFlags(argv: string[]): GlobalFlags {
+  const flag = { type: 'boolean' } as const
+  const options = { output: { type: 'string', short: 'o' }, 'no-color': flag, 'no-input': flag } as const
+  const { output, 'no-color': noColor, 'no-input': noInput } = parseArgs({ args: argv, options, strict: false }).values
+  return { output: typeof output === 'string' ? output : undefined, color: !noColor, input: !noInput }
 }
 
-async function writeHelp(words: readonly string[], io: Io): Promise<void> {
+async function answerHelp(words: readonly string[], flags: GlobalFlags, io: Io): Promise<void> {
   const topic = words.length === 1 ? plants.topics?.find(({ name }) => name === words[0]) : undefined
   const path = pathTo(words)
-  const width = widthFor(io)
-  if (topic) return writeAnswer(io, await topic.page(width))
-  if (path) return writeAnswer(io, helpPage(path, width))
+  if (topic) return writeHelp((layout) => topic.page(layout), flags, io)
+  if (path) return writeHelp((layout) => helpPage(path, layout), flags, io)
   const known = words.findIndex((_, index) => !pathTo(words.slice(0, index + 1)))
-  const parent = pathTo(words.slice(0, known)) ?? [plants]
-  const names = (parent.at(-1)?.commands ?? []).map(({ name }) => name)
-  throw await unknownCommand(words[known] ?? '', names, words.slice(0, known).join(' '))
+  throw await unknownCommand(words[known] ?? '', words.slice(0, known))
+}
+
+/** Prints help; a page that is longer than the terminal is shown by a pager, unless nobody is there. */
+async function writeHelp(page: (layout: HelpLayout) => string | Promise<string>, flags: GlobalFlags, io: Io): Promise<void> {
+  const { isTerminal } = io.stdout
+  const strong = mayColor(io.stdout, flags, io) ? (text: string) => `\u001b[1m${text}\u001b[22m` : String // chalk takes 2 ms to load
+  const text = await page({ width: isTerminal ? io.stdout.columns : 100, strong })
+  const isLong = isTerminal && text.split('\n').length > io.stdout.rows
+  if (isLong && isInteractive(flags, io) && io.env['TERM'] !== 'dumb') {
+    io.signal.throwIfAborted() // from here on Ctrl-C is for the pager
+    const { showInPager } = await import('../../platform/pager.js')
+    if (showInPager(text, io)) return
+  }
+  await writeAnswer(io, text)
 }
 
 async function parse(argv: string[], io: Io): Promise<void> {
@@ -64,7 +78,8 @@ async function parse(argv: string[], io: Io): Promise<void> {
     if (error.code === 'commander.version') return writeVersion(outputFlags(argv).output, io)
     if (!['commander.help', 'commander.helpDisplayed'].includes(error.code)) throw await usageError(error, argv, program)
     await checkHelp(error.code, argv, program)
-    await writeAnswer(io, helpPage(pathTo(pathOf(parsedCommand(program))) ?? [plants], widthFor(io)))
+    const path = pathTo(pathOf(parsedCommand(program))) ?? [plants]
+    await writeHelp((layout) => helpPage(path, layout), outputFlags(argv), io)
   }
 }
 
@@ -72,15 +87,14 @@ async function parse(argv: string[], io: Io): Promise<void> {
 async function checkHelp(code: string, argv: string[], program: Command): Promise<void> {
   const [word] = program.parseOptions(argv).operands
   if (word === undefined && code === 'commander.help') throw malformed('No command was given', 'See: plants --help')
-  const names = subcommandsOf(program)
-  if (word !== undefined && !names.includes(word)) throw await unknownCommand(word, names, '')
+  if (word !== undefined && word !== 'help' && !pathTo([word])) throw await unknownCommand(word, [])
 }
 
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {
   // Of those that are not loaded, only what the help lists is known.
   for (const definition of commands.filter(({ run, commands: below }) => run ?? below)) {
     const { run } = definition
-    const command = parent.command(definition.name)
+    const command = parent.command(definition.name).aliases(aliasesOf(definition))
     for (const { name, description, parse: read } of definition.arguments ?? []) {
       const argument = command.createArgument(name, description)
       if (read) argument.argParser((text: string) => read(argument.name(), text))
@@ -92,7 +106,7 @@ function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: 
   }
   const path = pathOf(parent)
   parent.helpCommand(false)
-  parent.command('help [command...]').action((words: string[]) => writeHelp([...path, ...words], io))
+  parent.command('help [command...]').action((words: string[]) => answerHelp([...path, ...words], parent.optsWithGlobals(), io))
 }
 
 /** Not by `.choices()`: its error names neither the option nor the value in a field. */
@@ -109,24 +123,12 @@ function addOption(command: Command, { flags, description, choices, parse: given
 /** Refuses `--name --tag x`, where commander would take `--tag` for the name. */
 function refuseOptionsAsValues(argv: string[], program: Command): void {
   const commands = [program, ...program.commands.flatMap((command) => [command, ...command.commands])]
-  const takesValue = new Set(commands.flatMap((command) => command.options.flatMap((option) => (option.required && option.long) || [])))
+  const withValue = commands.flatMap(({ options }) => options.filter(({ required }) => required))
+  const longOf = new Map(withValue.flatMap(({ long, short }) => [long, short].map((name) => [name, long])))
   const end = argv.indexOf('--')
-  const index = argv.findIndex((argument, at) => takesValue.has(argument) && /^-[^\d.]/.test(argv[at + 1] ?? '') && (end < 0 || at < end))
+  const index = argv.findIndex((argument, at) => longOf.has(argument) && /^-[^\d.]/.test(argv[at + 1] ?? '') && (end < 0 || at < end))
   if (index < 0) return
   const next = (argv[index + 1] ?? '').replace(/(?<=^--[^=]*)=.*/s, '')
-  const hint = `For a value that begins with a dash: ${argv[index]}=${shellWord(next)}`
+  const hint = `For a value that begins with a dash: ${longOf.get(argv[index])}=${shellWord(next)}`
   throw malformed(`${argv[index]} needs a value, but ${next} follows`, hint)
-}
-
-/** Prints the version; as JSON also of what the program runs on. */
-async function writeVersion(output: string | undefined, io: Io): Promise<void> {
-  if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${version}\n`)
-  const { bun, node } = process.versions
-  const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
-  const sqlite = await driver.catch((error: unknown) => {
-    if (!(error instanceof PlantsError)) throw error // the version is printed also where no store can be opened
-  })
-  const platform = `${process.platform}-${process.arch}`
-  const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
-  await writeAnswer(io, `${toJson({ version, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform })}\n`)
 }

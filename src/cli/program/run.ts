@@ -1,3 +1,4 @@
+import { bugs } from '../../../package.json'
 import { writeError } from '../../output/output.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -15,7 +16,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     if (systemCode(error) === 'EPIPE') return 0
     if (error instanceof PlantsError) return await report(error, argv, io)
     const message = `A mistake in plants, not in what you did: ${error instanceof Error ? error.message : String(error)}`
-    const hint = 'Please report it, with what you ran'
+    const hint = `Please report it, with what you ran: ${bugs.url}`
     return await report(new PlantsError('defect', message, { hint, cause: error }), argv, io)
   }
 }
@@ -41,7 +42,9 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
     tokens.push(/^(?:PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)=(.+)$/s.exec(argument)?.[1])
   }
   for (const token of tokens) if (token) secrets.add(token)
-  const addresses = argv.map((argument) => argument.replace(/^--[\w-]+=/, '')).filter((argument) => /[@/]|%40|password/i.test(argument))
+  const addresses = argv
+    .map((argument) => argument.replace(/^(?:--[\w-]+=|-[a-z])/, ''))
+    .filter((argument) => /[@/]|%40|password/i.test(argument))
   for (const text of [...addresses, env['PLANTS_STORE'] ?? '']) {
     const found: string[] = []
     const shown = shownAddress(text, (secret) => found.push(secret))

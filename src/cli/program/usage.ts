@@ -1,12 +1,11 @@
 import type { Command, CommanderError } from 'commander'
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { pathTo } from '../commands/index.js'
 
 /** What commander found wrong with a command line, in our words. The value of an unknown option is left out: it may be a secret. */
 export async function usageError(error: CommanderError, argv: string[], program: Command): Promise<PlantsError> {
   const command = parsedCommand(program)
-  const childOf = (parent: Command, word: string) => parent.commands.find((child) => child.name() === word)
   const typed = argv.reduce((found, word) => childOf(found, word) ?? found, program) // also where commander stopped before it
   const name = pathOf(typed).join(' ')
   const invalid = (message: string, hint = seeHelp(name)) => malformed(message, hint, error)
@@ -14,7 +13,7 @@ export async function usageError(error: CommanderError, argv: string[], program:
     case 'commander.unknownOption':
       return invalid(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
     case 'commander.unknownCommand':
-      return unknownCommand(command.args[0] ?? '', subcommandsOf(command), pathOf(command).join(' '))
+      return unknownCommand(command.args[0] ?? '', pathOf(command))
     case 'commander.optionMissingArgument': // which only the last one can lack
       return invalid(`${nameOf(argv.at(-1))} needs a value`)
     case 'commander.missingArgument': {
@@ -23,7 +22,8 @@ export async function usageError(error: CommanderError, argv: string[], program:
     }
     case 'commander.excessArguments': {
       const count = command.registeredArguments.length
-      return invalid(`${name} takes ${['no arguments', '1 argument'][count] ?? `${count} arguments`}, but got ${command.args.length}`)
+      const takes = ['no arguments', '1 argument'][count] ?? `${count} arguments`
+      return invalid(`${name} takes ${takes}, but got ${command.args.length}`, await meantOption(name, argv, command))
     }
     case 'commander.conflictingOption':
       return invalid(conflictIn(command).join(' cannot be used with '), 'Leave out one of them')
@@ -44,8 +44,25 @@ function conflictIn(command: Command): string[] {
 }
 
 /** @param path the words before the unknown one */
-export async function unknownCommand(word: string, names: string[], path: string): Promise<PlantsError> {
-  return malformed(`Unknown command ${nameOf(word)}`, (await didYouMean(word, names)) ?? seeHelp(path))
+export async function unknownCommand(word: string, path: readonly string[]): Promise<PlantsError> {
+  const { didYouMean } = await import('./suggestions.js')
+  const { commands = [], topics = [] } = pathTo(path)?.at(-1) ?? {}
+  const known = [...commands.map(({ name }) => name), ...(commands.length > 0 ? ['help'] : [])]
+  const guess = didYouMean(word, path.join(' '), [...known, ...topics.map(({ name }) => name)])
+  const hint = topics.reduce((text, { name }) => text?.replace(`mean ${name}?`, `mean: plants help ${name}`), guess)
+  return malformed(`Unknown command ${nameOf(word)}`, hint ?? seeHelp(path.join(' ')))
+}
+
+/** How to give as an option what was given as an argument too many. */
+async function meantOption(name: string, argv: string[], command: Command): Promise<string | undefined> {
+  const option = (await import('./suggestions.js')).optionForArgument[name]
+  if (option === undefined || argv.includes('--')) return undefined
+  const extra = command.args.slice(command.registeredArguments.length)
+  const given: unknown = command.opts()[option.slice(2)]
+  if (given !== undefined) return `For a text with spaces: ${option} ${shellWord([given, ...extra].join(' '))}`
+  const words = [...argv]
+  for (const word of extra) words.splice(words.lastIndexOf(word), 1)
+  return `Did you mean: plants ${[...words, option, extra.join(' ')].map(shellWord).join(' ')}`
 }
 
 /** The first option that neither a command nor one above it has. */
@@ -73,27 +90,18 @@ async function explainUnknownOption(
   if (isBefore && hasFlag(typed))
     return [`Unknown option ${flag} before the command`, `Write it after the command: plants ${pathOf(typed).join(' ')} ${flag}`]
   const known = [typed, program].flatMap(({ options }) => options.flatMap(({ long }) => long ?? []))
-  const guess = text.startsWith('--') ? await didYouMean(flag, ['--help', ...known]) : undefined
+  const { didYouMean } = await import('./suggestions.js')
+  const guess = didYouMean(flag, pathOf(typed).join(' '), ['--help', ...known])
   return guess === undefined ? [`Unknown option ${flag}`] : [`Unknown option ${flag}`, guess]
 }
 
-/** The nearest words. One that removes something, or widens trust, is suggested only for a word that begins like it. */
-async function didYouMean(word: string, candidates: string[]): Promise<string | undefined> {
-  if (word.startsWith('-') && !word.startsWith('--')) return undefined
-  const { similar } = await import('../../platform/nearest.js')
-  const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
-  const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
-  const guesses = similar(word, candidates).filter((guess) => !isRisky(guess) || beginning(guess) === beginning(word))
-  return guesses.length === 0 ? undefined : `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
-}
-
 export function parsedCommand(command: Command): Command {
-  const child = command.commands.find((candidate) => candidate.name() === command.args[0])
+  const child = childOf(command, command.args[0] ?? '')
   return child ? parsedCommand(child) : command
 }
 
-export function subcommandsOf(command: Command): string[] {
-  return [...(pathTo(pathOf(command))?.at(-1)?.commands ?? []).map(({ name }) => name), 'help']
+function childOf(parent: Command, word: string): Command | undefined {
+  return parent.commands.find((child) => child.name() === word || child.aliases().includes(word))
 }
 
 export function pathOf(command: Command): string[] {

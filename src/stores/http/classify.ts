@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { textFields } from '../../plant/fields.js'
-import { elementsOf, isJsonType, isNotJson, tryJson } from '../../plant/json.js'
-import { acceptNewPlant, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { elementsOf, isJsonType } from '../../plant/json.js'
+import { type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { readRecord } from '../../plant/records.js'
 import { type Kind, PlantsError } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
 import { defaultRights, rights } from '../store.js'
@@ -176,12 +177,6 @@ export const expectedPlant: Expected<Plant> = {
   },
 }
 
-/** A StoredPlant in a text of JSON; undefined for anything else. */
-export function parseStored(text: string): NewPlant | undefined {
-  const parsed = tryJson(text)
-  return isNotJson(parsed) ? undefined : acceptNewPlant(parsed.value)?.plant
-}
-
 /**
  * The StoredPlant with an id.
  *
@@ -197,7 +192,7 @@ export function expectStored<T extends string>(
     what: 'StoredPlant',
     settled: new Map(settled),
     read(response) {
-      const plant = parseStored(jsonTextOf(response) ?? '')
+      const plant = readRecord(jsonTextOf(response) ?? '')
       if (plant?.id !== id) return undefined
       const etag = headerOf(response, 'etag')
       if (etag?.startsWith('"')) onEtag?.(plant, etag)
@@ -208,7 +203,7 @@ export function expectStored<T extends string>(
 
 /** The StoredPlants of a page, exact; undefined for anything else. */
 export function readPage(response: HttpResponse): NewPlant[] | undefined {
-  const plants = elementsOf(jsonTextOf(response) ?? '')?.map(parseStored)
+  const plants = elementsOf(jsonTextOf(response) ?? '')?.map(readRecord)
   return plants?.every((plant) => plant !== undefined) ? plants : undefined
 }
 

@@ -1,14 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { plantFields } from '../../plant/fields.js'
-import { toJson } from '../../plant/json.js'
-import type { NewPlant } from '../../plant/plant.js'
+import { largestId, type NewPlant } from '../../plant/plant.js'
+import { readRecord, recordWriter } from '../../plant/records.js'
 import { within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { urlOf } from '../../platform/network.js'
 import { queryText } from '../pages.js'
-import type { Block, ListQuery, RecordKind, SnapshotQuery } from '../store.js'
-import { type Expected, headerOf, parseStored, readPage } from './classify.js'
+import type { Block, ListQuery, SnapshotQuery } from '../store.js'
+import { type Expected, headerOf, readPage } from './classify.js'
 import type { HttpRequest, HttpResponse } from './client.js'
 import { ask, type Remote } from './exchange.js'
 import { maxRead, requestTo } from './request.js'
@@ -35,6 +34,25 @@ export async function* listPages(remote: Remote, query: ListQuery): AsyncGenerat
   }
 }
 
+/** The greatest id, by bisection: a list begins with the first plant after an id. About twice as many requests as it has bits. */
+export async function findGreatestId(remote: Remote): Promise<bigint | undefined> {
+  const idAfter = async (after?: bigint) => {
+    for await (const [plant] of listPages(remote, { after, limit: 1 })) return plant?.id
+    return undefined
+  }
+  let greatest = await idAfter()
+  if (greatest === undefined) return undefined
+  let end = largestId
+  for (let step = 1n; greatest < end; step *= 2n) {
+    const half: bigint = (end - greatest) / 2n
+    const middle: bigint = greatest + (step < half ? step : half)
+    const found = await idAfter(middle)
+    if (found === undefined) end = middle
+    else greatest = found
+  }
+  return greatest
+}
+
 interface Page {
   plants: NewPlant[]
   /** where the next one is */
@@ -59,7 +77,7 @@ export async function* readSnapshot(remote: Remote, query: SnapshotQuery): Async
     throw unusable(remote, 'a stream that is packed, or whose end cannot be told')
   }
   const check = orderOf(remote, query)
-  const write = records[query.record]
+  const write = recordWriter(query.record)
   let left = query.limit ?? Infinity
   let rest: Buffer = Buffer.alloc(0)
   for await (const chunk of chunksOf(remote, stream)) {
@@ -73,7 +91,7 @@ export async function* readSnapshot(remote: Remote, query: SnapshotQuery): Async
     left -= lines.length
     if (left < 0) throw unusable(remote, 'more plants than it was asked for')
     const texts = lines.map((line) => {
-      const plant = parseStored(line)
+      const plant = readRecord(line)
       if (!plant) throw unusable(remote, 'a line that is no plant')
       check(plant)
       return write(plant)
@@ -141,13 +159,4 @@ function pathOf(target: string, remote: Remote): string {
   const next = urlOf(target, url.origin + list)
   if (next?.origin === url.origin && next.pathname === list) return `/plants${next.search}`
   throw unusable(remote, `a list that goes on elsewhere: ${target.slice(0, 300)}`)
-}
-
-/** How a plant is written. */
-const records: Record<RecordKind, (plant: NewPlant) => string> = { json: toJson, csv: cellsOf(','), tsv: cellsOf('\t') }
-
-function cellsOf(separator: string): (plant: NewPlant) => string {
-  const isSpecial = (text: string) => text === '' || /["\r\n]/.test(text) || text.includes(separator)
-  const cell = (text: string) => (isSpecial(text) ? `"${text.replaceAll('"', '""')}"` : text)
-  return (plant) => plantFields.map(({ name }) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(separator)
 }

@@ -2,11 +2,12 @@ import { setMaxListeners } from 'node:events'
 import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../address.js'
-import { comparesPlants } from '../conflict.js'
+import { comparesPlants, createNextIn } from '../conflict.js'
 import {
   type Batch,
   type Block,
   type BulkStore,
+  type CountQuery,
   type CreateManyOptions,
   type CreateOptions,
   defaultConcurrency,
@@ -60,9 +61,26 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return value
   }
 
+  createNext(plant: Plant): Promise<NewPlant> {
+    return createNextIn(this, plant)
+  }
+
+  async greatestId(): Promise<bigint | undefined> {
+    await this.#require('list')
+    const { findGreatestId } = await import('./read.js')
+    return findGreatestId(this.#remote)
+  }
+
   async get(id: bigint): Promise<NewPlant | undefined> {
     await this.#require('read')
     return this.#read(id)
+  }
+
+  /** By their stream, which is of one moment. */
+  async count(query: CountQuery = {}): Promise<bigint> {
+    let count = 0n
+    for await (const { plants } of this.snapshot({ ...query, record: 'json' })) count += BigInt(plants)
+    return count
   }
 
   async *list(query: ListQuery = {}): AsyncGenerator<NewPlant[]> {

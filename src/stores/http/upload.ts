@@ -145,7 +145,8 @@ export class Upload {
     const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
     if (due === Infinity) return undefined
     const { concurrency, rate } = this.#uploader
-    const limit = this.#failures > 0 ? 1 : concurrency.limit // one shows whether the service is well again
+    // One shows whether the service is well again, and what is sent together with a plant that is rejected could not be taken back.
+    const limit = this.#failures > 0 || this.#options.stopsAtReject ? 1 : concurrency.limit
     if (this.#inFlight.size >= limit || this.#tokenRefresh !== undefined) return Infinity
     return Math.max(due - now, rate.delay(now))
   }

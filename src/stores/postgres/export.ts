@@ -1,8 +1,9 @@
 import type { QueryConfig } from 'pg'
 import { to as copyTo } from 'pg-copy-streams'
-import { plantColumns, type TextField, textFields } from '../../plant/fields.js'
+import { type FieldName, plantColumns, type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
-import type { Block, RecordKind, SnapshotQuery } from '../store.js'
+import type { RecordKind } from '../../plant/records.js'
+import type { Block, SnapshotQuery } from '../store.js'
 import type { Client } from './client.js'
 import { driverError, explainDatabase } from './errors.js'
 import type { ConnectionPool } from './pool.js'
@@ -33,17 +34,22 @@ export async function* snapshot(connections: ConnectionPool, query: SnapshotQuer
 }
 
 /** The parameters of a query as settings of the transaction, since COPY takes none, and a COPY that reads them. */
-function copyStatements({ limit, record, ...query }: SnapshotQuery): { parameters: QueryConfig; copy: string } {
+function copyStatements({ limit, record, sort, ...query }: SnapshotQuery): { parameters: QueryConfig; copy: string } {
   const values: unknown[] = []
   const bind = (value: bigint | number | string, type: string) => {
     values.push(String(value))
     return `current_setting('plants.parameter_${values.length}')::${type}`
   }
   const condition = where(query, bind)
-  const select = `SELECT ${record === 'json' ? jsonRecord : plantColumns} FROM ${plants} ${condition} ORDER BY id`
+  const select = `SELECT ${record === 'json' ? jsonRecord : plantColumns} FROM ${plants} ${condition} ORDER BY ${orderOf(sort)}`
   const rows = limit === undefined ? select : `${select} LIMIT ${bind(limit, 'bigint')}`
   const settings = values.map((_, index) => `set_config('plants.parameter_${index + 1}', $${index + 1}, true)`)
   return { parameters: { text: `SELECT ${settings.join() || '1'}`, values }, copy: `COPY (${rows}) TO STDOUT (${copyOptions[record]})` }
+}
+
+/** With the collation "C", only the letters A to Z have another case. */
+function orderOf(sort: FieldName = 'id'): string {
+  return sort === 'id' ? 'id' : `${sort} IS NULL, lower(${sort} COLLATE "C"), id`
 }
 
 const copyOptions: Record<RecordKind, string> = {

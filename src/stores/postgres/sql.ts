@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
-import { type Checkpoint, type ListQuery, type Right, rights } from '../store.js'
+import { type Checkpoint, type CountQuery, type ListQuery, type Right, rights } from '../store.js'
 
 /** The text of each column of a row. */
 export type Row = (string | null)[]
@@ -103,6 +103,8 @@ export const barrier = `INSERT INTO ${imports} SELECT 'barrier ' || pg_backend_p
 /** Copies rows of the columns id, attempt, and the texts. */
 export const copyStatement = `COPY ${plants} (id, attempt, ${textColumns}) FROM STDIN (FORMAT binary)`
 
+export const greatestIdStatement: QueryConfig = { text: `SELECT pg_catalog.max(id) FROM ${plants}` }
+
 export function getStatement(id: bigint): QueryConfig {
   return { text: `SELECT ${plantColumns} FROM ${plants} WHERE id ${eq} $1`, values: [id] }
 }
@@ -126,6 +128,11 @@ export function pageStatement(query: ListQuery, rows: number, bytes: number): Qu
   const sums = `SELECT *, pg_catalog.sum(size) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
   const fits = `bytes OPERATOR(pg_catalog.<=) ${bind(bytes, 'bigint')} OR bytes ${eq} size`
   return { text: `SELECT ${plantColumns} FROM (${sums}) AS sums WHERE ${fits} ORDER BY id`, values }
+}
+
+export function countStatement(query: CountQuery): QueryConfig {
+  const values: unknown[] = []
+  return { text: `SELECT pg_catalog.count(*) FROM ${plants} ${where(query, (value, type) => `$${values.push(value)}::${type}`)}`, values }
 }
 
 /** The condition of a query. `bind` gives the SQL for a value of it. */

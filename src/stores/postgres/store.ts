@@ -1,13 +1,14 @@
 import type { QueryConfig } from 'pg'
 import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../address.js'
-import type { OnConflict } from '../conflict.js'
+import { createNextIn, type OnConflict } from '../conflict.js'
 import { pagesOf } from '../pages.js'
 import type {
   Batch,
   Block,
   Checkpoint,
   CheckpointStore,
+  CountQuery,
   CreateManyOptions,
   CreateOptions,
   ListQuery,
@@ -24,10 +25,12 @@ import { identify, migrate } from './schema.js'
 import { checkWritable } from './server-state.js'
 import {
   barrier,
+  countStatement,
   deleteStatement,
   findCheckpointStatement,
   getManyStatement,
   getStatement,
+  greatestIdStatement,
   keepCheckpointStatement,
   pageStatement,
   pinned,
@@ -72,6 +75,15 @@ export class PostgresStore implements ServedStore, CheckpointStore {
     return this.#writer.create(plant, options)
   }
 
+  createNext(plant: Plant): Promise<NewPlant> {
+    return createNextIn(this, plant)
+  }
+
+  async greatestId(): Promise<bigint | undefined> {
+    const [[id] = []] = await this.#connections.query(greatestIdStatement)
+    return id == null ? undefined : BigInt(id)
+  }
+
   async get(id: bigint): Promise<NewPlant | undefined> {
     const [row] = await this.#connections.query(getStatement(id))
     return row && toPlant(row)
@@ -80,6 +92,11 @@ export class PostgresStore implements ServedStore, CheckpointStore {
   /** Those of some ids that are there. */
   async getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
     return new Map((await this.#connections.query(getManyStatement(ids))).map((row) => [BigInt(row[0] ?? 0), toPlant(row)]))
+  }
+
+  async count(query: CountQuery = {}): Promise<bigint> {
+    const [[count] = []] = await this.#connections.query(countStatement(query))
+    return BigInt(count ?? 0)
   }
 
   list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {

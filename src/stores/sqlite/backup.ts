@@ -26,7 +26,7 @@ export async function backUp(address: FileAddress, file: string, options: Backup
     await reportOwner(address, options)
     return await withSnapshot(path, options, async (snapshot) => {
       await checkTarget(target, options)
-      return copyStore(snapshot, target, options.clock.signal)
+      return copyStore(snapshot, target, options)
     })
   } catch (error) {
     throw explainFailure(unchanged(error, options.clock.signal), path)
@@ -106,11 +106,14 @@ export async function withSnapshot<T>(
  * @throws {PlantsError} `unwritable` when there is no place for it, `unavailable` when the store could not be read or is damaged, or
  * the reason of the signal. What was at `target` is as it was then.
  */
-export async function copyStore(snapshot: Connection, target: string, signal: AbortSignal, beside = target) {
+export async function copyStore(snapshot: Connection, target: string, { clock: { signal }, onProgress }: OpenOptions, beside = target) {
   try {
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
       makeFile({ path: copy, isDefault: false })
-      await copyDatabase(snapshot.db, copy, () => signal.throwIfAborted())
+      await copyDatabase(snapshot.db, copy, ({ totalPages, remainingPages }) => {
+        onProgress?.({ part: 1 - remainingPages / totalPages })
+        signal.throwIfAborted()
+      })
       await checkSignal(signal)
       const plants = finishCopy(copy, snapshot.path)
       await checkSignal(signal)

@@ -134,7 +134,7 @@ function unready(path: string, cause: unknown): PlantsError {
 /** This user may not read a store, or not write to it or beside it. */
 export function forbidden(path: string, cause?: unknown): PlantsError {
   const hint = 'Change the permissions, or choose another file with --store PATH'
-  if (existsSync(path) && !allows(path, constants.R_OK))
+  if (['', '-wal', '-shm'].some((suffix) => accessCode(path + suffix, constants.R_OK) === 'EACCES'))
     return unavailable(`The store ${path} may not be read by this user`, hint, { cause })
   if (isWritable(path)) return isFull(path) ? full(path, cause) : unready(path, cause)
   const what = allows(path, constants.W_OK) || !existsSync(path) ? `its folder, ${dirname(path)},` : 'its file'
@@ -161,12 +161,18 @@ export function isWritable(path: string): boolean {
 
 /** Whether this user may do something with a file or a folder; false when it is not there. */
 export function allows(path: string, mode: number): boolean {
+  return accessCode(path, mode) === undefined
+}
+
+/** The code of the error with which the system refuses this user a file: `EACCES` also for one in a folder that is closed to this user. */
+function accessCode(path: string, mode: number): string | undefined {
   try {
     accessSync(path, mode)
-    return true
+    return undefined
   } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return false
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    return code
   }
 }
 

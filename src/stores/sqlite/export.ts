@@ -1,6 +1,7 @@
 import { type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
-import type { Block, RecordKind, SnapshotQuery } from '../store.js'
+import type { RecordKind } from '../../plant/records.js'
+import type { Block, SnapshotQuery } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
 import { filterOf, findRange } from './select.js'
@@ -26,6 +27,33 @@ interface BlockRange {
   first: bigint
   last: bigint
   plants: number
+}
+
+/** Reads plants in the order of a text. One statement sorts them; SQLite moves what is too much for its memory to a temporary file. */
+export async function* readSorted(connection: Connection, query: SnapshotQuery, sort: TextField['name']): AsyncGenerator<Block> {
+  const { sql, values } = filterOf(query)
+  const { after, limit = -1 } = query // which is no limit
+  const where = `WHERE ${after === undefined ? 'true' : 'id > ?'} ${sql} ORDER BY ${sort} IS NULL, lower(${sort}), id LIMIT ?`
+  const select = connection.db.prepare(`SELECT CAST(${records[query.record]} AS BLOB) AS bytes FROM plants ${where}`)
+  const rows = select.iterate(...[after ?? []].flat(), ...values, limit)
+  for (;;) {
+    const lines = await connection.run(() => takeLines(rows))
+    if (lines.length === 0) return
+    const text = lines.join('\n')
+    yield { text: query.record === 'json' ? escapeUnsafe(text) : text, plants: lines.length }
+  }
+}
+
+function takeLines(rows: Iterator<unknown>): string[] {
+  const lines: string[] = []
+  for (let bytes = 0; lines.length < blockRows && bytes < blockBytes; ) {
+    const { value, done } = rows.next()
+    if (done) break
+    const line = (value as { bytes: Uint8Array }).bytes // the column of the statement
+    lines.push(Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString())
+    bytes += line.byteLength
+  }
+  return lines
 }
 
 /** Finds plants that are not too much for one block, without reading their texts; a plant that is too large has a block of its own. */

@@ -20,15 +20,18 @@ export function realPathOf(path: string): string {
 /**
  * Makes the file of a store, empty and for its owner alone, unless it is there: SQLite would make it readable for others. One that exists
  * is not opened, because closing it would drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
+ * Returns whether it was made.
  */
-export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefault'>): void {
+export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefault'>): boolean {
   if (isDefault) makeFolder(dirname(path))
   try {
     const fd = openSync(path, 'wx', 0o600)
     fchmodSync(fd, 0o600) // whatever the umask takes away
     closeSync(fd)
+    return true
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
+    return false
   }
 }
 

@@ -1,4 +1,5 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
+import { plantCount } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../address.js'
@@ -65,14 +66,14 @@ async function replaceRows(connection: Connection, backup: Connection, options: 
   await connection.run(() => db.exec('BEGIN IMMEDIATE'))
   const present = countPlants(db)
   if (present > 0n && !options.force) {
-    const hint = 'To replace what is there, which is then kept beside it, add --force'
-    throw new PlantsError('conflict', `The store ${path} has ${present === 1n ? 'a plant' : `${present} plants`}`, { hint })
+    const hint = 'To replace what is there, which is then kept beside it, add --yes'
+    throw new PlantsError('conflict', `The store ${path} has ${plantCount(present)}`, { hint })
   }
   const isEmpty = Object.keys(tablesOf()).every((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get() === undefined)
   const kept = isEmpty ? undefined : await backUpBeside(path, options)
   try {
     const version = identifyBackup(db, backup.path) // it may be another file since it was looked through
-    await copyRows(db, tablesOf(version), options.clock.signal)
+    await copyRows(db, tablesOf(version), options)
     const plants = countPlants(db)
     backup.checkUnchanged()
     commit(connection)
@@ -89,20 +90,28 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let file = name
   for (let count = 2; existsSync(file); count += 1) file = `${name}-${count}`
-  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, file, options.clock.signal, path))
+  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, file, options, path))
   return file
 }
 
 /** Puts the rows of the attached database `backup` in the place of those of a store, in steps of some milliseconds. */
-async function copyRows(db: Database, { plants: columns, ...tables }: ReturnType<typeof tablesOf>, signal: AbortSignal): Promise<void> {
+async function copyRows(
+  db: Database,
+  { plants: columns, ...tables }: ReturnType<typeof tablesOf>,
+  { clock: { signal }, onProgress }: OpenOptions,
+): Promise<void> {
   for (const name of ['plants', ...Object.keys(tables)]) db.prepare(`DELETE FROM main.${name}`).run()
   const copyAfter = (where: string) =>
     db.prepare(`INSERT INTO main.plants (${columns}) SELECT ${columns} FROM backup.plants ${where} ORDER BY id LIMIT ${rowsInStep}`)
+  const total = countPlants(db, 'backup')
   let copied = copyAfter('').run().changes
+  let done = Number(copied)
   const copyNext = copyAfter('WHERE id > (SELECT max(id) FROM main.plants)')
   while (Number(copied) === rowsInStep) {
     await checkSignal(signal)
     copied = copyNext.run().changes
+    done += Number(copied)
+    onProgress?.({ done, part: done / Number(total) })
   }
   await checkSignal(signal)
   for (const [name, others] of Object.entries(tables))

@@ -174,7 +174,7 @@ export function toPlant(row: unknown): NewPlant {
   })
 }
 
-export function countPlants(db: Database): bigint {
-  const { count } = db.prepare('SELECT count(*) AS count FROM main.plants').get() as { count: bigint } // a count gives one row
+export function countPlants(db: Database, database: 'main' | 'backup' = 'main'): bigint {
+  const { count } = db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get() as { count: bigint } // a count gives one row
   return count
 }

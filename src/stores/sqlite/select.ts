@@ -1,17 +1,23 @@
 import { plantColumns, textFields } from '../../plant/fields.js'
 import { type NewPlant, textLength } from '../../plant/plant.js'
-import type { ListQuery } from '../store.js'
+import type { CountQuery, ListQuery } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
 import { largestId, smallestId, toPlant } from './schema.js'
 
 /** What a query selects plants by, besides their ids: SQL that follows another condition, and the values of its parameters. */
-export function filterOf({ tag, search }: ListQuery) {
+export function filterOf({ tag, search }: CountQuery) {
   const contains = textFields.map(({ name }) => `instr(lower(${name}), lower(?))`) // of ASCII alone
   return {
     sql: `${tag === undefined ? '' : 'AND tag = ?'} ${search === undefined ? '' : `AND (${contains.join(' OR ')})`}`.trim(),
     values: [tag ?? [], search === undefined ? [] : contains.map(() => search)].flat(),
   }
+}
+
+export function countSelected(connection: Connection, query: CountQuery): bigint {
+  const { sql, values } = filterOf(query)
+  const statement = `SELECT count(*) AS count FROM plants ${sql.replace(/^AND/, 'WHERE')}`
+  return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
 }
 
 interface IdRange {

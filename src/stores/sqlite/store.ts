@@ -1,13 +1,14 @@
 import { plantColumns, plantParameters } from '../../plant/fields.js'
-import { equalPlants, type NewPlant, type Plant, plantOf, valuesOf } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, type Plant, plantFrom, plantOf, valuesOf } from '../../plant/plant.js'
 import type { FileAddress } from '../address.js'
-import { type OnConflict, Outcome, refuseUnlessRepeated } from '../conflict.js'
+import { idAfter, type OnConflict, Outcome, refuseUnlessRepeated } from '../conflict.js'
 import { pagesOf } from '../pages.js'
 import {
   type Batch,
   type Block,
   type Checkpoint,
   type CheckpointStore,
+  type CountQuery,
   type CreateManyOptions,
   type CreateOptions,
   type ListQuery,
@@ -22,9 +23,11 @@ import { type Connection, openSnapshot, openToRead, openToWrite } from './connec
 import { explained, isWritable, replacedStore } from './errors.js'
 import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
 import { toPlant, updatePlant } from './schema.js'
-import { readPage } from './select.js'
+import { countSelected, readPage } from './select.js'
 import { sqliteTokens } from './tokens.js'
 import { Writer } from './writer.js'
+
+const insertPlant = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?)`
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
 export class SqliteStore implements ServedStore, CheckpointStore {
@@ -45,9 +48,11 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
     const path = realPathOf(address.path)
     return explained(path, async () => {
-      makeFile({ ...address, path })
+      const isNew = makeFile({ ...address, path })
       await reportOwner(address, options)
-      return new SqliteStore(await openToWrite(path, options), options)
+      const connection = await openToWrite(path, options)
+      if (isNew && !address.isDefault) await options.onCreated?.(path)
+      return new SqliteStore(connection, options)
     })
   }
 
@@ -64,16 +69,37 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   create(plant: NewPlant, { idempotencyKey: key, signal }: CreateOptions = {}): Promise<Plant> {
     const work = () => {
-      const sql = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?) ON CONFLICT DO NOTHING`
-      const { changes } = this.#connection.prepare(sql).run(...valuesOf(plant), key ?? null)
+      const { changes } = this.#connection.prepare(`${insertPlant} ON CONFLICT DO NOTHING`).run(...valuesOf(plant), key ?? null)
       if (Number(changes) === 0) refuseUnlessRepeated(plant, key === undefined ? undefined : this.#find('idempotency_key', key))
       return plantOf(plant)
     }
     return this.#writer.write(work, signal, 1)
   }
 
+  createNext(plant: Plant): Promise<NewPlant> {
+    const work = () => {
+      const next = plantFrom(idAfter(this.#greatestId()), ({ name }) => plant[name])
+      this.#connection.prepare(insertPlant).run(...valuesOf(next), null)
+      return next
+    }
+    return this.#writer.write(work, undefined, 1)
+  }
+
+  greatestId(): Promise<bigint | undefined> {
+    return this.#connection.run(() => this.#greatestId())
+  }
+
+  #greatestId(): bigint | undefined {
+    const { id } = this.#connection.prepare('SELECT max(id) AS id FROM plants').get() as { id: bigint | null } // one row
+    return id ?? undefined
+  }
+
   async get(id: bigint): Promise<NewPlant | undefined> {
     return this.#connection.run(() => this.#find('id', id))
+  }
+
+  count(query: CountQuery = {}): Promise<bigint> {
+    return this.#connection.run(() => countSelected(this.#connection, query))
   }
 
   list(query: ListQuery = {}): AsyncIterable<NewPlant[]> {
@@ -82,12 +108,12 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   /** It has a connection of its own, because the transaction of this one would be that of all who use the store meanwhile. */
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
-    const { readBlocks } = await import('./export.js')
+    const { readBlocks, readSorted } = await import('./export.js')
     const { path, identity } = this.#connection
     const connection = await openSnapshot(path, this.#options)
     try {
       if (connection?.identity !== identity) throw replacedStore(path)
-      yield* readBlocks(connection, query)
+      yield* query.sort === undefined || query.sort === 'id' ? readBlocks(connection, query) : readSorted(connection, query, query.sort)
     } finally {
       connection?.close()
     }

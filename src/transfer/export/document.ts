@@ -5,21 +5,12 @@ import { malformed, shellWord } from '../../platform/errors.js'
 import type { Block } from '../../stores/store.js'
 import { type FormatName, type FormatWriter, formatNames } from '../formats/format.js'
 
-/** The format of a file by its name, also of a compressed one; NDJSON when the name has none. */
+/** The format of a file by its name, also of a compressed one; NDJSON when that says nothing. Throws `malformed` for another extension. */
 export function formatOfName(path: string): FormatName {
-  return formatNames.find((name) => name === extensionOf(path)) ?? 'ndjson'
-}
-
-/** The extension of a name that looks like that of a format, and is not: `.cvs`. */
-export function unknownEnd(path: string): string | undefined {
-  const extension = extensionOf(path)
-  const isKnown =
-    extension === undefined || /^(txt|jsonl|gz|zst|bak|out|tmp|\d+)$/.test(extension) || formatNames.some((name) => name === extension)
-  return isKnown ? undefined : `.${extension}`
-}
-
-function extensionOf(path: string): string | undefined {
-  return /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
+  const extension = /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
+  const format = formatNames.find((name) => name === extension)
+  if (format || extension === undefined || /^(jsonl|gz|zst)$/.test(extension)) return format ?? 'ndjson'
+  throw malformed(`.${extension} is no format of an export`, `Choose one, for example: --format csv. There are ${formatNames.join(', ')}`)
 }
 
 /** Joins blocks to one document. No record of JSON has a line feed in it; records of other formats have nothing else between them. */
@@ -36,13 +27,17 @@ export async function* toDocument(blocks: AsyncIterable<Block>, { record, head, 
 
 export type Compression = () => Transform
 
-/** How a file is compressed, by its name. Throws `malformed` for what this runtime does not have. */
-export function compressionOf(path: string): Compression | undefined {
+/**
+ * How a file is compressed, by its name. Throws `malformed` for what this runtime does not have.
+ *
+ * @param command what writes the same to stdout
+ */
+export function compressionOf(path: string, command: string): Compression | undefined {
   if (/\.gz$/i.test(path)) return () => zlib.createGzip()
   if (!/\.zst$/i.test(path)) return undefined
   const { createZstdCompress } = zlib as { createZstdCompress?: Compression } // since Node 22.15
   if (createZstdCompress !== undefined) return () => createZstdCompress()
-  const hint = `Node 22.15 and newer can. Or: plants export | zstd > ${shellWord(path)}`
+  const hint = `Node 22.15 and newer can. Or: ${command} | zstd > ${shellWord(path)}`
   throw malformed('This version of Node cannot compress with zstd', hint)
 }
 

@@ -15,6 +15,8 @@ export class Chunk implements Batch {
   readonly invalid: InvalidRecord[] = []
   /** where the input stops being readable, after all other records of the chunk; nothing of it is read from there on */
   syntaxError: InvalidRecord | undefined
+  /** where the first record stands in its JSON array, from 0; undefined where there is none */
+  firstElement: number | undefined
   /** how many plants have a field that no NewPlant has */
   readonly otherFields = new Map<string, number>()
   /** where in `bytes` the record of each row begins and ends, and its line in the input */
@@ -22,9 +24,17 @@ export class Chunk implements Batch {
   recordEnd: Uint32Array
   recordLine: Float64Array
 
-  /** @param capacity how many plants there may be; there can be more */
-  constructor(bytes: Buffer, capacity = 1024) {
+  readonly #maxRows: number
+  readonly #maxInvalid: number
+
+  /**
+   * @param capacity how many plants there may be; there can be more
+   * @param limit how many plants and invalid records it takes at most
+   */
+  constructor(bytes: Buffer, capacity = 1024, { rows = Infinity, invalid = maxInvalid }: ChunkLimit = {}) {
     this.bytes = bytes
+    this.#maxRows = rows
+    this.#maxInvalid = invalid
     this.rows = new PlantRows(bytes, capacity)
     this.recordStart = new Uint32Array(capacity)
     this.recordEnd = new Uint32Array(capacity)
@@ -33,7 +43,7 @@ export class Chunk implements Batch {
 
   /** Whether to stop reading, and leave the rest to the next chunk: an invalid record takes a thousand times the byte that it may have. */
   get isFull(): boolean {
-    return this.invalid.length >= maxInvalid || this.syntaxError !== undefined
+    return this.invalid.length >= this.#maxInvalid || this.syntaxError !== undefined || this.rows.length >= this.#maxRows
   }
 
   /** Whether the next record is likely to be invalid as well. */
@@ -71,6 +81,8 @@ export class Chunk implements Batch {
     this.recordLine = enlarge(this.recordLine, new Float64Array(capacity))
   }
 }
+
+export type ChunkLimit = { rows?: number; invalid?: number }
 
 /** A range of a chunk's bytes, exactly as they came, with the line break of a line; and the line of the first byte, from 1. */
 export type RecordRange = Record<'start' | 'end' | 'line', number>

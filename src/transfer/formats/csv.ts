@@ -1,142 +1,125 @@
 import { isUtf8 } from 'node:buffer'
-import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
+import { plantFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { noText } from '../../plant/rows.js'
-import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { type Chunk, maxRecordBytes, notUtf8, type RecordRange } from './chunk.js'
-import type { Format, Head, ReaderState } from './format.js'
-import { LineReader, Rows } from './line-reader.js'
+import type { Format, ReaderState } from './format.js'
+import { LineReader, type Rows } from './line-reader.js'
 import { digitsEnd, readId, unread } from './plant-object.js'
-import type { FieldRules, RecordMapper } from './record-mapper.js'
+import type { RecordMapper } from './record-mapper.js'
+import { type Columns, findHeader, maxTitles, parseCells } from './table-header.js'
 
 const columnNames = plantFields.map(({ name }) => name)
 
 /**
- * A table with a header (RFC 4180). Lines end with LF or CRLF, and blank ones are skipped. An empty cell without quotes is a field
- * that is not there; a name is always there.
+ * A table (RFC 4180), whose delimiter and header are found in its first lines. Lines end with LF or CRLF, and blank ones are skipped. An
+ * empty cell without quotes is a field that is not there, and so is a cell that is missing at the end of a row.
  */
 export const csv: Format = {
-  detect: (head) => {
-    const names = headerOf(head)
-    return names.includes(',') || !/[;|]/.test(names)
+  detect: ({ bytes, start }) => {
+    const [first = '', ...others] = bytes.toString('utf8', start).split('\n', maxTitles)
+    return !first.startsWith('<') && (!/[{}[\]:]/.test(first) || [first, ...others].some((line) => /[,;\t|]/.test(line)))
   },
-  read: (mapper) => new CsvReader(mapper, ','),
+  read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter),
   write: { record: 'csv', head: `${columnNames.join(',')}\n`, between: '\n', foot: '' },
 }
 
-/** The same with tabs, and the same quotes. */
+/** The same with tabs, and the same quotes. It is read as CSV where it was not given. */
 export const tsv: Format = {
-  detect: (head) => headerOf(head).includes('\t'),
-  read: (mapper) => new CsvReader(mapper, '\t'),
+  detect: () => false,
+  read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter ?? '\t'),
   write: { record: 'tsv', head: `${columnNames.join('\t')}\n`, between: '\n', foot: '' },
 }
 
-/** The first line without the cells in quotes. */
-function headerOf({ bytes, start }: Head): string {
-  const line = bytes.toString('utf8', start).split('\n', 1)[0] ?? ''
-  return line.replace(/"(?:[^"]|"")*"/g, '')
-}
-
 class CsvReader extends LineReader {
-  /** the header as it came, with its line break; empty before it was read */
-  header: Buffer = Buffer.alloc(0)
-  readonly #delimiter: ',' | '\t'
+  header: Buffer | undefined
   #columns: Columns | undefined
 
-  constructor(mapper: RecordMapper, delimiter: ',' | '\t') {
-    super(mapper, delimiter)
-    this.#delimiter = delimiter
+  constructor(mapper: RecordMapper, delimiter: string | undefined) {
+    super(mapper)
+    this.delimiter = delimiter
+  }
+
+  override read(chunk: Chunk, isLast: boolean): number {
+    if (this.#columns) return super.read(chunk, isLast)
+    const { bytes } = chunk
+    let start = 0
+    while (bytes[start] === lineFeed || (bytes[start] === carriageReturn && bytes[start + 1] === lineFeed)) start += 1
+    const end = this.#begin(bytes.subarray(start), isLast)
+    if (end === undefined && isLast) return bytes.length
+    this.countLines(bytes, 0, start + (end ?? 0))
+    return end === undefined ? start : super.read(chunk, isLast, start + end)
   }
 
   override save(): ReaderState {
-    return { ...super.save(), header: this.header.toString() }
+    return this.#columns ? { ...super.save(), header: `${this.header}`, delimiter: `${this.delimiter}` } : super.save()
   }
 
   override restore(state: ReaderState): void {
-    const bytes = Buffer.from(String(state['header']))
-    const rows = new Rows(bytes, true, this.#delimiter)
-    if (bytes.length > 0 && rows.find(0)) this.#takeHeader(bytes, rows, 0)
     super.restore(state)
+    if (state['delimiter'] === undefined) return
+    this.delimiter = String(state['delimiter'])
+    this.#begin(Buffer.from(String(state['header'])), true)
+  }
+
+  /** Reads what comes before the first row, and gives where that begins; undefined when more bytes are needed. */
+  #begin(bytes: Buffer, isLast: boolean): number | undefined {
+    const found = findHeader(bytes, isLast, this.mapper.rules, this.delimiter)
+    if (!found) return undefined
+    this.delimiter = found.delimiter
+    this.#columns = found.columns
+    this.header = Buffer.from(bytes.subarray(0, found.end))
+    return found.end
   }
 
   protected override takeFast(chunk: Chunk, start: number, line: number): number {
-    return this.#columns ? readPlainRow(chunk, { start, line }, this.#columns, this.#delimiter.charCodeAt(0)) : unread
+    return this.#columns ? readPlainRow(chunk, { start, line }, this.#columns, this.delimiter?.charCodeAt(0)) : unread
   }
 
   protected take(rows: Rows, chunk: Chunk, range: RecordRange): void {
-    const { bytes } = chunk
-    const text = bytes.subarray(range.start, rows.textEnd)
-    if (this.#columns === undefined) this.#takeHeader(bytes, rows, range.start)
-    else if (rows.error) chunk.addInvalid(rows.error, range)
+    const text = chunk.bytes.subarray(range.start, rows.textEnd)
+    if (rows.error) chunk.addInvalid(rows.error, range)
     else if (!isUtf8(text)) chunk.addInvalid(notUtf8, range)
-    else this.#takeCells(parseCells(text.toString(), this.#delimiter), chunk, range, this.#columns)
-  }
-
-  /** @throws {PlantsError} `malformed` when the header cannot be used */
-  #takeHeader(bytes: Buffer, rows: Rows, start: number): void {
-    const text = bytes.subarray(start, rows.textEnd)
-    if (rows.error !== undefined && text.includes('\r')) throw carriageReturns()
-    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
-    if (error)
-      throw malformed(`The header cannot be read: ${error.message}`, 'The first line must name the columns, for example: id,name,tag')
-    const names = parseCells(text.toString(), this.#delimiter).map((name) => name ?? '')
-    this.#columns = readHeader(names, this.mapper.rules)
-    this.header = Buffer.from(bytes.subarray(start, rows.end))
+    else if (this.#columns) this.#takeCells(parseCells(text.toString(), this.delimiter ?? ','), chunk, range, this.#columns)
   }
 
   #takeCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
     const { length } = columns.names
-    if (cells.length !== length) {
+    while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
+    if (cells.length === 0) return // a blank row of a spreadsheet
+    const idText = cells[columns.id] ?? ''
+    if (cells.length > length) {
       const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
       chunk.addInvalid({ kind: 'malformed', message }, range)
+    } else if (/^-?\d+([.,]\d+)?e[-+]?\d+$/i.test(idText)) {
+      const message = `Not a NewPlant: id must have all its digits, but was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
+      chunk.addInvalid({ kind: 'invalid', message }, range)
     } else this.mapper.add(recordOf(cells, columns), range, chunk)
   }
 }
 
-function recordOf(cells: (string | undefined)[], { names, id, texts, others }: Columns): Record<string, unknown> {
+function recordOf(cells: (string | undefined)[], { keys, id, texts, others }: Columns): Record<string, unknown> {
   const record: Record<string, unknown> = Object.create(null) // where every name is just a name
-  for (const other of others) if (cells[other]) record[names[other] ?? ''] = cells[other]
-  const idText = cells[id]
-  if (idText !== undefined) record[names[id] ?? ''] = parseInt64(idText) ?? idText
-  for (const [field, { isRequired }] of textFields.entries()) {
-    const column = texts[field] ?? -1
-    const text = cells[column] ?? (isRequired ? '' : undefined)
-    if (text !== undefined) record[names[column] ?? ''] = text
+  for (const other of others) if (cells[other]) record[keys[other] ?? ''] = cells[other]
+  for (const column of [id, ...texts]) {
+    const text = cells[column]
+    if (text !== undefined) record[keys[column] ?? ''] = column === id ? (parseInt64(text) ?? text) : text
   }
   return record
 }
 
-/** The cells of a valid row without its line break; an empty one without quotes is undefined. */
-function parseCells(text: string, delimiter: string): (string | undefined)[] {
-  const cells: (string | undefined)[] = []
-  for (let at = 0; ; at += 1) {
-    let end: number
-    if (text[at] === '"') {
-      end = text.indexOf('"', at + 1)
-      while (text[end + 1] === '"') end = text.indexOf('"', end + 2)
-      cells.push(text.slice(at + 1, end).replaceAll('""', '"'))
-      end += 1
-    } else {
-      const found = text.indexOf(delimiter, at)
-      end = found === -1 ? text.length : found
-      cells.push(end === at ? undefined : text.slice(at, end))
-    }
-    if (end >= text.length) return cells
-    at = end
-  }
-}
-
 /** Reads a line without quotes into the columns of a chunk, and gives where the next one begins; `unread` for one that needs its cells parsed. */
-function readPlainRow(chunk: Chunk, { start, line }: Omit<RecordRange, 'end'>, columns: Columns, delimiter: number): number {
+function readPlainRow(chunk: Chunk, { start, line }: Omit<RecordRange, 'end'>, columns: Columns, delimiter = comma): number {
   const { bytes, rows } = chunk
-  const { starts, id, texts, others } = columns
+  const { starts, id, texts, others, required } = columns
   const feed = bytes.indexOf(lineFeed, start)
   const textEnd = feed > start && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
   if (textEnd <= start || textEnd - start > maxRecordBytes || !findCells(bytes, start, textEnd, starts, delimiter)) return unread
   const startOf = (cell: number) => starts[cell] ?? 0
   const endOf = (cell: number) => (starts[cell + 1] ?? 0) - 1
-  if (others.some((other) => endOf(other) > startOf(other)) || digitsEnd(bytes, startOf(id)) !== endOf(id)) return unread
+  const isEmpty = (cell: number) => endOf(cell) === startOf(cell)
+  if (!others.every(isEmpty) || required.some(isEmpty) || digitsEnd(bytes, startOf(id)) !== endOf(id)) return unread
   const row = rows.next()
   if (!readId(rows, row, startOf(id), endOf(id))) {
     rows.length = row
@@ -144,7 +127,7 @@ function readPlainRow(chunk: Chunk, { start, line }: Omit<RecordRange, 'end'>, c
   }
   for (const [field, column] of rows.texts.entries()) {
     const cell = texts[field] ?? -1
-    const isThere = textFields[field]?.isRequired || (cell >= 0 && endOf(cell) > startOf(cell))
+    const isThere = cell >= 0 && endOf(cell) > startOf(cell)
     column.start[row] = isThere ? startOf(cell) : noText
     column.end[row] = isThere ? endOf(cell) : noText
   }
@@ -169,48 +152,4 @@ function findCells(bytes: Buffer, start: number, end: number, starts: Uint32Arra
   return cell === count - 1
 }
 
-const [lineFeed, carriageReturn, quote] = [0x0a, 0x0d, 0x22]
-
-interface Columns {
-  names: readonly string[]
-  /** the column of the id; -1 where records are numbered */
-  id: number
-  /** the column of each of `textFields`; -1 for one that is not there */
-  texts: readonly number[]
-  others: readonly number[]
-  /** where the cells of the row that is read begin, and one more after it */
-  starts: Uint32Array
-}
-
-/** Finds the fields in the names of columns, exactly as they are. Throws `malformed` for a field that is missing, or there twice. */
-function readHeader(names: readonly string[], rules: FieldRules): Columns {
-  const known = new Set<string>()
-  const repeated = names.find((name) => name !== '' && known.size === known.add(name).size)
-  if (repeated !== undefined)
-    throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a name of its own')
-  if (names.some((name) => name.includes('\r'))) throw carriageReturns()
-  const [id = -1, ...texts] = plantFields.map((field) => columnOf(field, names, rules))
-  const others = names.map((_, index) => index).filter((index) => index !== id && !texts.includes(index))
-  return { names, id, texts, others, starts: new Uint32Array(names.length + 1) }
-}
-
-/** Lines end with LF or CRLF. A carriage return alone ended them before 2001; today it is a character like others, so it is not guessed at. */
-function carriageReturns(): PlantsError {
-  return malformed('The header holds a carriage return, as if lines ended with that alone', "Make them line feeds first: tr '\\r' '\\n'")
-}
-
-function columnOf({ name: field, isRequired }: KnownField, names: readonly string[], { map, idFrom }: FieldRules): number {
-  const wanted = map[field]
-  const index = names.indexOf(wanted ?? field)
-  const isOptional = wanted === undefined && (!isRequired || (field === 'id' && idFrom !== undefined))
-  if (index !== -1 || isOptional) return index
-  const what = wanted === undefined ? field : `${JSON.stringify(shorten(wanted))} for ${field}`
-  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
-  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
-  const alike = names.find((name) => name.trim().toLowerCase() === field)
-  const hint = `Say which column holds it: --map ${alike === undefined ? `${field}=COLUMN` : shellWord(`${field}=${alike}`)}`
-  throw malformed(
-    `The header has no column ${what}, only ${shown.join(', ')}${more}`,
-    field === 'id' ? `${hint}. Or number the rows: --id-from 1` : hint,
-  )
-}
+const [lineFeed, carriageReturn, quote, comma] = [0x0a, 0x0d, 0x22, 0x2c]

@@ -1,9 +1,13 @@
-import type { RecordKind } from '../../stores/store.js'
+import type { RecordKind } from '../../plant/records.js'
 import type { Chunk } from './chunk.js'
 import type { RecordMapper } from './record-mapper.js'
 
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
+
+/** As the Encoding Standard has them (https://encoding.spec.whatwg.org), where `latin1` is another name of `windows-1252`. */
+export const encodingNames = ['utf-8', 'utf-16le', 'utf-16be', 'windows-1252', 'latin1'] as const
+export type EncodingName = (typeof encodingNames)[number]
 
 export interface Format {
   /** Whether an input that begins like this has the format. The formats are asked in the order of their table. */
@@ -27,7 +31,7 @@ export interface FormatReader {
    * earlier place when the chunk is full: what is left is then for the next chunk.
    */
   read(chunk: Chunk, isLast: boolean): number
-  /** the names of the columns as they came, once they were read */
+  /** what comes before the first row of a table, as it came, once it was read */
   readonly header?: Buffer | undefined
   /** What a new reader needs to continue here. */
   save(): ReaderState

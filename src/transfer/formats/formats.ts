@@ -1,39 +1,76 @@
-import { malformed } from '../../platform/errors.js'
+import { isNotJson, tryJson } from '../../plant/json.js'
+import { isObject } from '../../plant/plant.js'
+import { malformed, shellWord } from '../../platform/errors.js'
 import { csv, tsv } from './csv.js'
-import { endOfLine, type Format, type FormatName, isSpace } from './format.js'
+import { checkEncoding } from './encoding.js'
+import { type EncodingName, type Format, type FormatName, isSpace } from './format.js'
 import { json } from './json.js'
+import { JsonScan } from './json-scan.js'
 import { ndjson } from './ndjson.js'
+import type { FieldRules } from './record-mapper.js'
 
 /** All formats, in the order in which they are detected. */
-export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, tsv, csv }
+export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, csv, tsv }
 
 /** bytes that are enough to detect any format */
 export const headSize = 65_536
 
-/** Detects the format of an input from its first bytes. Throws `malformed` for what is not UTF-8, and for another delimiter. */
-export function detectFormat(bytes: Buffer, isLast: boolean, source: string): FormatName {
-  checkEncoding(bytes, source)
-  let start = bytes.toString('latin1', 0, 3) === '\xef\xbb\xbf' ? 3 : 0
+/** What is said of an input; the rest is detected. */
+export interface InputOptions {
+  format: FormatName | undefined
+  encoding: EncodingName | undefined
+  rules: FieldRules
+  /** the options of the import, for a command in a hint: ` --store ./garden.db --map id=No` */
+  given: string
+}
+
+/** The format of an input, by its first bytes where it was not given. Throws `malformed` for what is none, and for another encoding. */
+export function formatOf(bytes: Buffer, isLast: boolean, source: string, { format, encoding, rules, given }: InputOptions): FormatName {
+  const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
+  let start = 0
   while (start < bytes.length && isSpace(bytes[start])) start += 1
   const head = { bytes, start, isLast }
   // The keys of the table are the names of its type.
-  const name = (Object.keys(formats) as FormatName[]).find((one) => formats[one].detect(head))
-  if (name !== undefined) return name
-  const delimiter = /[;|]/.exec(bytes.toString('utf8', start))?.[0]
-  const hint = 'Save it with commas or tabs between its cells. If it has one column, say so with: --format csv'
-  throw malformed(`${source} seems to be a table with "${delimiter}" between its cells`, hint)
+  const found = known ?? (Object.keys(formats) as FormatName[]).find((one) => formats[one].detect(head))
+  if (encoding === undefined) checkEncoding(bytes, { isLast, isTable: found === 'csv' || found === 'tsv', source })
+  if (found === undefined) throw malformed(`${source} is not CSV, TSV, NDJSON or JSON`, 'See the formats: plants help formats')
+  const path = found === 'json' || found === 'ndjson' ? pathToPlants(bytes, start, rules) : undefined
+  if (path !== undefined)
+    throw malformed(
+      `${source} holds its plants in an object, at ${path}`,
+      `Run: jq -c ${shellWord(`${path}[]`)}${fileArgument(source)} | plants import${given}`,
+    )
+  return found
 }
 
-/** UTF-16 begins with its own mark, or with a letter and a zero; a binary file has zeros soon. */
-function checkEncoding(head: Buffer, source: string): void {
-  const mark = head.toString('latin1', 0, 2)
-  if (mark === 'PK') throw malformed(`${source} is a ZIP archive, or a spreadsheet`, 'A spreadsheet is saved as CSV first')
-  const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
-  const encoding = mark === '\xff\xfe' || mark === '\xfe\xff' ? 'UTF-16' : utf16[zeros]
-  if (encoding === undefined && !head.subarray(0, endOfLine(head, 0)).includes(0)) return
-  const what = encoding === undefined ? 'no text in UTF-8: its first line holds U+0000' : 'UTF-16, not UTF-8'
-  throw malformed(`${source} is ${what}`, `If it is a text, convert it first: iconv -f ${encoding ?? 'ENCODING'} -t UTF-8`)
+/** How a command reads an input, after a space; nothing for stdin. */
+export function fileArgument(source: string): string {
+  return source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
 }
 
-/** by which of the first three bytes are zero */
-const utf16: Readonly<Record<string, string>> = { 'true,false,true': 'UTF-16BE', 'false,true,false': 'UTF-16LE' }
+/** Where an object that has no field of a plant holds an array of objects, in the words of jq: `.data.plants`; undefined for any other text. */
+function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string | undefined {
+  const first = new JsonScan()
+  const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
+  let rest = bytes.toString('utf8', start, isWhole ? start + first.length : bytes.length)
+  const keys = [map.id || 'id', map.name || 'name']
+  if (isWhole && !isOther(tryJson(rest), keys)) return undefined
+  let path = ''
+  for (;;) {
+    const [whole, key, bracket] = wrapped.exec(rest) ?? []
+    if (whole === undefined || keys.some((name) => whole.includes(JSON.stringify(name)))) return undefined
+    path += `.${/^[a-z_]\w*$/i.test(key ?? '') ? key : `"${key}"`}`
+    if (bracket !== undefined) return path
+    rest = rest.slice(whole.length)
+  }
+}
+
+/** Whether a value has none of the keys of a plant. */
+function isOther(parsed: ReturnType<typeof tryJson>, keys: string[]): boolean {
+  if (isNotJson(parsed)) return false
+  const { value } = parsed
+  return !isObject(value) || !keys.some((key) => Object.hasOwn(value, key))
+}
+
+/** The first member of an object that is an object, or an array of objects, after those that are texts and numbers. */
+const wrapped = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,)*\s*"([^"\\]*)"\s*:\s*(?:(\[)\s*)?(?=\{)/

@@ -21,6 +21,8 @@ class JsonReader implements FormatReader {
   #scan: JsonScan | undefined
   /** whether that value is too long to be kept, and is skipped in pieces */
   #isSkipping = false
+  /** elements of an array before the value that is read */
+  #elements = 0
 
   constructor(mapper: RecordMapper) {
     this.#mapper = mapper
@@ -31,6 +33,7 @@ class JsonReader implements FormatReader {
     const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, bytes.lastIndexOf(closingBrace) + 1))
     const reading = { chunk, isLast, isFast }
     this.#lines.begin(bytes)
+    if (this.#state !== 'values') chunk.firstElement = this.#elements + (this.#isSkipping ? 1 : 0)
     let at = 0
     for (let next = -1; at < bytes.length && next !== at && !chunk.isFull; ) {
       next = at
@@ -44,15 +47,16 @@ class JsonReader implements FormatReader {
 
   save(): ReaderState {
     const { line, before } = this.#lines
-    const state = { line, before, state: this.#state }
+    const state = { line, before, state: this.#state, elements: this.#elements }
     return this.#scan && this.#isSkipping ? { ...state, scan: this.#scan.save() } : state
   }
 
   restore(saved: ReaderState): void {
-    const { line, before, state, scan } = saved as { line: number; before: number; state: State; scan?: string } // what `save` gave
+    const { line, before, state, elements, scan } = saved as { line: number; before: number; state: State; elements: number; scan?: string } // what `save` gave
     this.#lines.line = line
     this.#lines.before = before
     this.#state = state
+    this.#elements = elements
     this.#isSkipping = scan !== undefined
     this.#scan = scan === undefined ? undefined : JsonScan.restore(scan)
   }
@@ -132,6 +136,7 @@ class JsonReader implements FormatReader {
   #leave(end: number): number {
     this.#scan = undefined
     this.#isSkipping = false
+    this.#elements += 1
     if (this.#state !== 'values') this.#state = 'between'
     return end
   }

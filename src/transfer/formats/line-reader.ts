@@ -7,23 +7,23 @@ import type { RecordMapper } from './record-mapper.js'
 /** Reads records that end with a line. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
-  readonly #delimiter: string | undefined
+  /** of the cells of a table, which can hold line breaks between quotes */
+  protected delimiter: string | undefined
   #line = 1
   /** inside a record that is too long to be kept */
   #isSkipping = false
 
-  /** @param delimiter of the cells of a table, which can hold line breaks between quotes */
-  constructor(mapper: RecordMapper, delimiter?: string) {
+  constructor(mapper: RecordMapper) {
     this.mapper = mapper
-    this.#delimiter = delimiter
   }
 
-  read(chunk: Chunk, isLast: boolean): number {
+  /** @param start where the first record begins */
+  read(chunk: Chunk, isLast: boolean, start = 0): number {
     const { bytes } = chunk
-    const rows = new Rows(bytes, isLast, this.#delimiter)
+    const rows = new Rows(bytes, isLast, this.delimiter)
     const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
     const isFast = this.mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
-    let at = 0
+    let at = start
     while (at < bytes.length && !chunk.isFull) {
       const next = isFast && !this.#isSkipping ? this.takeFast(chunk, at, this.#line) : unread
       if (next !== unread) this.#line += 1
@@ -43,8 +43,12 @@ export abstract class LineReader implements FormatReader {
     const range = { start, end, line: this.#line }
     if (isRest) chunk.addInvalid(undefined, range)
     else if (textEnd > start) this.take(rows, chunk, range)
-    for (let at = chunk.bytes.indexOf(lineFeed, start); at !== -1 && at < end; at = chunk.bytes.indexOf(lineFeed, at + 1)) this.#line += 1
+    this.countLines(chunk.bytes, start, end)
     return true
+  }
+
+  protected countLines(bytes: Buffer, start: number, end: number): void {
+    for (let at = bytes.indexOf(lineFeed, start); at !== -1 && at < end; at = bytes.indexOf(lineFeed, at + 1)) this.#line += 1
   }
 
   save(): ReaderState {

@@ -3,10 +3,17 @@ import type { Chunk, RecordRange } from './chunk.js'
 
 /** How the fields of a record become those of a NewPlant. */
 export interface FieldRules {
-  /** the field of a record for one of a NewPlant, such as `CommonName` for `name`; a field without an entry keeps its name */
+  /**
+   * the field of a record for one of a NewPlant, such as `CommonName` for `name`; a field without an entry keeps its name, and one with an
+   * empty entry is not read
+   */
   map: Partial<Record<FieldName, string>>
   /** the id of the first record that has none */
   idFrom: bigint | undefined
+  /** the columns of a table without a header */
+  columns?: readonly string[] | undefined
+  /** what is between the cells of a table: one ASCII character; detected where it is not given */
+  delimiter?: string | undefined
 }
 
 /** Maps records to NewPlants: renames their fields, numbers those without an id, validates them, and adds them to a chunk. */
@@ -22,7 +29,7 @@ export class RecordMapper {
   }
 
   get idKey(): string {
-    return this.rules.map.id ?? 'id'
+    return this.rules.map.id || 'id'
   }
 
   get isIdentity(): boolean {
@@ -43,9 +50,11 @@ export class RecordMapper {
     const { map } = this.rules
     const mapped = new Map<string, unknown>()
     // A field that is called like one of a NewPlant, which has another source, is one that no NewPlant has.
+    const sources: Readonly<Record<string, string>> = map
     for (const [key, item] of Object.entries(record))
-      if (!this.#sources.has(key)) mapped.set(Object.hasOwn(map, key) ? `${key} (of the input)` : key, item)
-    for (const [field, source] of Object.entries(map)) if (Object.hasOwn(record, source)) mapped.set(field, Reflect.get(record, source))
+      if (!this.#sources.has(key) && sources[key] !== '') mapped.set(Object.hasOwn(map, key) ? `${key} (of the input)` : key, item)
+    for (const [field, source] of Object.entries(map))
+      if (source !== '' && Object.hasOwn(record, source)) mapped.set(field, Reflect.get(record, source))
     if (!mapped.has('id') && this.nextId !== undefined) {
       mapped.set('id', this.nextId)
       this.nextId += 1n

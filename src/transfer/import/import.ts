@@ -4,14 +4,15 @@ import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/conflict.js'
 import type { BulkStore, CreateManyOptions } from '../../stores/store.js'
-import { Chunk } from '../formats/chunk.js'
+import { Chunk, type ChunkLimit } from '../formats/chunk.js'
+import { encoderFor } from '../formats/encoding.js'
 import type { FormatName } from '../formats/format.js'
-import { detectFormat, formats } from '../formats/formats.js'
-import { type FieldRules, RecordMapper } from '../formats/record-mapper.js'
+import { formatOf, formats, type InputOptions } from '../formats/formats.js'
+import { RecordMapper } from '../formats/record-mapper.js'
 import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
 import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
-import { openSource } from './source.js'
+import { type Input, openSource } from './source.js'
 
 export interface ImportOptions {
   plan: ImportPlan
@@ -29,23 +30,13 @@ export interface ImportOptions {
   retry: number | undefined
 }
 
-export interface ImportPlan {
+export interface ImportPlan extends InputOptions {
   inputs: Input[]
-  /** detected where it is not given */
-  format: FormatName | undefined
-  rules: FieldRules
   ifExists: CreateManyOptions['ifExists']
   /** whether it stops before the first rejected record, and resumes there */
   stopsAtReject: boolean
-  /** it stops soon after so many were rejected */
+  /** it stops after so many were rejected */
   maxErrors: number
-}
-
-export interface Input {
-  /** absolute, or "-" for stdin */
-  path: string
-  /** what people call it */
-  name: string
 }
 
 export interface ImportContext {
@@ -81,6 +72,7 @@ export class Import {
   #input = 0
   /** whether anything was sent to a service */
   #hasSent = false
+  #encode = encoderFor('utf-8')
   readonly #mayBeLast: boolean
   #chunkBytes: number
   #begunAt: number
@@ -104,12 +96,12 @@ export class Import {
   /** Imports until the end, or until it is stopped. Throws for an input that has changed since, and what the store throws. */
   async run(): Promise<void> {
     let hash = createHash('sha256')
-    for (const [index, { path, name }] of this.#plan.inputs.entries()) {
+    const { inputs, given, encoding } = this.#plan
+    for (const [index, input] of inputs.entries()) {
       this.#input = index
-      const source = await openSource(path, name, this.#context.io)
+      const source = await openSource(input, given, this.#context.io)
       try {
-        if (this.#plan.inputs.length === 1) this.#size = source.size
-        const reader = new Reader(source, hash)
+        const reader = new Reader(source, hash, encoding)
         if (!(await this.#readInput(reader))) return
         hash = reader.hash
       } finally {
@@ -117,6 +109,11 @@ export class Import {
       }
     }
     this.isDone = true
+  }
+
+  /** The id of the next record that has none. */
+  get nextId(): bigint | undefined {
+    return this.#mapper.nextId
   }
 
   /** How far it is, with what is settled of the chunk in progress; as a part from 0 to 1, where that is known. */
@@ -146,7 +143,9 @@ export class Import {
     const { bytes, isLast } = await reader.head(readTimeout)
     if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
     const resumed = start?.input === this.#input ? start : undefined
-    this.format = resumed?.format ?? this.#plan.format ?? detectFormat(bytes, isLast, reader.source.name)
+    this.format = resumed?.format ?? formatOf(bytes, isLast, reader.source.name, this.#plan)
+    if (this.#plan.inputs.length === 1) this.#size = reader.source.size
+    this.#encode = encoderFor(reader.encoding)
     reader.use(formats[this.format], this.#mapper)
     if (resumed && !(await this.#resume(reader, resumed))) return false
     while (!this.#context.io.signal.aborted) {
@@ -161,6 +160,7 @@ export class Import {
   /** Skips to where the earlier run stopped, and settles the rest of the chunk there. */
   async #resume(reader: Reader, start: Position): Promise<boolean> {
     const isThere = await reader.skipTo(start.offset)
+    this.#offset = reader.offset
     if (start.reading) reader.restore(start.reading)
     const chunk = isThere && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
     if (reader.hash.digest('base64url') !== start.hash) throw changed(reader.source.name)
@@ -172,22 +172,13 @@ export class Import {
   /** Creates the plants of a chunk, and reports their outcomes. False when the import ends there. */
   async #take(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
     const { stopsAtReject, maxErrors, inputs } = this.#plan
-    const invalid = (stopsAtReject ? read.invalid[0] : undefined) ?? read.syntaxError
-    const chunk = invalid ? reader.again(invalid.start) : read
-    this.#chunk = chunk
-    if (this.#checkpoints.areInStore && !stopsAtReject) chunk.order = orderById(chunk.rows)
-    chunk.outcomes = new Uint8Array(chunk.rows.length)
-    if (resumed && !unpackBatch(chunk, resumed)) throw changed(reader.source.name)
-    await this.#create(chunk, reader)
+    const left = stopsAtReject ? 1 : maxErrors - this.rejected
+    const before = (stopsAtReject ? read.invalid[0] : undefined) ?? read.syntaxError
+    const chunk = await this.#create(before ? reader.again(before.start) : read, reader, left, resumed)
     const row = stopsAtReject ? chunk.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
-    if (row >= 0) {
-      const rejected = Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore))
-      const before = reader.again(chunk.recordStart[row] ?? 0)
-      before.outcomes = chunk.outcomes.slice(0, row)
-      return this.#stopBefore(rejected, before, chunk.bytes, reader)
-    }
+    if (row >= 0) return this.#stopBeforeRow(row, chunk, reader)
     if (chunk.outcomes.includes(Outcome.pending)) return this.#leave(chunk, reader)
-    if (invalid) return this.#stopBefore([rejectInvalid(invalid)], chunk, read.bytes, reader)
+    if (before && rejectsIn(chunk).length < left) return this.#stopBefore([rejectInvalid(before)], chunk, read.bytes, reader)
     await this.#report(chunk, reader)
     if (!this.#mayBeLast) this.#adaptChunkBytes(chunk.order !== undefined)
     if (this.rejected < maxErrors) return true
@@ -202,6 +193,13 @@ export class Import {
     const isWorthSorting = wasUnsorted && this.counters.created * 2 >= settledIn(this.counters)
     if (this.#checkpoints.areInStore) this.#chunkBytes = isWorthSorting ? chunkBytes.unsorted : chunkBytes.sorted
     else this.#chunkBytes = nextChunkBytes(this.#chunkBytes, now - begunAt)
+  }
+
+  #stopBeforeRow(row: number, chunk: Chunk, reader: Reader): Promise<false> {
+    const rejected = Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore))
+    const before = reader.again(chunk.recordStart[row] ?? 0)
+    before.outcomes = chunk.outcomes.slice(0, row)
+    return this.#stopBefore(rejected, before, chunk.bytes, reader)
   }
 
   /** Ends before a rejected record, so that it can be fixed and the import resumes with it. */
@@ -220,12 +218,43 @@ export class Import {
     return false
   }
 
-  async #create(chunk: Chunk, reader: Reader): Promise<void> {
+  /**
+   * Creates the plants of a chunk.
+   *
+   * @param left records that may be rejected
+   * @returns the chunk, up to the last of these
+   */
+  async #create(chunk: Chunk, reader: Reader, left: number, resumed: Position | undefined): Promise<Chunk> {
+    const mayEnd = chunk.rows.length + chunk.invalid.length >= left
+    if (this.#checkpoints.areInStore && (resumed ? resumed.isSorted : !mayEnd)) chunk.order = orderById(chunk.rows)
+    chunk.outcomes = new Uint8Array(chunk.rows.length)
+    if (resumed && !unpackBatch(chunk, resumed)) throw changed(reader.source.name)
+    if (mayEnd) return this.#createInOrder(chunk, reader, left)
+    await this.#createMany(chunk, reader, false)
+    return chunk
+  }
+
+  /** The same in the order of the input, from one rejected record to the next: the import may end with any. */
+  async #createInOrder(read: Chunk, reader: Reader, left: number): Promise<Chunk> {
+    let chunk = read
+    chunk.order = undefined
+    for (let known = -1; ; ) {
+      const rejects = rejectsIn(chunk)
+      const end = rejects[left - 1]
+      if (end) chunk = upTo(end, chunk, reader)
+      if (end?.rows !== undefined || rejects.length === known || this.#context.io.signal.aborted) return chunk
+      known = Math.min(rejects.length, left)
+      await this.#createMany(chunk, reader, true)
+    }
+  }
+
+  async #createMany(chunk: Chunk, reader: Reader, stopsAtReject: boolean): Promise<void> {
+    this.#chunk = chunk
     const { store, key, io } = this.#context
     const checkpoints = this.#checkpoints.optionsFor(() => this.#position(chunk, reader))
     const created = store.createMany(chunk, {
       ifExists: this.#plan.ifExists,
-      stopsAtReject: this.#plan.stopsAtReject,
+      stopsAtReject,
       stop: io.signal,
       ...checkpoints,
       keyOf: (row) => {
@@ -253,6 +282,7 @@ export class Import {
       hash: reader.hash.digest('base64url'),
       counters: this.counters,
       rejects: this.#context.rejects?.lengths,
+      isSorted: chunk.order !== undefined,
       ...packBatch(chunk),
       sent: this.#checkpoints.sent,
     }
@@ -281,12 +311,12 @@ export class Import {
   }
 
   /** Reports rejected records, a thousand at a time: they take more memory than their bytes. */
-  async #reject(all: Iterable<RejectedRecord>, bytes: Buffer, { header }: Reader): Promise<void> {
+  async #reject(all: Iterable<RejectedRecord>, bytes: Buffer, reader: Reader): Promise<void> {
     const { rejects, onRejected } = this.#context
     const input = this.#plan.inputs[this.#input]
     if (!input) return
     const flush = async (some: RejectedRecord[]) => {
-      rejects?.add(some, { bytes, name: input.name, header })
+      rejects?.add(some, { bytes, name: input.name, header: reader.header, encode: this.#encode })
       await onRejected(some, input)
     }
     let some: RejectedRecord[] = []
@@ -305,6 +335,24 @@ export class Import {
     if (some.length > 0) await flush(some)
     rejects?.flush()
   }
+}
+
+/** The rejected records of a chunk, each by what the chunk has when it ends with it. */
+function rejectsIn({ rows, outcomes, invalid }: Chunk): ChunkLimit[] {
+  const limits: ChunkLimit[] = []
+  for (let [row, next] = [0, 0]; row <= rows.length; row += 1) {
+    for (; invalid[next]?.row === row; next += 1) if (invalid[next]?.error) limits.push({ invalid: next + 1 })
+    if ((outcomes[row] ?? Outcome.pending) >= Outcome.taken) limits.push({ rows: row + 1 })
+  }
+  return limits
+}
+
+/** A chunk again, only a part of it. */
+function upTo(limit: ChunkLimit, { outcomes, rejections }: Chunk, reader: Reader): Chunk {
+  const chunk = reader.first(limit)
+  chunk.outcomes = outcomes.slice(0, chunk.rows.length)
+  for (const [row, rejection] of rejections) chunk.rejections.set(row, rejection)
+  return chunk
 }
 
 /** milliseconds to wait for more of an input that comes slowly */

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { closeSync, constants, openSync, realpathSync, statSync } from 'node:fs'
 import { malformed, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { detectFormat, formats } from '../formats/formats.js'
+import { formatOf, formats } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
-import type { ImportPlan, Input } from './import.js'
+import type { ImportPlan } from './import.js'
 import { Reader } from './reader.js'
-import { openSource, unreadableInput } from './source.js'
+import { type Input, openSource, unreadableInput } from './source.js'
 
 /** Checks the inputs of an import, and the files that its flags write. Throws `malformed` for one that is missing, or written over. */
 export async function checkInputs(plan: ImportPlan, places: Record<string, string | undefined>, io: Io): Promise<void> {
@@ -49,18 +49,18 @@ function identityOf(path: string): string {
   }
 }
 
-/** "JSON", or the header of a table, which must have the columns that are needed; what can be read only once is not looked at. */
-async function kindOf({ path, name }: Input, plan: ImportPlan, io: Io): Promise<string> {
-  if (path === '-' || !statSync(path).isFile()) return 'unknown'
-  const source = await openSource(path, name, io)
+/** "JSON", or the header of a table, which must have the columns that are needed, and the encoding; what can be read only once is not looked at. */
+async function kindOf(input: Input, plan: ImportPlan, io: Io): Promise<string> {
+  if (input.path === '-' || !statSync(input.path).isFile()) return 'unknown'
+  const source = await openSource(input, plan.given, io)
   try {
-    const reader = new Reader(source, createHash('sha256'))
+    const reader = new Reader(source, createHash('sha256'), plan.encoding)
     const { bytes, isLast } = await reader.head()
-    const format = plan.format ?? detectFormat(bytes, isLast, name)
-    if (format !== 'csv' && format !== 'tsv') return 'JSON'
+    const format = formatOf(bytes, isLast, input.name, plan)
+    if (format !== 'csv' && format !== 'tsv') return `JSON ${reader.encoding}`
     reader.use(formats[format], new RecordMapper(plan.rules))
     await reader.next({ length: bytes.length, isLast })
-    return `${reader.header ?? ''}`.trimEnd()
+    return [reader.encoding, reader.save()?.format['delimiter'], `${reader.header}`.trimEnd()].join(' ')
   } finally {
     source.close()
   }

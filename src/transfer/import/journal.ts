@@ -21,7 +21,7 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
     const before = was[changed] === undefined ? `no ${changed}` : `${changed} ${was[changed]}`
     throw malformed(`This import was begun with ${before} (${path})`, 'Give the same flags as then, or begin again with --restart')
   }
-  const saved: Saved = found ?? { kind, version: 3, ...binding, id: randomUUID() }
+  const saved: Saved = found ?? { kind, version: 4, ...binding, id: randomUUID() }
   /** Writes the position, down to the disk, in place of the one before. */
   const save = (position?: object) => {
     if (position) saved.position = JSON.stringify(position)
@@ -70,7 +70,7 @@ const kind = 'the journal of plants import'
 
 const schema = z.object({
   kind: z.literal(kind),
-  version: z.literal(3),
+  version: z.literal(4),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   store: z.string(),
   /** absolute paths, and "-" for stdin */

@@ -18,7 +18,7 @@ const schema = z.object({
       nextId: z.optional(z.string().check(z.regex(/^-?\d{1,20}$/))),
     }),
   ),
-  /** decompressed bytes before the chunk */
+  /** bytes before the chunk, decompressed, and in UTF-8 */
   offset: count,
   chunk: z.object({ length: count.check(z.lte(64 * 1_048_576)), isLast: z.boolean() }),
   /** of all that was read, with the chunk */
@@ -29,6 +29,8 @@ const schema = z.object({
    */
   counters: z.object({ created: count, updated: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
   rejects: z.optional(z.object({ records: count, reasons: count })),
+  /** whether the rows of the chunk are taken in the order of their ids */
+  isSorted: z.boolean(),
   /** the outcomes of the rows of the chunk, in the order in which they are taken: run lengths, each with its outcome */
   outcomes: z.string().check(z.regex(/^(\d{1,9}:[0-6]( |$))*$/)),
   /** the refusals of the chunk: row, `error` and message */

@@ -1,11 +1,12 @@
 import type { Hash } from 'node:crypto'
 import { PlantsError } from '../../platform/errors.js'
-import { Chunk } from '../formats/chunk.js'
-import type { Format, FormatReader } from '../formats/format.js'
+import { Chunk, type ChunkLimit } from '../formats/chunk.js'
+import { markedEncoding } from '../formats/encoding.js'
+import type { EncodingName, Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
 import type { Position } from './position.js'
-import type { Source } from './source.js'
+import { decodedSource, type Source } from './source.js'
 
 /** How much of an input a chunk is, and what it takes to continue reading, as a position keeps them. */
 type Extent = Position['chunk']
@@ -13,7 +14,10 @@ type ReadingState = NonNullable<Position['reading']>
 
 /** Reads one input chunk by chunk. Only the last chunk is valid: its bytes are overwritten by the next. */
 export class Reader {
-  readonly source: Source
+  source: Source
+  #encoding: EncodingName | undefined
+  /** what the input began with, before its first record */
+  #mark = Buffer.alloc(0)
   /** SHA-256 of all that was read before the chunk read last, and together with it */
   #hashBefore: Hash
   #hash: Hash
@@ -31,11 +35,15 @@ export class Reader {
   offset = 0
   /** of the chunk read last */
   extent: Extent = { length: 0, isLast: false }
+  /** the bytes that it was read from */
+  #wanted: Extent = { length: 0, isLast: false }
   /** before the chunk read last */
   state: ReadingState | undefined
 
-  constructor(source: Source, hash: Hash) {
+  /** @param encoding by default what a byte order mark says, or UTF-8 */
+  constructor(source: Source, hash: Hash, encoding?: EncodingName) {
     this.source = source
+    this.#encoding = encoding
     this.#hashBefore = hash
     this.#hash = hash
   }
@@ -45,14 +53,29 @@ export class Reader {
     return this.#hash.copy()
   }
 
-  /** The first bytes, up to 64 KiB and at least a line that is not blank, without a byte order mark; the first chunk begins with them. */
+  /**
+   * The first bytes in UTF-8, up to 64 KiB and at least a line that is not blank, without a byte order mark; the first chunk begins with
+   * them. All that is counted from here on are bytes of UTF-8.
+   */
   async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
+    await this.#fill(byteOrderMark.length)
+    const first = Buffer.from(this.#buffer.subarray(0, this.#filled))
+    this.#encoding ??= markedEncoding(first)
+    const decoded = decodedSource(this.source, this.#encoding, first)
+    if (decoded) {
+      this.source = decoded
+      this.#filled = 0
+      this.#isAtEnd = false
+    }
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
       before = this.#filled
       await this.#fill(before + 1)
     }
     await this.#fill(headSize, timeout)
-    if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) this.#pass(3)
+    if (this.#buffer.subarray(0, Math.min(this.#filled, 3)).equals(byteOrderMark)) {
+      this.#mark = byteOrderMark
+      this.#pass(3)
+    }
     return { bytes: this.#buffer.subarray(0, this.#filled), isLast: this.#isAtEnd }
   }
 
@@ -68,8 +91,13 @@ export class Reader {
     this.#records = format.read(mapper)
   }
 
-  get header(): Buffer | undefined {
-    return this.#records?.header
+  get encoding(): EncodingName {
+    return this.#encoding ?? 'utf-8'
+  }
+
+  /** What comes before the first record of the input, as an input of some of its records begins as well. */
+  get header(): Buffer {
+    return Buffer.concat([this.#mark, this.#records?.header ?? Buffer.alloc(0)])
   }
 
   get isDone(): boolean {
@@ -99,16 +127,23 @@ export class Reader {
       const length = known?.length ?? Math.min(this.#filled, wanted)
       if (this.#filled < length || (this.#filled === 0 && (this.#isEnded || !this.#isAtEnd))) return undefined
       this.state = this.save()
-      const chunk = this.#read({ length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) })
+      this.#wanted = { length, isLast: known?.isLast ?? (this.#isAtEnd && length === this.#filled) }
+      const chunk = this.#read(this.#wanted)
       this.#isEnded = this.#isAtEnd && this.extent.isLast
       if (this.extent.length > 0 || chunk.invalid.length > 0 || chunk.syntaxError) return chunk
     }
   }
 
-  /** Reads the chunk again, only up to a record in it. */
+  /** Reads the chunk again, only up to a place in it. */
   again(length: number): Chunk {
     if (this.state) this.restore(this.state)
     return this.#read({ length, isLast: false })
+  }
+
+  /** Reads the chunk again, only so many of its records. */
+  first(limit: ChunkLimit): Chunk {
+    if (this.state) this.restore(this.state)
+    return this.#read(this.#wanted, limit)
   }
 
   restore({ format, nextId }: ReadingState): void {
@@ -124,8 +159,8 @@ export class Reader {
     this.#drop(this.extent.length)
   }
 
-  #read({ length: end, isLast }: Extent): Chunk {
-    const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1)
+  #read({ length: end, isLast }: Extent, limit?: ChunkLimit): Chunk {
+    const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1, limit)
     let length = 0
     try {
       length = this.#records?.read(chunk, isLast) ?? 0

@@ -30,13 +30,15 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
       return { records: records.length, reasons: reasons.length }
     },
 
-    /** Writes records of a chunk and the reasons. `name` is of the input, and `header` of its table. */
-    add(rejected: RejectedRecord[], { bytes, name, header }: { bytes: Uint8Array; name: string; header: Uint8Array | undefined }): void {
-      if (header && records.length === 0) records.add(header)
-      for (const { start, end, line, why } of rejected) {
-        if (why) records.breakLine()
-        records.add(bytes.subarray(start, end))
-        if (why) reasons.add(Buffer.from(`${toJson({ file: name, line, error: why.error, message: why.message })}\n`))
+    /** Writes records of a chunk and the reasons. `header` is what the input begins with. */
+    add(rejected: RejectedRecord[], { bytes, name, header, encode }: RejectedInput): void {
+      let isFirst = records.length === 0
+      if (isFirst) records.add(encode(header))
+      for (const { start, end, line, element, why } of rejected) {
+        if (why && !isFirst) records.breakLine(encode(Buffer.of(lineFeed)))
+        isFirst = false
+        records.add(encode(bytes.subarray(start, end)))
+        if (why) reasons.add(Buffer.from(`${toJson({ file: name, line, element, error: why.error, message: why.message })}\n`))
       }
       records.write()
       reasons.write()
@@ -54,6 +56,14 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
       reasons.close()
     },
   }
+}
+
+interface RejectedInput {
+  name: string
+  bytes: Uint8Array
+  header: Uint8Array
+  /** gives the bytes of the input for those that were decoded */
+  encode(bytes: Uint8Array): Uint8Array
 }
 
 type Appended = ReturnType<typeof openAppended>
@@ -82,13 +92,13 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
   attempt(() => fs.ftruncateSync(fd, length))
   let waiting: Uint8Array[] = []
   let isOnDisk = true
-  const last = Buffer.of(lineFeed)
-  if (length > 0) fs.readSync(fd, last, 0, 1, length - 1)
-  let isInLine = last[0] !== lineFeed
+  let end: Uint8Array = Buffer.alloc(Math.min(length, 2))
+  fs.readSync(fd, end, 0, end.length, length - end.length)
   const add = (bytes: Uint8Array) => {
+    if (bytes.length === 0) return
     waiting.push(bytes)
     length += bytes.length
-    if (bytes.length > 0) isInLine = bytes.at(-1) !== lineFeed
+    end = Buffer.from(bytes.subarray(-2))
   }
   return {
     /** with what is still to be written */
@@ -97,8 +107,9 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
     },
     /** @param bytes to be left alone until they are written */
     add,
-    breakLine: () => {
-      if (isInLine) add(Buffer.of(lineFeed))
+    /** Adds a line break, in its encoding, where none is. */
+    breakLine: (lineBreak: Uint8Array) => {
+      if (Buffer.compare(end.subarray(-lineBreak.length), lineBreak) !== 0) add(lineBreak)
     },
     write: () => {
       if (waiting.length === 0) return
@@ -136,30 +147,39 @@ export interface RejectedRecord extends RecordRange {
   /** why: the specification's `error` and `message`; nothing for the rest of the one before, which was too long to be kept */
   why: { error: number; message: string } | undefined
   isUnknown: boolean
+  /** its place in a JSON array, from 0 */
+  element: number | undefined
 }
 
 /** The rejected records of a chunk, in their order. An earlier run may have sent the first `sent` rows without idempotency keys. */
 export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
   const { invalid, outcomes, rows } = chunk
-  let next = 0
+  let [next, before] = [0, chunk.firstElement ?? NaN]
+  const element = (place: number) => (Number.isNaN(place) ? undefined : place)
   for (let row = 0; row <= rows.length; row += 1) {
     for (let record = invalid[next]; record?.row === row; record = invalid[next]) {
-      yield rejectInvalid(record)
+      yield rejectInvalid(record, element(before + row))
+      if (record.error) before += 1
       next += 1
     }
     const outcome = outcomes[row] ?? Outcome.pending
-    if (outcome >= Outcome.taken) yield rejectRow(chunk, row, outcome, sent)
+    if (outcome >= Outcome.taken) yield rejectRow(chunk, row, outcome, { sent, element: element(before + row) })
   }
 }
 
-export function rejectInvalid({ start, end, line, error }: InvalidRecord): RejectedRecord {
-  return { start, end, line, why: error && { error: errorValue(error.kind), message: error.message }, isUnknown: false }
+export function rejectInvalid({ start, end, line, error }: InvalidRecord, element?: number): RejectedRecord {
+  return { start, end, line, element, why: error && { error: errorValue(error.kind), message: error.message }, isUnknown: false }
 }
 
-function rejectRow(chunk: Chunk, row: number, outcome: number, sent: number): RejectedRecord {
+function rejectRow(
+  chunk: Chunk,
+  row: number,
+  outcome: number,
+  { sent, element }: { sent: number; element: number | undefined },
+): RejectedRecord {
   const [start, end, line] = [chunk.recordStart[row] ?? 0, chunk.recordEnd[row] ?? 0, chunk.recordLine[row] ?? 0]
   const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
   const wasSent = outcome === Outcome.taken && row < sent
   const why = wasSent ? `${message}, perhaps this very one: it was on its way when the import stopped` : message
-  return { start, end, line, why: { error, message: why }, isUnknown: wasSent || outcome === Outcome.unknown }
+  return { start, end, line, element, why: { error, message: why }, isUnknown: wasSent || outcome === Outcome.unknown }
 }

@@ -2,9 +2,19 @@ import { closeSync, constants, createReadStream, fstatSync, openSync, readSync }
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { maxTimer, wait } from '../../platform/clock.js'
-import { malformed, type PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, type PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
+import { decoderFor } from '../formats/encoding.js'
+import type { EncodingName } from '../formats/format.js'
+import { fileArgument } from '../formats/formats.js'
+
+export interface Input {
+  /** absolute, or "-" for stdin */
+  path: string
+  /** what people call it */
+  name: string
+}
 
 export interface Source {
   name: string
@@ -18,18 +28,24 @@ export interface Source {
   close(): void
 }
 
-/** Opens an input, and decompresses it where it is compressed. Throws `malformed` for what cannot be read. */
-export async function openSource(path: string, name: string, { stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
-  if (path === '-') return streamSource(name, stdin.chunks(), signal, () => stdin.stream())
-  const streamOf = (stream: Readable) => streamSource(name, stream, signal, () => stream)
+/**
+ * Opens an input, and decompresses it where it is compressed. Throws `malformed` for what cannot be read.
+ *
+ * @param given the options of the import, for a command in a hint
+ */
+export async function openSource({ path, name }: Input, given: string, { stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
+  const streamOf = (stream: AsyncIterable<Uint8Array>, handle: () => NodeJS.ReadableStream) =>
+    streamSource(name, decompressed(stream, name, given), signal, handle)
+  if (path === '-') return streamOf(stdin.chunks(), () => stdin.stream())
+  const fileStream = (stream: Readable) => streamOf(stream, () => stream)
   try {
     // Without O_NONBLOCK, the call waits for somebody who writes to a FIFO, and hears no signal.
     const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stats = fstatSync(fd)
-    if (stats.isFIFO()) return streamOf(await readPipe(fd))
+    if (stats.isFIFO()) return fileStream(await readPipe(fd))
     const head = Buffer.alloc(4)
     if (stats.isCharacterDevice() || compressionOf(head.subarray(0, readSync(fd, head, 0, 4, 0))))
-      return streamOf(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: chunkSize }))
+      return fileStream(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: chunkSize }))
     return { name, size: stats.size, read: async (into, from) => readInto(fd, name, into.subarray(from)), close: () => closeSync(fd) }
   } catch (error) {
     throw explained(error, name)
@@ -63,8 +79,7 @@ export function unreadableInput(name: string, cause: unknown): PlantsError {
 }
 
 /** @param stream what the input comes from, which would keep the process */
-function streamSource(name: string, input: AsyncIterable<Uint8Array>, stop: AbortSignal, stream: () => NodeJS.ReadableStream): Source {
-  const pieces = decompressed(input, name)
+function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: AbortSignal, stream: () => NodeJS.ReadableStream): Source {
   let rest: Uint8Array = new Uint8Array()
   let next: Promise<IteratorResult<Uint8Array>> | undefined
   /** The next piece, if it comes in time; otherwise it is there for the next call. */
@@ -104,8 +119,33 @@ function streamSource(name: string, input: AsyncIterable<Uint8Array>, stop: Abor
   }
 }
 
+/** A source of UTF-8 for one in another encoding, of which the first bytes were read; undefined for UTF-8. */
+export function decodedSource(source: Source, encoding: EncodingName, head: Uint8Array): Source | undefined {
+  const decode = decoderFor(encoding, source.name)
+  if (!decode) return undefined
+  const raw = Buffer.alloc(chunkSize)
+  let rest = decode(head, false)
+  let isAtEnd = false
+  return {
+    name: source.name,
+    size: undefined,
+    read: async (into, from, timeout) => {
+      while (rest.length === 0 && !isAtEnd) {
+        const count = await source.read(raw, 0, timeout)
+        if (count === undefined) return undefined
+        isAtEnd = count === 0
+        rest = decode(raw.subarray(0, count), isAtEnd)
+      }
+      const count = rest.copy(into, from)
+      rest = rest.subarray(count)
+      return count
+    },
+    close: () => source.close(),
+  }
+}
+
 /** Gives the pieces of an input as they are, or decompressed. */
-async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<Uint8Array> {
+async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string, given: string): AsyncGenerator<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)
   while (head.length < 4) {
@@ -118,7 +158,7 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string): A
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
   const compression = compressionOf(head)
-  yield* compression ? decompress(all(), compression, name) : all()
+  yield* compression ? decompress(all(), compression, name, given) : all()
 }
 
 /** How bytes are compressed that begin like this: gzip (RFC 1952) or zstd (RFC 8878). */
@@ -130,15 +170,19 @@ function compressionOf(head: Uint8Array): 'gzip' | 'zstd' | undefined {
 /** bytes that are read, and decompressed, at once */
 const chunkSize = 262_144
 
-async function* decompress(pieces: AsyncIterable<Uint8Array>, compression: 'gzip' | 'zstd', name: string): AsyncIterable<Uint8Array> {
+async function* decompress(
+  pieces: AsyncIterable<Uint8Array>,
+  compression: 'gzip' | 'zstd',
+  name: string,
+  given: string,
+): AsyncIterable<Uint8Array> {
   const zlib: Pick<typeof import('node:zlib'), 'createGunzip'> & {
     createZstdDecompress?(options: object): NodeJS.ReadWriteStream // since Node 22.15
   } = await import('node:zlib')
   const stream = compression === 'gzip' ? zlib.createGunzip({ chunkSize }) : zlib.createZstdDecompress?.({ chunkSize })
   if (!stream) {
-    const file = name === 'stdin' ? '' : ` ${shellWord(name.startsWith('-') ? `./${name}` : name)}`
     const what = `${name} is compressed with ${compression}, which this version of Node cannot decompress`
-    throw malformed(what, `Use Node 22.15 or newer, or: ${compression} -dc${file} | plants import`)
+    throw malformed(what, `Use Node 22.15 or newer, or: ${compression} -dc${fileArgument(name)} | plants import${given}`)
   }
   pipeline(pieces, stream, () => undefined) // whose errors come out of the stream
   try {

@@ -20,7 +20,7 @@ async function growInOrder(order, bench) {
   const lines = []
   for (let index = 1; index <= millions; index += 1) {
     const rate = await takeMillion(order, index, database, bench)
-    lines.push([thousands(index * million), thousands(rate), ...(await sizesOf(database, index * million))])
+    lines.push([thousands(index * million), thousands(rate), ...(await bytesOf(database, index * million)).map((size) => textOf(size, 1))])
   }
   await database.drop()
   print(`Ids ${order === 'ordered' ? 'in order' : 'at random'}, a million imported after the other; bytes are those of a plant`)
@@ -38,10 +38,11 @@ async function takeMillion(order, index, database, bench) {
   return million / seconds
 }
 
-async function sizesOf(database, count) {
+/** Of a plant: in the table, in the index of ids, in that of keys, and in all. */
+export async function bytesOf(database, count) {
   const sizes = ["pg_table_size('plant_store.plants')", "pg_relation_size('plant_store.plants_pkey')"]
     .concat(["pg_relation_size('plant_store.plants_idempotency_key')", "pg_total_relation_size('plant_store.plants')"])
     .map((size, index) => `${size}::float8 AS size${index}`)
   const [row] = await database.sql(`SELECT ${sizes}`)
-  return Object.values(row).map((size) => textOf(size / count, 1))
+  return Object.values(row).map((size) => size / count)
 }

@@ -26,6 +26,7 @@ export async function startServer(folder, env) {
   return {
     version: `PostgreSQL ${version}`,
     pid: Number.parseInt(readFileSync(join(server.folder, 'postmaster.pid'), 'latin1'), 10),
+    admin: (text) => ask(url('postgres', 'postgres'), text),
     database: (options) => makeDatabase(url, env, options),
     remove: () => server.remove(),
   }

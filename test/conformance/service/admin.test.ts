@@ -66,7 +66,7 @@ test.each([
   ],
   ['rejects', () => Promise.reject(new Error('The log is broken'))],
 ])('a log that %s fails no request, and ends nothing', async (_, take) => {
-  const output = { isTerminal: false, columns: 80, write: take, log: take, stream: unused }
+  const output = { isTerminal: false, columns: 80, rows: 24, write: take, log: take, stream: unused }
   const { address } = await serveStore(quick, { log: { output, level: 'info' } })
   const caller = { place: placeOf(address), token: testToken }
   for (const [body, status] of [[fern, 200] as const, ['{', 400] as const, [fern, 200] as const]) {

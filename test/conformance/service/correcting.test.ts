@@ -45,7 +45,7 @@ describe('PUT /plants/{id}', () => {
     ['no plant', { target: '/plants/99999', body: '{"name":"Moss"}' }, 404, 'No plant has the id 99999'],
     ['no id', { target: '/plants/x', body: '{"name":"Moss"}' }, 400, `id must be ${int64}, in decimal digits, but was "x"`],
     ['another id', { body: '{"id":5,"name":"Moss"}' }, 422, 'Not this plant: id must be ID, as in the path, but was 5'],
-    ['an id that is none', { body: '{"id":"5","name":"Moss"}' }, 422, `Not a Plant: id must be ${int64}, but was "5"`],
+    ['an id that is none', { body: '{"id":"5","name":"Moss"}' }, 422, 'Not a Plant: id must be an integer, not a string, but was "5"'],
     ['no name', { body: '{"tag":null}' }, 422, 'Not a Plant: name must be a string, but is missing; tag must be a string, but was null'],
     ['an array', { body: '[]' }, 422, 'Not a Plant: it must be an object, but was an array'],
     ['no JSON', { body: '{' }, 400, 'The body is not JSON: the text ends at line 1, column 2'],

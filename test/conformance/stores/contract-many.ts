@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import type { NewPlant } from '../../../src/plant/plant.js'
+import type { FieldName, NewPlant } from '../../../src/plant/plant.js'
+import { readRecord, recordWriter } from '../../../src/plant/records.js'
 import { PlantRows } from '../../../src/plant/rows.js'
 import { Outcome } from '../../../src/stores/conflict.js'
 import type {
@@ -29,6 +30,58 @@ export function describeManyStore(name: string, open: () => Promise<Store>): voi
 /** What a store must do that gives all of its plants. `open` gives an empty one. */
 export function describeSnapshotStore(name: string, open: () => Promise<Store>): void {
   describe(`${name} gives all of its plants: it`, () => describeSnapshots(open))
+}
+
+/** What a store does besides that sorts plants itself. */
+export function describeSortedStore(name: string, open: () => Promise<Store>): void {
+  const names = ['b', 'A', '', 'É', 'a', 'B', 'Z', 'ab', 'a,"b"', 'é', '蕨', '🌿']
+  const plants = names.flatMap((text, index): NewPlant[] => [
+    { id: BigInt(50 - index), name: text, ...(index % 3 > 0 && { tag: text }) },
+    { id: BigInt(-index), name: 'Fern' },
+  ])
+  const keyOf = (text = '') => Buffer.from(text.replace(/[A-Z]/g, (letter) => letter.toLowerCase()))
+
+  test.each<[FieldName, Partial<SnapshotQuery>]>([
+    ['id', {}],
+    ['name', {}],
+    ['tag', {}],
+    ['name', { limit: 5, after: 0n }],
+    ['tag', { search: 'b', limit: 100 }],
+    ['name', { tag: 'B' }],
+    ['tag', { tag: 'none' }],
+  ])(`${name} sorts by %s, then by id, with %o`, async (sort, query) => {
+    const store = await open()
+    for (const plant of plants) await store.create(plant)
+    const { after = -(2n ** 63n), limit, tag, search = '' } = query
+    const selected = plants
+      .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag))
+      .filter((plant) => [plant.name, plant.tag].some((text) => text?.toLowerCase().includes(search)))
+    const byId = selected.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    const byText = (field: 'name' | 'tag') =>
+      byId.toSorted((a, b) => {
+        if ((a[field] === undefined) !== (b[field] === undefined)) return a[field] === undefined ? 1 : -1
+        return Buffer.compare(keyOf(a[field]), keyOf(b[field]))
+      })
+    const expected = (sort === 'id' ? byId : byText(sort)).slice(0, limit)
+    for (const record of ['json', 'csv'] as const) {
+      const blocks: Block[] = []
+      for await (const block of store.snapshot({ ...query, sort, record })) blocks.push(block)
+      expect(blocks.map(({ text }) => text).join('\n')).toBe(expected.map(recordWriter(record)).join('\n'))
+      expect(blocks.reduce((sum, block) => sum + block.plants, 0)).toBe(expected.length)
+    }
+  })
+
+  test(`${name} sorts many, in blocks that stay small`, async () => {
+    const store = await open()
+    const many = Array.from({ length: 3000 }, (_, index) => ({ id: BigInt(index), name: `Fern ${9999 - index} ${'x'.repeat(500)}` }))
+    expect(new Set(await createMany(store, many))).toEqual(new Set([created]))
+    const ids: bigint[] = []
+    for await (const { text } of store.snapshot({ sort: 'name', record: 'json' })) {
+      expect(text.length).toBeLessThan(1_000_000)
+      ids.push(...text.split('\n').flatMap((line) => readRecord(line)?.id ?? []))
+    }
+    expect(ids).toEqual(many.map(({ id }) => id).toReversed())
+  })
 }
 
 function describeOutcomes(open: () => Promise<Store>): void {

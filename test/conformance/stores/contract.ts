@@ -281,6 +281,45 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       expect(stored.map(({ name }) => name)).toEqual(expect.arrayContaining([...new Set(seen.map(({ name }) => name))]))
     })
 
+    test('counts all plants, those with a tag, and those with a text', async () => {
+      const { store } = await open()
+      expect(await store.count()).toBe(0n)
+      const tags = ['shade', 'SHADE', '', undefined]
+      for (const [index, tag] of tags.entries())
+        await store.create({ id: BigInt(index), name: index === 3 ? 'shady' : 'Fern', ...(tag !== undefined && { tag }) })
+      const queries = [{}, { tag: 'shade' }, { tag: '' }, { search: 'Shad' }, { tag: 'shade', search: 'fern' }, { search: 'x' }]
+      expect(await Promise.all(queries.map((query) => store.count(query)))).toEqual([4n, 1n, 1n, 3n, 1n, 0n])
+    })
+
+    test.each([
+      ['nothing', [], 1n],
+      ['a negative id', [-5n, -9223372036854775808n], -4n],
+      ['ids that are far apart', [1n, 4_000_000_000n, -3n], 4_000_000_001n],
+      ['the last id but one', [9223372036854775806n], 9223372036854775807n],
+    ])('creates a plant under the greatest id plus 1: after %s', async (_, ids: bigint[], next) => {
+      const { store, look } = await open()
+      for (const id of ids) await store.create({ id, name: 'Fern' })
+      expect(await store.greatestId()).toBe(ids.toSorted((a, b) => (a < b ? 1 : -1))[0])
+      expect(await store.createNext({ name: 'Moss', tag: '' })).toStrictEqual({ id: next, name: 'Moss', tag: '' })
+      expect(await look(next)).toStrictEqual({ id: next, name: 'Moss', tag: '' })
+    })
+
+    test('has no next id after the last one', async () => {
+      const { store } = await open()
+      await store.create({ ...fern, id: 9223372036854775807n })
+      expect(await refusal(store.createNext(fern))).toMatchObject({
+        kind: 'conflict',
+        message: 'There is no id after 9223372036854775807, which a plant has',
+      })
+    })
+
+    test('gives one next id after the other to those who want one at the same moment', async () => {
+      const { store } = await open()
+      const created = await Promise.all(Array.from({ length: 20 }, (_, index) => store.createNext({ name: `Fern ${index}` })))
+      expect(created.map(({ id }) => id).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(created.map((_, index) => BigInt(index + 1)))
+      expect(await listed(store)).toStrictEqual(created.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
+    })
+
     test('gives back what it deletes, and frees its id and its key', async () => {
       const { store, look } = await open()
       await store.create(fern, { idempotencyKey: 'again' })

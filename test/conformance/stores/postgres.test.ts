@@ -6,7 +6,7 @@ import { type Database, reusedDatabase } from '../../helpers/postgres.js'
 import { addressOf, databaseOptions } from '../../helpers/shared-store.js'
 import { closedAfterTest } from '../../helpers/store.js'
 import { describePlantStore, describeReadableStore, type Subject } from './contract.js'
-import { describeCheckpointStore, describeManyStore, describeSnapshotStore } from './contract-many.js'
+import { describeCheckpointStore, describeManyStore, describeSnapshotStore, describeSortedStore } from './contract-many.js'
 import { describeServedStore } from './contract-tokens.js'
 
 describe.each(installations)('$name', (installation) => {
@@ -24,6 +24,7 @@ function describeSharedStore(open: () => Promise<Subject<PostgresStore>>): void 
   describeReadableStore('the shared store', open)
   describeManyStore('the shared store', async () => (await open()).store)
   describeSnapshotStore('the shared store', async () => (await open()).store)
+  describeSortedStore('the shared store', async () => (await open()).store)
   describeCheckpointStore('the shared store', async () => (await open()).store)
   describeServedStore('the shared store', async () => (await open()).store)
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { serverEnv } from './cluster.js'
 import type { Identity } from './identity.js'
 
@@ -58,4 +59,16 @@ export async function onFreePort(taken: string, start: (port: number) => Promise
   let daemon = await start(randomInt(...ports))
   for (let attempt = 1; attempt < 20 && !daemon.isUp && daemon.log.includes(taken); attempt += 1) daemon = await start(randomInt(...ports))
   if (!daemon.isUp) throw new Error(`It has not started: ${daemon.log}`)
+}
+
+/** A port that nobody listens on now, for what is not a daemon that ends where its port is taken. */
+export async function freePort(): Promise<number> {
+  const server = createServer()
+  const port = randomInt(...ports)
+  const isFree = await once(server.listen(port, '127.0.0.1'), 'listening').then(
+    () => true,
+    () => false,
+  )
+  server.close()
+  return isFree ? port : freePort()
 }

@@ -9,11 +9,41 @@ import { terminal } from '../../helpers/terminal.js'
 test('asks for id, name and tag, and lets a wrong id be mended', async () => {
   const folder = temporaryFolder()
   const session = terminal(['create'], folder)
-  await session.answer(['id', '1.5\r'], ['an integer from', '\x7f\x7f\x7f42\r'], ['name', 'Fern\r'], ['tag', '\r'])
+  await session.answer(['id', '1.5\r'], ['an integer, but', '\x7f\x7f\x7f42\r'], ['name', 'Fern\r'], ['tag', '\r'])
   const { code, screen } = await session.ended
   expect(code).toBe(0)
   expect(stripVTControlCharacters(screen)).toContain('Planted Fern (id 42)')
   expect(await plants(['list'], folder)).toEqual({ code: 0, out: '{"id":42,"name":"Fern"}\n', err: '' })
+})
+
+test('proposes the next id, which Enter takes', async () => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '41', '--name', 'Moss'], folder)
+  const session = terminal(['create', '--name', 'Fern', '--tag', 'shade', '--no-color'], folder)
+  await session.answer(['? id (42)', '\r'])
+  expect(stripVTControlCharacters((await session.ended).screen)).toContain('Planted Fern (id 42, tag shade)')
+})
+
+test('takes the id after, when somebody else has taken the one that was proposed', async () => {
+  const folder = temporaryFolder()
+  const session = terminal(['create', '--no-color'], folder)
+  await session.answer(['? id (1)', '\r'], ['name', 'Fern'])
+  await plants(['create', '--id', '1', '--name', 'Moss'], folder)
+  await session.answer(['Fern', '\r'], ['tag', '\r'])
+  expect(stripVTControlCharacters((await session.ended).screen)).toContain('Planted Fern (id 2)')
+})
+
+test.each([
+  ['ids', ['1', '2', '7'], 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
+  ['a tag', ['--tag', 'wet'], 'Delete 2 plants with the tag "wet"? (y/N)', 0],
+])('asks once before it deletes by %s', async (_, args, question, code) => {
+  const folder = temporaryFolder()
+  for (const [id, name] of Object.entries(['', 'Fern', 'Moss']).slice(1))
+    await plants(['create', '--id', id, '--name', name, '--tag', 'wet'], folder)
+  const session = terminal(['delete', ...args, '--no-color'], folder)
+  await session.answer([question, 'y\r'])
+  expect((await session.ended).code).toBe(code)
+  expect((await plants(['count'], folder)).out).toBe('0\n')
 })
 
 test.each([
@@ -78,7 +108,7 @@ test('deletes only the plant that was shown', async () => {
   session.type('y\r')
   const { code, screen } = await session.ended
   expect(code).toBe(1)
-  expect(screen).toContain('plants: The plant 1 was changed or deleted meanwhile\r\n  Nothing was deleted. Look again\r\n')
+  expect(screen).toContain('plants: The plant 1 was changed or deleted meanwhile\r\n  It was not deleted here. Look again\r\n')
   expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Moss"}\n')
 })
 

@@ -39,7 +39,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     await create(other, 3, 4, 5)
     await plants(['backup', join(before, 'plants.bak')], other)
     await create(before, ...old)
-    const counts = await forEachCall({ signal: 'KILL', calls, before }, ['restore', 'plants.bak', '--force'], (folder, result) =>
+    const counts = await forEachCall({ signal: 'KILL', calls, before }, ['restore', 'plants.bak', '--yes'], (folder, result) =>
       judgeRestore(folder, result, old),
     )
     expect(Math.max(...counts)).toBeGreaterThan(5)
@@ -62,7 +62,7 @@ async function judgeRestore(folder: string, { out }: ProcessResult, old: number[
   expect(out === '' ? [old, restored] : [restored]).toContainEqual(await listOf(folder))
   const kept = readdirSync(join(folder, 'data')).filter((name) => /\.before-restore-\w+$/.test(name))
   for (const name of kept) expect(look(join(folder, 'data', name))).toEqual({ plants: old, integrity: 'ok' })
-  const { code, err } = await plants(['restore', join(folder, 'plants.bak'), '--force'], folder)
+  const { code, err } = await plants(['restore', join(folder, 'plants.bak'), '--yes'], folder)
   const now = look(join(folder, 'data/plants.db'))
   const left = readdirSync(join(folder, 'data')).filter((name) => /^\.plants\.db\.plants-\w{6}$/.test(name))
   expect({ code, err, now, left }).toEqual({ code: 0, err: '', now: { plants: restored, integrity: 'ok' }, left: [] })
@@ -92,7 +92,7 @@ describe.runIf(canTrace)('interrupted before a write, each in its turn (needs st
   test('a restore leaves all as it was, unless all is done', { timeout: 300_000 }, async () => {
     const before = await grownStore()
     const codes = new Set<number | undefined>()
-    await forEachCall({ signal: 'INT', calls: ['pwrite64'], before }, ['restore', 'plants.bak', '--force'], async (folder, result) => {
+    await forEachCall({ signal: 'INT', calls: ['pwrite64'], before }, ['restore', 'plants.bak', '--yes'], async (folder, result) => {
       codes.add(result.code)
       const isDone = result.out !== '' || result.err.includes('It is done')
       if (!isDone) expect(ends).toContainEqual(result)
@@ -143,7 +143,7 @@ test('no plant that was acknowledged is lost while a restore replaces the store:
     }
   }
   const writing = write()
-  const { code, out, err } = await plants(['restore', join(folder, 'plants.bak'), '--force'], folder)
+  const { code, out, err } = await plants(['restore', join(folder, 'plants.bak'), '--yes'], folder)
   isDone = true
   await writing
   const { kept, plants: restored } = JSON.parse(out) as { kept: string; plants: number }
@@ -164,7 +164,7 @@ test('a service goes on with what was restored', async () => {
   const env = { PLANTS_TOKEN: 's3cret-of-this-test' }
   const send = (id: string) => plants(['create', '--store', address, '--id', id, '--name', 'Fern'], folder, { env })
   expect((await send('3')).code).toBe(0)
-  expect((await plants(['restore', join(folder, 'plants.bak'), '--force'], folder)).code).toBe(0)
+  expect((await plants(['restore', join(folder, 'plants.bak'), '--yes'], folder)).code).toBe(0)
   expect((await send('1')).err).toContain('A plant with id 1 already exists')
   expect(await send('2')).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
   expect(await listOf(folder)).toEqual([1, 2])
@@ -203,10 +203,10 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect(readFileSync(join(inside, 'plants.bak')).equals(bytes)).toBe(true)
     const large = join(elsewhere, 'large.bak')
     await on('backup', large)
-    expect((await on('restore', large, '--store', store, '--force')).err).toContain('No space left on the disk of ')
+    expect((await on('restore', large, '--store', store, '--yes')).err).toContain('No space left on the disk of ')
     const { bavail, bsize } = statfsSync(inside)
     writeFileSync(join(inside, 'filler'), Buffer.alloc(bavail * bsize))
-    expect((await on('restore', backup, '--store', store, '--force')).code).toBeOneOf([4, 74])
+    expect((await on('restore', backup, '--store', store, '--yes')).code).toBeOneOf([4, 74])
     expect((await on('list', '--store', store)).out).toBe('{"id":2,"name":"Moss"}\n')
     expect(
       readdirSync(inside)

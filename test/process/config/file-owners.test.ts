@@ -98,7 +98,8 @@ describe('without a place for settings', () => {
     const args = ['create', '--id', '1', '--name', 'Fern', '--store', join(user.home, 'garden.db')]
     const env = ['-u', 'HOME', '-u', 'PLANTS_CONFIG_DIR', '-u', 'PLANTS_DATA_DIR']
     const started = startUnder('setpriv', [...becomeStranger, 'env', ...env], args, user.home, { cwd: user.home })
-    expect(await resultOf(started)).toEqual(printed('{"name":"Fern"}\n'))
+    const err = `plants: Created store ${join(user.home, 'garden.db')}\n`
+    expect(await resultOf(started)).toEqual({ ...printed('{"name":"Fern"}\n'), err })
   })
 
   describe.runIf(canBecome)('a user without an account and a HOME (needs root and setpriv)', () => {

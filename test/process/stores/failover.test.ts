@@ -1,9 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { Crowd } from '../../helpers/crowd.js'
 import { ServiceNode } from '../../helpers/node.js'
+import { hasPatroni, patroniCluster, patroniDefaults } from '../../helpers/patroni.js'
 import { installations } from '../../helpers/postgres/installation.js'
 import { ownServer } from '../../helpers/postgres.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
+import { runPlants } from '../../helpers/run.js'
 
 const installation = installations.find(({ isPacked }) => !isPacked)
 const creates = Math.min(200_000, rounds(2000))
@@ -42,6 +44,42 @@ describe.skipIf(!isSoak || installation === undefined)('over two nodes, with a s
     await crowd.check(standby)
     expect(crowd.wrong).toEqual([])
     process.stdout.write(`standby away: ${JSON.stringify({ creates, ...crowd.answers })}\n`)
+  })
+})
+
+describe.skipIf(!isSoak || installation === undefined || !hasPatroni())('over two nodes, with Patroni (in a soak)', () => {
+  const kills = rounds(0.5)
+
+  test('creates go on and none is lost when the primary is killed (needs Patroni and etcd)', { timeout: rounds(120_000) }, async () => {
+    let [primary, standby] = await patroniCluster(installation?.bin ?? '')
+    const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants?target_session_attrs=read-write`
+    expect(await runPlants(['stores', 'init', url])).toMatchObject({ code: 0 })
+    const nodes = await Promise.all([1, 2].map(() => ServiceNode.start(['--store', url])))
+    const ways = nodes.map(({ socket: socketPath }) => ({ origin: 'http://node', socketPath }))
+    const crowd = new Crowd({ creates: rounds(500_000), atOnce: 16, ways })
+    const running = crowd.run()
+    const more = (count: number) => {
+      const due = crowd.done + count
+      return crowd.until(() => crowd.done >= due)
+    }
+    const gaps: number[] = []
+    for (let kill = 0; kill < kills; kill += 1) {
+      await more(1000)
+      crowd.gap = 0
+      await primary.kill()
+      await standby.becomes('primary')
+      await more(1000)
+      gaps.push(Math.round(crowd.gap))
+      primary.start()
+      await primary.becomes('synchronous')
+      ;[primary, standby] = [standby, primary]
+    }
+    crowd.end()
+    await running
+    await crowd.check(primary)
+    expect(crowd.wrong).toEqual([])
+    process.stdout.write(`Patroni: ${JSON.stringify({ ...patroniDefaults, creates: crowd.done, gaps, ...crowd.answers })}\n`)
+    for (const node of nodes) expect(await (await node.running()).stop()).toMatchObject({ code: 0 })
   })
 })
 

@@ -129,6 +129,21 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     })
   })
 
+  test.each(['list', 'create --id 2 --name Moss'])(
+    'is said to be closed to %s, and not read-only, where the folder or the log is',
+    async (line) => {
+      const [hidden, inUse] = [await storeIn(temporaryFolder()), await storeIn(temporaryFolder())]
+      chmodSync(hidden, 0o000)
+      onTestFinished(() => chmodSync(hidden, 0o700))
+      open(join(inUse, 'plants.db')).exec("INSERT INTO plants (id, name) VALUES (3, 'Ivy')")
+      for (const suffix of ['-wal', '-shm']) chmodSync(join(inUse, `plants.db${suffix}`), 0o000)
+      for (const path of [join(hidden, 'plants.db'), join(inUse, 'plants.db')]) {
+        const err = `plants: The store ${path} may not be read by this user\n  Change the permissions, or choose another file with --store PATH\n`
+        expect(await unprivileged([...line.split(' '), '--store', path])).toEqual({ code: 4, out: '', err })
+      }
+    },
+  )
+
   test('is no data directory either', async () => {
     const folder = readOnlyFolder(temporaryFolder())
     const { code, err } = await unprivileged(['create', '--id', '1', '--name', 'Fern'], { PLANTS_DATA_DIR: join(folder, 'data') })

@@ -41,7 +41,7 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     expect(full).toEqual({
       ...{ code: 4, out: '' },
       err: expect.stringMatching(
-        /^(plants: Resuming.*\n)?plants: No space left on the disk of .*plants\.db\n {2}Free some space.*run the same command again\n$/,
+        /^(plants: (?:Created store|Resuming).*\n)?plants: No space left on the disk of .*plants\.db\n {2}Free some space.*run the same command again\n$/,
       ),
     })
     expect(await disk.plants(args)).toEqual({

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { createWriteStream, readFileSync, rmSync } from 'node:fs'
+import { createWriteStream, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
@@ -134,7 +134,7 @@ describe('on a terminal', () => {
     const folder = temporaryFolder()
     const path = writeLines(folder, inputLines)
     const session = terminal(['import', path, '--no-color'], folder)
-    await session.answer(['/s', '\x03'])
+    await session.answer([' done', '\x03'])
     const { code, screen } = await session.ended
     const done = grouped(countOf(storeIn(folder)))
     expect(code).toBe(130)
@@ -218,12 +218,14 @@ function shown(screen: string): string[] {
   return screen.split('\r\n').map((line) => stripVTControlCharacters(line.split('\r').at(-1) ?? ''))
 }
 
-/** Resolves when a process has had nothing to do for a while. */
+/** Resolves when no thread of a process has run, or wanted to, for a while: one that waits for a processor has something to do. */
 async function isIdle(pid: number | undefined): Promise<void> {
   let [before, same] = ['', 0]
   const look = () => {
-    const now = readFileSync(`/proc/${pid}/stat`, 'utf8').split(' ').slice(13, 15).join()
-    same = now === before ? same + 1 : 0
+    const stats = readdirSync(`/proc/${pid}/task`).map((task) => readFileSync(`/proc/${pid}/task/${task}/stat`, 'utf8'))
+    const tasks = stats.map((stat) => stat.slice(stat.lastIndexOf(')') + 2).split(' ')) // state first
+    const now = tasks.map((fields) => fields.slice(11, 13).join()).join(' ')
+    same = now === before && tasks.every(([state]) => state === 'S') ? same + 1 : 0
     before = now
     return same
   }

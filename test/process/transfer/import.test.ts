@@ -51,7 +51,12 @@ describe('an import as a process of its own', () => {
       const other = join(temporaryFolder(), 'copy.db')
       const script = `set -o pipefail; "$0" export --format ${format} | "$0" import --store "$1"`
       const { exitCode, stdout, stderr } = await execa('bash', ['-c', script, bin, other], inFolder(folder))
-      expect({ format, exitCode, created: JSON.parse(stdout).created, stderr }).toEqual({ format, exitCode: 0, created: 4, stderr: '' })
+      expect({ format, exitCode, created: JSON.parse(stdout).created, stderr }).toEqual({
+        format,
+        exitCode: 0,
+        created: 4,
+        stderr: `plants: Created store ${other}`,
+      })
       const [one, copy] = [await plants(['export'], folder), await plants(['export', '--store', other], folder)]
       expect(copy).toEqual(one)
     }

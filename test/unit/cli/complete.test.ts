@@ -17,7 +17,7 @@ const words = async (line: string, world?: World) => (await complete(line, world
 const nothing = { code: 0, err: '', files: 'none', prefix: '', words: [], meanings: [] }
 
 const settingFlags = ['--store', '--output', '--timeout', '--ca-cert', '--allow-http', '--allow-async-commit']
-const globalFlags = ['--version', ...settingFlags, '--verbose', '--no-input', '--no-color']
+const globalFlags = [...settingFlags, '--version', '--verbose', '--quiet', '--no-input', '--no-color']
 
 /** Every command with the words that lead to it. */
 await loadCommands(plants.commands.map(({ name }) => name))
@@ -32,7 +32,7 @@ describe('every command', () => {
     '"%s" is completed with all that it has',
     async (path, command) => {
       const start = path === '' ? '' : `${path} `
-      const own = path === '' ? [] : (command.options ?? []).map(({ flags }) => flags.split(' ')[0])
+      const own = path === '' ? [] : (command.options ?? []).map(({ flags }) => flags.replace(/^-., /, '').split(' ')[0])
       expect(await words(`${start}-`)).toEqual([...own, ...globalFlags, '--help'])
       if (command.commands) expect(await words(start)).toEqual([...command.commands.map(({ name }) => name), 'help'])
     },
@@ -41,9 +41,18 @@ describe('every command', () => {
   test('is named for help, and so is every topic', async () => {
     const names = (plants.commands ?? []).map(({ name }) => name)
     expect(await words('help ')).toEqual([...names, ...(plants.topics ?? []).map(({ name }) => name)])
-    expect(await words('help stores ')).toEqual(['add', 'init', 'list', 'use', 'remove'])
-    expect(await words('stores help ')).toEqual(['add', 'init', 'list', 'use', 'remove'])
+    expect(await words('help stores ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove'])
+    expect(await words('stores help ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove'])
     for (const line of ['help formats ', 'help create ', 'help stores add ', 'stores help add ']) expect(await words(line)).toEqual([])
+  })
+
+  test('is found by its other names, which are offered where nothing else begins so', async () => {
+    expect(await words('ls --li')).toContain('--limit')
+    expect(await words('stores rm ')).toEqual(await words('stores remove '))
+    expect(await words('help stores rm ')).toEqual([])
+    expect(await words('l')).not.toContain('ls')
+    const { words: found, meanings } = await complete('sh')
+    expect(meanings[found.indexOf('show')]).toBe('another name for get')
   })
 
   test('is told with what it does', async () => {
@@ -56,18 +65,25 @@ describe('flags', () => {
   test('are found before the command, too', async () => {
     expect(await words('--')).toEqual([...globalFlags, '--help'])
     expect(await words('--store x.db create --n')).toContain('--name')
-    expect(await words('--verbose stores ')).toEqual(['add', 'init', 'list', 'use', 'remove', 'help'])
+    expect(await words('--verbose stores ')).toEqual(['add', 'init', 'list', 'use', 'rename', 'remove', 'help'])
   })
 
   test('that were given are not offered again, whatever they were called', async () => {
     for (const given of ['--id 1', '--id=1', '--id=-1']) expect(await words(`create ${given} --`)).not.toContain('--id')
     expect(await words('-v create --')).not.toContain('--verbose')
     expect(await words('--verbose -')).not.toContain('--verbose')
-    expect(await words('create --verbose -v')).toEqual(['-V', '-h'])
+    expect(await words('create --verbose -v')).toEqual(['-i', '-n', '-t', '-f', '-s', '-o', '-V', '-q', '-h'])
   })
 
   test('in their short form are offered to who writes one', async () => {
-    expect(await words('-v')).toEqual(['-V', '-v', '-h'])
+    expect(await words('-v')).toEqual(['-s', '-o', '-V', '-v', '-q', '-h'])
+    expect(await words('delete 1 -y')).toContain('-y')
+  })
+
+  test('in their short form have the values of the long one', async () => {
+    expect(await words('list -o ')).toEqual(['text', 'json'])
+    expect(await complete('create -f ')).toMatchObject({ files: 'any', words: [] })
+    expect(await words('create -n Fern --na')).not.toContain('--name')
   })
 
   test('are offered at once where no argument can stand', async () => {
@@ -95,7 +111,7 @@ describe('values', () => {
     ['config set output ', ['text', 'json']],
     ['config set stores.team.allow-http ', ['true', 'false']],
     ['config get ', ['store', 'output', 'timeout', 'ca-cert']],
-    ['completion ', ['bash', 'zsh', 'fish']],
+    ['completion ', ['bash', 'zsh', 'fish', 'powershell']],
   ])('of "%s" are %j', async (line, expected) => {
     expect(await complete(line)).toMatchObject({ files: 'none', prefix: '', words: expected })
   })
@@ -226,6 +242,12 @@ describe('whatever is wrong, less is offered and nothing is said', () => {
     await complete('--store ', { env: somebody.env })
     expect(existsSync(somebody.folder)).toBe(false)
   })
+})
+
+test('a script that cannot give an empty word asks for the next one', async () => {
+  const next = (...argv: string[]) => runPlants(['__complete', '--next', '--', ...argv])
+  expect(await next('stores')).toEqual(await runPlants(['__complete', '--', 'stores', '']))
+  expect(await next()).toEqual(await runPlants(['__complete', '--', '']))
 })
 
 test('the question of the scripts is in no help', async () => {

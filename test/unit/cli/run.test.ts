@@ -1,5 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { version } from '../../../package.json'
+import { bugs, homepage, version } from '../../../package.json'
+import { plants as commands } from '../../../src/cli/commands/index.js'
+import { PlantsError } from '../../../src/platform/errors.js'
+import { helpsOf } from '../../helpers/helps.js'
 import { type Result, runPlants, type World } from '../../helpers/run.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
@@ -13,8 +16,8 @@ describe('help', () => {
   test.each([['--help'], ['-h'], ['help'], []])('is an answer: plants %s', async (...argv) => {
     const { code, out, err } = await plants(argv)
     expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(out).toMatch(/^Usage: plants \[options\] \[command\]\n/)
-    for (const command of ['create', 'get', 'list', 'delete']) expect(out).toContain(`\n  ${command} `)
+    expect(out).toMatch(/^Usage: plants <command> \[options\]\n/)
+    for (const { name } of commands.commands) expect(out).toMatch(new RegExp(`^(.{40})?  ${name} `, 'm'))
   })
 
   test.each([
@@ -23,6 +26,64 @@ describe('help', () => {
     ['create', '-h'],
   ])('of a command: plants %s %s', async (...argv) => {
     expect((await plants(argv)).out).toMatch(/^Usage: plants create \[options\]\n/)
+  })
+
+  test('of the program fits a terminal of 80 columns and 24 rows, and says where to read more', async () => {
+    const { out } = await plants([], { terminals: ['stdout'], env: { NO_COLOR: '1' } })
+    const lines = out.split('\n')
+    expect(lines.length).toBeLessThanOrEqual(24)
+    expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
+    expect(lines.slice(-3)).toEqual([`Documentation: ${homepage}`, `Issues: ${bugs.url}`, ''])
+  })
+
+  test('of the program has one column where two do not fit', async () => {
+    const { out } = await plants(['--help'], { terminals: ['stdout'], columns: 79, env: { NO_COLOR: '1' } })
+    expect(out).toContain('Plants:\n  create      create a plant\n')
+    expect(out).toContain('Setup:\n  stores      name and choose stores\n')
+  })
+
+  test('of a command begins with its usage and examples, and has its own options alone', async () => {
+    const { out } = await plants(['help', 'rm'])
+    expect(out).toBe(`Usage: plants delete [options] [ids...]
+
+Delete the plants that have these ids, or a tag, and print them, so that they can be created again.
+
+Examples:
+  plants delete 1
+  plants delete 1 2 3 --yes > deleted.ndjson
+  plants delete --tag shade
+
+Arguments:
+  ids               identification numbers
+
+Options:
+  -t, --tag <text>  delete all plants with this tag
+  -y, --yes         do not ask
+  -h, --help        show this help
+
+Aliases: rm
+Global options: plants help options
+`)
+  })
+
+  test('has bold titles where colours are, and three examples at most', async () => {
+    const { out } = await plants(['get', '--help'], { terminals: ['stdout'] })
+    expect(out).toContain('\u001b[1mOptions:\u001b[22m\n  -h, --help  show this help\n')
+    for (const [path, page] of await helpsOf([])) {
+      const [, examples = ''] = /^Examples?:\n((?: {2}.*\n)*)/m.exec(page) ?? []
+      expect({ path, isShort: examples.split('\n').length <= 4 }).toEqual({ path, isShort: true })
+    }
+  })
+
+  test('has no pager on a terminal that cannot be scrolled', async () => {
+    const world: World = { terminals: ['stdout'], rows: 24, env: { TERM: 'dumb', PAGER: 'false' } }
+    expect((await plants(['help', 'environment'], world)).out).toContain('See also: plants config list')
+  })
+
+  test('of the options is a page with those of every command', async () => {
+    const { out } = await plants(['help', 'options'])
+    for (const option of ['-s, --store <address>', '-o, --output <format>', '-q, --quiet', '    --no-input'])
+      expect(out).toContain(`\n  ${option} `)
   })
 
   test('of the environment is a page, with global flags before and behind', async () => {
@@ -56,9 +117,65 @@ describe('help', () => {
     expect({ code: result.code, isPage: /Settings:|What a run/.test(result.out) }).toEqual({ code, isPage: false })
   })
 
-  test.each(['--version', '-V'])('the version is an answer: plants %s', async (flag) => {
+  test.each(['--version', '-V', 'version'])('the version is an answer: plants %s', async (flag) => {
     expect(await plants([flag])).toEqual({ code: 0, out: `${version}\n`, err: '' })
   })
+})
+
+describe('short names', () => {
+  test('of options do what the long ones do', async () => {
+    const env = { PLANTS_DATA_DIR: temporaryFolder() }
+    const store = `${temporaryFolder()}/x.db`
+    const created = await plants(['create', '-i', '1', '-n', 'Fern', '-t', 'shade', '-s', store, '-o', 'text'], { env })
+    expect(created).toEqual({ code: 0, out: 'Planted Fern (id 1, tag shade)\n', err: `plants: Created store ${store}\n` })
+    expect((await plants(['list', '-tshade', `-s${store}`], { env })).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
+    expect((await plants(['delete', '1', '-y', '-qs', store], { env })).out).toBe('')
+    expect((await plants(['get', '1', '-s', store, '-o', 'json'], { env })).err).toMatch(/^\{"error":404,/)
+  })
+
+  test('of commands do what the long ones do', async () => {
+    const env = { PLANTS_DATA_DIR: temporaryFolder(), PLANTS_CONFIG_DIR: temporaryFolder() }
+    for (const argv of [
+      ['new', ...fern.slice(1)],
+      ['add', '--id', '2', '--name', 'Moss'],
+      ['show', '1'],
+      ['rm', '2', '--yes'],
+    ])
+      expect(await plants(argv, { env })).toMatchObject({ code: 0, err: '' })
+    expect((await plants(['ls'], { env })).out).toBe('{"id":1,"name":"Fern"}\n')
+    expect((await plants(['stores', 'add', 'garden', './garden.db'], { env })).code).toBe(0)
+    expect((await plants(['stores', 'ls'], { env })).out).toContain('"name":"garden"')
+    expect((await plants(['stores', 'rm', 'garden'], { env })).code).toBe(0)
+  })
+})
+
+test('--quiet leaves what was asked for, and errors', async () => {
+  const env = { PLANTS_DATA_DIR: temporaryFolder() }
+  const nothing = { code: 0, out: '', err: '' }
+  const quiet = (argv: string[], stdin?: string) => plants([...argv, '--quiet'], { env, ...(stdin !== undefined && { stdin }) })
+  expect(await quiet(['list'])).toEqual(nothing)
+  expect(await quiet(['create'], '{"id":1,"name":"Fern","colour":"green"}')).toEqual(nothing)
+  expect(await quiet(['list'])).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
+  expect(await quiet(['create', '--id', '2', '--name', 'Moss', '--dry-run'])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('"dryRun":true'),
+  })
+  expect(await quiet(['import'], '{"id":1,"name":"Fern"}\n{"id":3,"name":"Ivy","age":1}\n')).toEqual({
+    code: 6,
+    out: '',
+    err: 'plants: 1 plant was rejected\n  For ids that exist, choose --if-exists skip, same or update. To keep the rejected plants in a file, run it again with: --if-exists same --rejects PATH\n',
+  })
+  expect((await quiet(fern)).err).toBe('plants: A plant with id 1 already exists\n  Look at it with: plants get 1\n')
+})
+
+test.each([
+  [{ PLANTS_NO_INPUT: '1' }, false],
+  [{ PLANTS_NO_INPUT: 'false', CI: 'True' }, false],
+  [{ PLANTS_NO_INPUT: '0', CI: '' }, true],
+])('with %j it is asked on a terminal: %s', async (env, asks) => {
+  const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
+  const { code } = await plants(['create', '--id', '1'], { env, terminals: ['stdin', 'stderr'], signal })
+  expect(code).toBe(asks ? 130 : 2)
 })
 
 describe('global flags', () => {
@@ -96,14 +213,14 @@ describe('global flags', () => {
 
   test('colour errors only on a terminal', async () => {
     const { err } = await plants(['get', 'x'], { terminals: ['stderr'] })
-    const message = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"'
+    const message = 'id must be an integer, in digits only, but was "x"'
     expect(err).toBe(`\u001b[31mplants:\u001b[39m ${message}\n  \u001b[2mFor example: 1\u001b[22m\n`)
   })
 })
 
 test.each([
   ['stores remote team', 'Did you mean remove?'],
-  ['stores unset team', 'Did you mean use?'],
+  ['stores unset team', 'See: plants stores --help'],
   ['stores move team garden', 'See: plants stores --help'],
   ['config onset timeout', 'See: plants config --help'],
   ['tokens invoke 1', 'See: plants tokens --help'],
@@ -139,6 +256,6 @@ test('a defect is told as one, with its stack, and ends with 70', async () => {
   const { code, err } = await runPlants(fern, { env: broken })
   expect(code).toBe(70)
   expect(err).toMatch(
-    /^plants: A mistake in plants, not in what you did: boom\n {2}RangeError: boom\n {6}at .*\n(.|\n)* {2}Please report it, with what you ran\n$/,
+    /^plants: A mistake in plants, not in what you did: boom\n {2}RangeError: boom\n {6}at .*\n(.|\n)* {2}Please report it, with what you ran: https:\/\/.*\n$/,
   )
 })

@@ -133,8 +133,8 @@ describe('backup', () => {
   })
 
   test('says where there is no store, and where there is no place', async () => {
-    const err = `plants: There is no store at ${store} yet\n  plants create makes it\n`
-    expect(await plants(['backup', file])).toEqual({ code: 1, out: '', err })
+    const err = `plants: There is no store at ${store}\n  Check the address. plants create makes a store there\n`
+    expect(await plants(['backup', file])).toEqual({ code: 4, out: '', err })
     expect(readdirSync(folder)).toEqual([])
     await plant({ id: 1, name: 'Fern' })
     const hint = 'Fix that, or choose another place. What was there is as it was'

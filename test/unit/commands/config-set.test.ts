@@ -266,11 +266,9 @@ describe('a name that is no setting is refused:', () => {
     ['config get timeout store', 'config get takes 1 argument, but got 2', 'See: plants config get --help'],
     ['config list timeout', 'config list takes no arguments, but got 1', 'See: plants config list --help'],
     ['config path x', 'config path takes no arguments, but got 1', 'See: plants config path --help'],
-    ['config ls', 'Unknown command ls', 'Did you mean list?'],
-    ['config show', 'Unknown command show', 'See: plants config --help'],
-    ['config rm timeout', 'Unknown command rm', 'See: plants config --help'],
-    ['config remove timeout', 'Unknown command remove', 'See: plants config --help'],
-    ['config reset timeout', 'Unknown command reset', 'Did you mean set?'],
+    ['config show', 'config get needs a setting', 'See: plants config get --help'],
+    ['config rm timeout', 'Unknown command rm', 'Did you mean: plants config unset SETTING'],
+    ['config reset timeout', 'Unknown command reset', 'Did you mean: plants config unset SETTING'],
     ['config onset timeout', 'Unknown command onset', 'See: plants config --help'],
   ])('plants %s', async (command, message, hint) => {
     expect(await gardener().run(command)).toEqual(refusal(message, hint))

@@ -299,7 +299,7 @@ test('nothing of either goes through a proxy', async () => {
 test('the plant is read from a file, from stdin, or from both and flags', async () => {
   const user = new User()
   writeFileSync(join(user.home, 'fern.json'), '{"id":1,"name":"Fern","nmae":1}')
-  const warning = 'plants: Not stored, because a NewPlant has only id, name and tag: "nmae"\n'
+  const warning = 'plants: warning: ignored unknown field "nmae". Did you mean "name"?\n'
   const { out, err } = await user.run('create --file fern.json --tag wet --dry-run'.replace('fern.json', join(user.home, 'fern.json')))
   expect({ plant: JSON.parse(out), err }).toEqual({ plant: expect.objectContaining({ id: 1, name: 'Fern', tag: 'wet' }), err: warning })
   const env = { PLANTS_TOKEN: token }

@@ -46,31 +46,31 @@ describe('restore', () => {
     expect(await listOf('./new.db')).toBe(await listOf(file))
   })
 
-  test('refuses to replace plants without --force', async () => {
+  test('refuses to replace plants without --yes', async () => {
     await plants(['delete', '1', '--yes'])
-    const hint = 'To replace what is there, which is then kept beside it, add --force'
-    expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has a plant\n  ${hint}\n` })
+    const hint = 'To replace what is there, which is then kept beside it, add --yes'
+    expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 1 plant\n  ${hint}\n` })
     await plant({ id: 2, name: 'Ivy' })
     expect(await plants(['restore', file])).toEqual({ code: 1, out: '', err: `plants: The store ${store} has 2 plants\n  ${hint}\n` })
     expect(await listOf(store)).toBe(`${moss}{"id":2,"name":"Ivy"}\n`)
     expect(namesIn(folder)).toEqual(['plants.bak', 'plants.db'])
   })
 
-  test('replaces plants with --force, and keeps what was there, which can be restored in turn', async () => {
+  test('replaces plants with --yes, and keeps what was there, which can be restored in turn', async () => {
     await plant({ id: 2, name: 'Ivy' })
     const before = await listOf(store)
-    const { code, out, err } = await plants(['restore', file, '--force', '--output', 'text'])
+    const { code, out, err } = await plants(['restore', file, '--yes', '--output', 'text'])
     const [, kept = ''] = /^Restored 2 plants from .*\/plants.bak to .*\/plants.db; what was there is kept in (.*)\n$/.exec(out) ?? []
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(kept.replace(store, '')).toMatch(/^\.before-restore-\d{8}T\d{6}Z$/)
     expect(await listOf(store)).toBe(moss + fern)
     expect(await listOf(kept)).toBe(before)
-    expect((await plants(['restore', kept, '--force'])).code).toBe(0)
+    expect((await plants(['restore', kept, '--yes'])).code).toBe(0)
     expect(await listOf(store)).toBe(before)
   })
 
   test('never replaces what a restore has kept in the same second', async () => {
-    const results = await Promise.all([1, 2, 3, 4].map(() => plants(['restore', file, '--force'])))
+    const results = await Promise.all([1, 2, 3, 4].map(() => plants(['restore', file, '--yes'])))
     const kept = results.map(({ out }) => (JSON.parse(out) as { kept: string }).kept)
     expect(new Set(kept).size).toBe(4)
     for (const path of kept) expect(await listOf(path)).toBe(moss + fern)
@@ -89,7 +89,7 @@ describe('restore', () => {
   test('lets others go on who have the store open', async () => {
     const live = closedAfterTest(await SqliteStore.open(fileAddress(store), openOptions()))
     await live.create({ id: 2n, name: 'Ivy' })
-    expect((await plants(['restore', file, '--force'])).code).toBe(0)
+    expect((await plants(['restore', file, '--yes'])).code).toBe(0)
     expect(await live.get(2n)).toBe(undefined)
     await live.create({ id: 3n, name: 'Oak' })
     expect(await listOf(store)).toBe(`${moss}${fern}{"id":3,"name":"Oak"}\n`)
@@ -98,7 +98,7 @@ describe('restore', () => {
   test('waits for who is writing, as long as --timeout says', async () => {
     const other = open(store)
     other.exec('BEGIN IMMEDIATE')
-    const { code, err } = await plants(['restore', file, '--force', '--timeout', '10ms'])
+    const { code, err } = await plants(['restore', file, '--yes', '--timeout', '10ms'])
     expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/^plants: The store .* was in use by .* for 0.01 s\n/) })
     other.exec("INSERT INTO plants (id, name) VALUES (2, 'Ivy'); COMMIT")
     expect(await listOf(store)).toBe(`${moss}${fern}{"id":2,"name":"Ivy"}\n`)
@@ -107,7 +107,7 @@ describe('restore', () => {
   test('takes another store as it is now', async () => {
     const live = closedAfterTest(await SqliteStore.open(fileAddress(join(folder, 'live.db')), openOptions()))
     await live.create({ id: 6n, name: 'Elm' })
-    expect((await plants(['restore', 'live.db', '--force'])).code).toBe(0)
+    expect((await plants(['restore', 'live.db', '--yes'])).code).toBe(0)
     expect(await listOf(store)).toBe('{"id":6,"name":"Elm"}\n')
   })
 
@@ -129,7 +129,7 @@ describe('restore', () => {
       'plants.db': `${store} is the store itself, or belongs to it`,
     }
     for (const [name, why] of Object.entries(reasons)) {
-      const { code, out, err } = await plants(['restore', name, '--force', '--output', 'json'])
+      const { code, out, err } = await plants(['restore', name, '--yes', '--output', 'json'])
       const { message, hint, error } = JSON.parse(err) as Record<string, unknown>
       const said = { name, code, out, error, message, hint }
       expect(said).toEqual({
@@ -144,7 +144,7 @@ describe('restore', () => {
 
   test('says what to do with a store that is damaged', async () => {
     const damaged = await damagedCopy(store, folder)
-    const { code, err } = await plants(['restore', file, '--force', '--store', damaged])
+    const { code, err } = await plants(['restore', file, '--yes', '--store', damaged])
     const hint = `\n  Move it aside, then restore again: mv ${damaged} ${damaged}.damaged\n`
     expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(hint) })
     expect(namesIn(folder)).toEqual(['damaged.db', 'plants.bak', 'plants.db'])
@@ -153,7 +153,7 @@ describe('restore', () => {
   test('changes nothing when it is interrupted', async () => {
     await plant({ id: 2, name: 'Ivy' })
     const signal = AbortSignal.abort(new PlantsError('terminated', 'Terminated'))
-    expect(await plants(['restore', file, '--force'], { signal })).toEqual({
+    expect(await plants(['restore', file, '--yes'], { signal })).toEqual({
       code: 143,
       out: '',
       err: 'plants: Terminated, nothing was changed\n',

@@ -85,7 +85,8 @@ describe('the store of a command is', () => {
     const user = new User()
     for (const [name, path] of Object.entries(dbs)) await user.run(['stores', 'add', name, `.${path}`])
     await user.run(['stores', 'use', used])
-    expect(await user.run([...fern.split(' '), ...flags], { env })).toEqual(answer({ name: 'Fern' }))
+    const err = expected === 'data/plants.db' ? '' : `plants: Created store ${join(user.home, expected)}\n`
+    expect(await user.run([...fern.split(' '), ...flags], { env })).toEqual({ ...answer({ name: 'Fern' }), err })
     const made = ['flag.db', 'variable.db', 'saved.db', 'other.db', 'data/plants.db'].filter((path) => existsSync(join(user.home, path)))
     expect(made).toEqual([expected])
   })

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { pathTo } from '../../../src/cli/commands/index.js'
 import { exitCodes } from '../../../src/platform/errors.js'
 import { blocksOf, documentation, pages, tableAt } from '../../helpers/documents.js'
 import { helpsOf } from '../../helpers/helps.js'
@@ -62,12 +63,35 @@ describe('the documentation', () => {
     expect(subcommands.filter((path) => !documentation.includes(`\n| \`plants ${path}`))).toEqual([])
   })
 
-  test('lists every flag of every command, and no other', () => {
-    const real = flagsIn([...helps.values()].join('\n'))
+  test('lists every flag of every command, and no other', async () => {
+    const { out } = await runPlants(['help', 'options'])
+    const real = flagsIn([...helps.values(), out].join('\n'))
     const current = [...pages].filter(([path]) => path !== 'CHANGELOG.md').map(([, page]) => page)
     const listed = flagsIn(current.join('\n').replaceAll(/`(?:npm|sha256sum) [^`]*`|^np[mx] .*$/gm, ''))
     expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
     expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
+  })
+
+  test('lists every short option, and every other name of a command', async () => {
+    const { out } = await runPlants(['help', 'options'])
+    const real = [...helps.values(), out].join('\n').matchAll(/^ {2}(-\w), (--[a-z-]+)/gm)
+    const listed = tableAt('| short | long | commands |').flatMap(([shorts = '', longs = '']) => {
+      const names = longs.split(', ')
+      return shorts.split(', ').map((short, index) => `${short} ${names[index]}`)
+    })
+    expect(listed.toSorted()).toEqual([...new Set(Array.from(real, ([, short, long]) => `${short} ${long}`))].toSorted())
+    const aliases = [...helps].flatMap(
+      ([path, help]) =>
+        /^Aliases: (.*)$/m
+          .exec(help)?.[1]
+          ?.split(', ')
+          .map((alias) => [alias, path]) ?? [],
+    )
+    const rows = tableAt('| other name | command |').flatMap(([names = '', paths = '']) =>
+      names.split(', ').flatMap((name) => paths.split(', ').map((path) => [name, path])),
+    )
+    expect(rows.filter(([name, path]) => !aliases.some(([alias, real]) => alias === name && real === path))).toEqual([])
+    expect(new Set(rows.map(([name]) => name))).toEqual(new Set(aliases.map(([alias]) => alias)))
   })
 
   test('has the defaults of the limits of the service', () => {
@@ -79,7 +103,7 @@ describe('the documentation', () => {
 
   test('names only commands and exit codes that there are', () => {
     const names = [...documentation.matchAll(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)].map(([, name = '']) => name)
-    expect(names.filter((name) => name !== 'help' && !helps.has(name))).toEqual([])
+    expect(names.filter((name) => name !== 'help' && !pathTo([name]))).toEqual([])
     const codes = [...documentation.matchAll(/exit code(?: is)? (\d+)/g)].map(([, code]) => Number(code))
     expect(codes.filter((code) => !exitCodes().some(([real]) => real === code))).toEqual([])
   })

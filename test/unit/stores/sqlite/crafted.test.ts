@@ -73,7 +73,7 @@ function contents(): Record<string, string> {
 }
 
 const commands: [argv: string[], code: number][] = [
-  [['restore', 'evil.db', '--force', '--store', './mine.db'], 2],
+  [['restore', 'evil.db', '--yes', '--store', './mine.db'], 2],
   [['create', '--id', '2', '--name', 'Moss', '--store', './evil.db'], 4],
   [['list', '--timeout', '1s', '--store', './evil.db'], 4],
   [['backup', 'made.bak', '--store', './evil.db'], 4],
@@ -250,7 +250,7 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
       const { code, out, err } = await runPlants([command, ...flags, '--store', './evil.db'], { cwd: folder })
       expect({ command, code, out, err }).toEqual({ command, code: 4, out: '', err: expect.stringMatching(/evil\.db is damaged: /) })
     }
-    expect((await runPlants(['restore', 'evil.db', '--force', '--store', './mine.db'], { cwd: folder })).code).toBe(2)
+    expect((await runPlants(['restore', 'evil.db', '--yes', '--store', './mine.db'], { cwd: folder })).code).toBe(2)
   })
 
   test('a page that comes twice, as in a tree that never ends', async () => {

@@ -92,7 +92,7 @@ test('a backup of schema 3 is restored, and left as it is', async () => {
   const bytes = readFileSync(join(folder, 'old.bak'))
   expect(version(join(folder, 'old.bak'))).toEqual({ user_version: 3 })
   for (const store of ['./old.db', './new.db']) {
-    const restored = await runPlants(['restore', 'old.bak', '--force', '--store', store], { cwd: folder })
+    const restored = await runPlants(['restore', 'old.bak', '--yes', '--store', store], { cwd: folder })
     expect(restored).toMatchObject({ code: 0, err: '' })
     expect(version(join(folder, store))).toEqual({ user_version: 4 })
     const listed = await runPlants(['tokens', 'list', '--store', store], { cwd: folder })

@@ -18,7 +18,7 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
     ['list'],
     ['export'],
     ['backup', 'plants.bak'],
-    ['restore', 'other.bak', '--force'],
+    ['restore', 'other.bak', '--yes'],
     ['tokens', 'create'],
     ['tokens', 'revoke', '7'],
     ['delete', '1', '--yes'],
@@ -40,7 +40,7 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
     const [path, file] = [join(folder, 'plants.db'), join(folder, 'other.bak')]
     await runPlants(['backup', file, '--store', path])
     chownSync(file, 65_534, 65_534)
-    const { code, err } = await runPlants(['restore', file, '--force', '--store', path])
+    const { code, err } = await runPlants(['restore', file, '--yes', '--store', path])
     const warning = `plants: The backup ${file} belongs to another user (uid 65534), who may have put tokens in it\n`
     expect({ code, err }).toEqual({ code: 0, err: warning })
   })

@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../../src/platform/errors.js'
 import type { FormatName } from '../../../../src/transfer/formats/format.js'
-import { detectFormat, headSize } from '../../../../src/transfer/formats/formats.js'
+import { formatOf, headSize, type InputOptions } from '../../../../src/transfer/formats/formats.js'
 import { fc } from '../../../helpers/fast-check.js'
 import { rounds } from '../../../helpers/rounds.js'
 
 const plant = '{"id":1,"name":"a"}'
+const nothing: InputOptions = { format: undefined, encoding: undefined, rules: { map: {}, idFrom: undefined }, given: '' }
 
 test.each<[string, FormatName]>([
   ['', 'ndjson'],
@@ -22,6 +23,7 @@ test.each<[string, FormatName]>([
   [`${plant}}\n${plant}\n`, 'ndjson'],
   [`{"id":1,"na`, 'ndjson'],
   [`{"name":"${'a'.repeat(headSize)}`, 'ndjson'],
+  [`{"id":1,"name":"a","seen":[${'{"year":2024},'.repeat(headSize)}`.slice(0, headSize), 'ndjson'],
   [`# plants\n${plant}\n`, 'ndjson'],
   [`"id":1}\n${plant}\n`, 'ndjson'],
   ['[', 'json'],
@@ -32,52 +34,89 @@ test.each<[string, FormatName]>([
   ['{"id":1,\n "name":"a"}', 'json'],
   ['{\n  "id": 1\n  "name": "a"\n}\n', 'json'],
   ['{\n  "id": 1,\n  "na', 'json'],
-  ['{"plants":[\n{"id":1,"name":"a"},\n{"id":2,"name":"b"}\n]}\n', 'json'],
-  [`{\n "plants": [\n${'  {"id":1,"name":"a"},\n'.repeat(5000)}`.slice(0, headSize), 'json'],
   ['id,name\n1,a\n', 'csv'],
   ['\ufeff"id","na\tme"\r\n1,a\n', 'csv'],
   ['name\nFern\n', 'csv'],
   ['"a;b"\n1\n', 'csv'],
-  ['id\tname\n1\ta, b\n', 'tsv'],
-  ['id\tname, or so\n1\ta, b\n', 'tsv'],
+  ['id\tname\n1\ta, b\n', 'csv'],
+  ['id;name\n1;a\n', 'csv'],
+  ['Plants: 2024\nid,name\n1,a\n', 'csv'],
+  ['Stra\u00dfe\nFern\n', 'csv'],
 ])('%j is %s', (text, format) => {
-  expect(detectFormat(Buffer.from(text), text.length < headSize, 'stdin')).toBe(format)
+  expect(formatOf(Buffer.from(text), text.length < headSize, 'stdin', nothing)).toBe(format)
 })
 
-test.each<[string, Buffer, string, string]>([
-  ['UTF-16 with its mark', Buffer.from('\ufeffid,name\n', 'utf16le'), 'plants.csv is UTF-16, not UTF-8', 'UTF-16'],
-  ['UTF-16 with the other mark', Buffer.from('\ufeffid,name\n', 'utf16le').swap16(), 'plants.csv is UTF-16, not UTF-8', 'UTF-16'],
-  ['UTF-16 without a mark', Buffer.from('id,name\n', 'utf16le'), 'plants.csv is UTF-16, not UTF-8', 'UTF-16LE'],
-  ['the other UTF-16 without a mark', Buffer.from(plant, 'utf16le').swap16(), 'plants.csv is UTF-16, not UTF-8', 'UTF-16BE'],
+test.each<[string, string | Buffer, string, string]>([
+  [
+    'UTF-16 without a mark',
+    Buffer.from('id,name\n', 'utf16le'),
+    'plants.csv is not UTF-8, but seems to be utf-16le',
+    'Run it again with: --encoding utf-16le',
+  ],
+  [
+    'the other UTF-16 without a mark',
+    Buffer.from(plant, 'utf16le').swap16(),
+    'plants.csv is not UTF-8, but seems to be utf-16be',
+    'Run it again with: --encoding utf-16be',
+  ],
+  [
+    'letters of Windows-1252',
+    Buffer.from('id,name\n1,Caf\xe9\n', 'latin1'),
+    'plants.csv is not UTF-8, but seems to be windows-1252',
+    'Run it again with: --encoding windows-1252',
+  ],
   [
     'bytes of a program',
     Buffer.from('\x7fELF\x02\x01\x01\0\0\0'),
-    'plants.csv is no text in UTF-8: its first line holds U+0000',
-    'ENCODING',
+    'plants.csv is no text: its first line holds U+0000',
+    'Give CSV, TSV, NDJSON or JSON',
   ],
-])('%s is refused', (_, head, message, encoding) => {
-  const hint = `If it is a text, convert it first: iconv -f ${encoding} -t UTF-8`
+  ['a spreadsheet', 'PK\x03\x04', 'plants.csv is a ZIP archive, or a spreadsheet', 'Save the sheet as CSV (UTF-8) first'],
+  ['HTML', '<!DOCTYPE html>\n<p>a, b</p>\n', 'plants.csv is not CSV, TSV, NDJSON or JSON', 'See the formats: plants help formats'],
+  ['YAML', '- id: 1\n  name: a\n', 'plants.csv is not CSV, TSV, NDJSON or JSON', 'See the formats: plants help formats'],
+  [
+    'an object with plants',
+    '{"plants":[{"id":1,"name":"a"}]}',
+    'plants.csv holds its plants in an object, at .plants',
+    "Run: jq -c '.plants[]' plants.csv | plants import --map id=no",
+  ],
+  [
+    'an object with plants that are cut',
+    `{\n "plants": [\n${'  {"id":1,"name":"a"},\n'.repeat(5000)}`.slice(0, headSize),
+    'plants.csv holds its plants in an object, at .plants',
+    "Run: jq -c '.plants[]' plants.csv | plants import --map id=no",
+  ],
+  [
+    'an object with an object with plants',
+    '{"total": 2, "next": null, "data": {"page": "1", "my plants": [ {"id":1}]}}',
+    'plants.csv holds its plants in an object, at .data."my plants"',
+    'Run: jq -c \'.data."my plants"[]\' plants.csv | plants import --map id=no',
+  ],
+])('%s is refused', (_, head, message, hint) => {
   const error = { kind: 'malformed', message, hint } satisfies Partial<PlantsError>
-  expect(() => detectFormat(head, true, 'plants.csv')).toThrow(expect.objectContaining(error))
+  const read = () => formatOf(Buffer.from(head), head.length < headSize, 'plants.csv', { ...nothing, given: ' --map id=no' })
+  expect(read).toThrow(expect.objectContaining(error))
 })
 
-test('a table with semicolons is refused', () => {
-  const hint = 'Save it with commas or tabs between its cells. If it has one column, say so with: --format csv'
-  const message = 'plants.csv seems to be a table with ";" between its cells'
-  expect(() => detectFormat(Buffer.from('id;name\n1;a\n'), true, 'plants.csv')).toThrow(expect.objectContaining({ message, hint }))
+test.each<[string, Buffer, Partial<InputOptions>]>([
+  ['one bad byte among letters of UTF-8', Buffer.from('id,name\n1,Caf\xc3\xa9\n2,\xff\n', 'latin1'), {}],
+  ['a letter that is cut', Buffer.from('id,name\n1,a\n2,Caf\xc3', 'latin1'), {}],
+  ['letters whose encoding was given', Buffer.from('id,name\n1,Caf\xe9\n', 'latin1'), { encoding: 'utf-8' }],
+])('%s is a matter of its line', (_, head, options) => {
+  expect(formatOf(head, false, 'stdin', { ...nothing, ...options })).toBe('csv')
 })
 
 test('U+0000 in a later line is a matter of that line', () => {
-  expect(detectFormat(Buffer.from(`${plant}\n{"id":2,"name":"\0"}\n`), true, 'stdin')).toBe('ndjson')
+  expect(formatOf(Buffer.from(`${plant}\n{"id":2,"name":"\0"}\n`), true, 'stdin', nothing)).toBe('ndjson')
 })
 
 test('NDJSON is detected whatever its lines hold, and so is an indented value', { timeout: rounds(60_000) }, () => {
   const value = fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 3 }))
   const both = (values: object[]) => {
-    const lines = values.map((one) => `${JSON.stringify(one)}\n`).join('')
-    expect(detectFormat(Buffer.from(lines), true, 'stdin')).toBe('ndjson')
+    const lines = values.map((one) => `${JSON.stringify({ ...one, id: 1 })}\n`).join('')
+    expect(formatOf(Buffer.from(lines), true, 'stdin', nothing)).toBe('ndjson')
     const indented = values.map((one) => `${JSON.stringify({ ...one, id: 1 }, null, 2)}\n`).join('')
-    expect(detectFormat(Buffer.from(indented), true, 'stdin')).toBe('json')
+    expect(formatOf(Buffer.from(indented), true, 'stdin', nothing)).toBe('json')
   }
   fc.assert(fc.property(fc.array(value, { minLength: 1, maxLength: 3 }), both), { numRuns: rounds(500) })
 })

@@ -12,7 +12,6 @@ const good = '{"id":1,"name":"Fern"}\n'
 
 describe('a command line that is wrong is refused, and nothing is made:', () => {
   const count = 'a whole number from 1 to 9007199254740991'
-  const int64 = 'an integer from -9223372036854775808 to 9223372036854775807'
   const mapHint = 'For example: --map name=CommonName,tag=Family'
   const map = (text: string): Row => [
     ['plants', '--map', text],
@@ -65,13 +64,30 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
     ...choices('--format', 'ndjson, json, csv, tsv', 'ndjson'),
     ...choices('--if-exists', 'error, skip, same, update', 'error'),
     ...choices('--on-error', 'continue, stop', 'continue'),
-    ...['', 'x', '1.5', '+1', '007', ' 1', '9223372036854775808'].map(
-      (text): Row => [
+    ...[
+      ['', 'an integer'],
+      ['x', 'an integer, in digits only'],
+      ['1.5', 'an integer'],
+      ['007', 'an integer without leading zeros'],
+      ['9223372036854775808', 'an integer from -9223372036854775808 to 9223372036854775807'],
+    ].map(
+      ([text = '', rule]): Row => [
         ['plants', `--id-from=${text}`],
-        `--id-from must be ${int64}, but was ${JSON.stringify(text)}`,
+        `--id-from must be ${rule}, but was ${JSON.stringify(text)}`,
         'For example: --id-from 1',
       ],
     ),
+    ...['', 'ab', '"', '\n', '7', '\u00a7'].map(
+      (text): Row => [
+        ['plants', `--delimiter=${text}`],
+        `--delimiter must be one character such as ; or |, or the word tab, but was ${JSON.stringify(text)}`,
+        "For example: --delimiter ';'",
+      ],
+    ),
+    ...choices('--encoding', 'utf-8, utf-16le, utf-16be, windows-1252, latin1', 'utf-8'),
+    [['plants', '--columns=id,name', '--format=json'], '--columns is for tables, and not for json', 'Leave out one of them'],
+    [['plants', '--format=ndjson', '--delimiter=;'], '--delimiter is for tables, and not for ndjson', 'Leave out one of them'],
+    [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Number them, with: --id-from 1'],
     empty('plants', '--rejects', ''),
     empty('plants', '--journal', ''),
     empty('plants', ''),
@@ -141,6 +157,9 @@ describe('flags that go together', () => {
       ['--id-from', '1'],
       ['--rejects', 'bad'],
       ['--format', 'json'],
+      ['--encoding', 'latin1'],
+      ['--delimiter', ';'],
+      ['--columns', 'id,name'],
     ]) {
       const { code, err } = await user.import([...flags, ...other])
       expect({ code, err }).toEqual({

@@ -80,7 +80,7 @@ describe('what is refused of', () => {
       'CSV',
       'id,name\n1,A\nx,B\n3,C,D\n4,D\n5\n',
       [3, 4, 6],
-      [422, 400, 400],
+      [422, 400, 422],
       'id,name\nx,B\n3,C,D\n5\n',
       (text: string) => text.replace('x', '2').replace(',D', '').replace(/5$/m, '5,E'),
     ],
@@ -168,7 +168,7 @@ describe('--on-error stop in CSV', () => {
   })
 
   test('makes no plant of the header', async () => {
-    user.write('plants', 'Common,Family\nFern,x\nMoss\nRose,y\n')
+    user.write('plants', 'Common,Family\nFern,x\n,z\nRose,y\n')
     await user.import(['plants', '--on-error', 'stop', '--id-from', '1', '--map', 'name=Common,tag=Family'])
     expect(await user.list()).toBe('{"id":1,"name":"Fern","tag":"x"}\n')
   })
@@ -180,7 +180,7 @@ describe('a table', () => {
     const { code, err } = await user.import(['--map', 'name=CommonName,tag=Family', '--id-from', '1'], { stdin })
     expect({ code, err }).toEqual({
       code: 0,
-      err: 'plants: Not stored, because a NewPlant has only id, name and tag: "Remark" (of 1 plant)\n',
+      err: 'plants: warning: ignored unknown field "Remark" of 1 plant\n',
     })
     expect(await user.list()).toBe('{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss"}\n')
   })
@@ -189,20 +189,19 @@ describe('a table', () => {
     ['without ids', 'name\nFern\n', ['id', '--id-from 1']],
     ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=COLUMN']],
     ['with a column twice', 'id,name,id\n1,Fern,2\n', ['"id"', 'twice']],
-    ['with semicolons', 'id;name\n1;Fern\n', ['";"']],
   ])('%s is refused with words, and nothing is kept of it', async (_, content, words) => {
     user.write('plants.csv', content)
-    const { code, summary: told, err } = await user.import(['plants.csv', '--format', 'csv'].slice(0, content.includes(';') ? 1 : 3))
+    const { code, summary: told, err } = await user.import(['plants.csv', '--format', 'csv'])
     expect({ code, told, missing: words.filter((word) => !err.includes(word)) }).toEqual({ code: 2, told: undefined, missing: [] })
     expect(user.journals()).toEqual([])
   })
 
-  test('takes ids by the grammar of JSON numbers', async () => {
+  test('takes ids by the grammar of JSON numbers, without exponents', async () => {
     const ids = ['1e3', '-5', '2.0', '9223372036854775807', ' 1', '+1', '007', '0x10', '1_000', '1.5', '', '"7"', '9223372036854775808']
     const { summary: told, err } = await user.import([], { stdin: `id,name\n${ids.map((id) => `${id},x\n`).join('')}` })
-    expect(told).toMatchObject({ created: 5, refused: 8, reasons: { 422: 8 } })
-    expect(Array.from(err.matchAll(/stdin:(\d+): /g), ([, line]) => Number(line))).toEqual([6, 7, 8, 9, 10, 11, 12, 14])
-    expect(lines(await user.list()).map((line) => /-?\d+/.exec(line)?.[0])).toEqual(['-5', '2', '7', '1000', '9223372036854775807'])
+    expect(told).toMatchObject({ created: 4, refused: 9, reasons: { 422: 9 } })
+    expect(Array.from(err.matchAll(/stdin:(\d+): /g), ([, line]) => Number(line))).toEqual([2, 6, 7, 8, 9, 10, 11, 12, 14])
+    expect(lines(await user.list()).map((line) => /-?\d+/.exec(line)?.[0])).toEqual(['-5', '2', '7', '9223372036854775807'])
   })
 })
 

@@ -175,12 +175,13 @@ describe('an import does not read', () => {
   })
 
   test.each([
-    ['UTF-16 with a mark', Buffer.from(`\ufeff${three}`, 'utf16le')],
-    ['UTF-16 from the other end', Buffer.from(`\ufeff${three}`, 'utf16le').swap16()],
-    ['UTF-16 without a mark', Buffer.from(three, 'utf16le')],
-  ])('%s, and says how to convert it', async (_, content) => {
+    ['UTF-16LE', Buffer.from(three, 'utf16le')],
+    ['UTF-16BE', Buffer.from(three, 'utf16le').swap16()],
+  ])('%s without a mark, unless that is given', async (name, content) => {
+    const flag = `--encoding ${name.toLowerCase()}`
     const { code, summary: told, err } = await user.import([], { stdin: content })
-    expect({ code, told, err: err.includes('iconv -f UTF-16') }).toEqual({ code: 2, told: undefined, err: true })
+    expect({ code, told, err: err.includes(`Run it again with: ${flag}\n`) }).toEqual({ code: 2, told: undefined, err: true })
+    expect(await user.import(flag.split(' '), { stdin: content })).toEqual(imported({ created: 3 }))
   })
 
   test.each<[string, string | Uint8Array]>([

@@ -245,11 +245,11 @@ describe('--max-errors', () => {
   const many = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => plant(from + index)).join('')
   const bad = '{"id":-1}\n'
 
-  test('stops soon after, also where ids are taken', async () => {
+  test('stops where so many ids exist', async () => {
     user.write('plants', many(1, 20_000))
     await user.import(['plants'])
     const { summary: told } = await user.import(['plants', '--max-errors', '3'])
-    expect((told as { refused: number }).refused).toBeLessThan(1000)
+    expect(told).toEqual(summary({ refused: 3, reasons: { 409: 3 } }))
   })
 
   test('lets fewer pass', async () => {
@@ -257,19 +257,11 @@ describe('--max-errors', () => {
     expect(await user.import(['plants', '--max-errors', '3'])).toMatchObject({ code: 6, summary: { created: 2, refused: 2 } })
   })
 
-  test('stops soon after as many', async () => {
+  test('stops after as many', async () => {
     user.write('plants', bad.repeat(5) + many(0, 400_000))
     const { code, summary: told, err } = await user.import(['plants', '--max-errors', '5'])
-    expect({ code, told }).toMatchObject({ code: 6, told: { refused: 5 } })
+    expect({ code, told }).toMatchObject({ code: 6, told: { created: 0, refused: 5 } })
     expect(err).toContain('5 plants were rejected, and the import stopped there')
-    const { created } = told as { created: number }
-    expect(created < 400_000).toBe(true)
-  })
-
-  test('1 stops soon after the first', async () => {
-    user.write('plants', bad + many(0, 400_000))
-    const { summary: told } = await user.import(['plants', '--max-errors', '1'])
-    expect((told as { created: number }).created < 400_000).toBe(true)
   })
 
   test('lets the same command go on, until as many more are refused', async () => {

@@ -1,0 +1,27 @@
+import { version as ownVersion } from '../../../package.json'
+import { writeAnswer } from '../../output/output.js'
+import { toJson } from '../../plant/json.js'
+import { PlantsError } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { parseOutput } from '../../platform/values.js'
+import { defineCommand } from '../define-command.js'
+
+export const version = defineCommand({
+  name: 'version',
+  description: 'Show the version; with --output json also the runtime, the SQLite driver and the platform.',
+  examples: ['plants version', 'plants version --output json'],
+  run: ({ flags }, io) => writeVersion(flags.output, io),
+})
+
+/** Prints the version; as JSON also of what the program runs on. */
+export async function writeVersion(output: string | undefined, io: Io): Promise<void> {
+  if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${ownVersion}\n`)
+  const { bun, node } = process.versions
+  const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
+  const sqlite = await driver.catch((error: unknown) => {
+    if (!(error instanceof PlantsError)) throw error // the version is printed also where no store can be opened
+  })
+  const platform = `${process.platform}-${process.arch}`
+  const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
+  await writeAnswer(io, `${toJson({ version: ownVersion, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform })}\n`)
+}

@@ -1,0 +1,37 @@
+import { shellWord } from '../platform/errors.js'
+import type { InputOptions } from '../transfer/formats/formats.js'
+import type { ImportPlan } from '../transfer/import/import.js'
+
+type RecordOptions = Omit<InputOptions, 'given'>
+
+/** The flags that decide what becomes of a record, as they were given. */
+export function recordFlags({ format, encoding, rules }: RecordOptions): Record<string, string> {
+  const { columns, delimiter, map, idFrom } = rules
+  const fields = Object.entries(map).map((entry) => entry.join('='))
+  return present({
+    '--format': format,
+    '--encoding': encoding,
+    '--delimiter': delimiter === '\t' ? 'tab' : delimiter,
+    '--columns': columns?.join(','),
+    '--map': fields.join(',') || undefined,
+    '--id-from': idFrom?.toString(),
+  })
+}
+
+function present(flags: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
+}
+
+/** What a command needs to import like this one, into the same store: ` --store ./garden.db --map 'id=No,name=Common name'`. */
+export function givenFlags(storeFlag: string, plan: RecordOptions & Pick<ImportPlan, 'ifExists'>): string {
+  const flags = recordFlags(plan)
+  if (plan.ifExists !== 'error') flags['--if-exists'] = plan.ifExists
+  return storeFlag + flagWords(flags)
+}
+
+/** Flags as a command takes them. */
+export function flagWords(flags: Readonly<Record<string, string | undefined>>): string {
+  return Object.entries(present(flags))
+    .map(([name, value]) => ` ${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`)
+    .join('')
+}

@@ -1,0 +1,79 @@
+import { similar } from '../../platform/nearest.js'
+
+/** What people type from habit, by what they mean. An option is meant only where the command has it; the first entry that fits counts. */
+export const habits: Readonly<Record<string, readonly string[]>> = {
+  'list --search TEXT': ['search', 'find', 'grep', 'query', 'filter'],
+  'update ID --name TEXT': ['edit', 'modify', 'change', 'rename', 'patch', 'put'],
+  'delete ID': ['remove', 'del', 'destroy', 'erase'],
+  'import FILE': ['load', 'upload', 'ingest'],
+  'list --format csv': ['list --csv', 'csv'],
+  'list --fields id,name': ['list --columns'],
+  'export --out FILE': ['dump', 'download', 'list --out', 'list --file', 'list --output-file'],
+  'backup FILE': ['save', 'copy', 'snapshot'],
+  'restore FILE': ['recover', 'undo', 'rollback'],
+  serve: ['server', 'start', 'run', 'up', 'daemon', 'listen'],
+  'auth login': ['login', 'signin'],
+  'auth logout': ['logout', 'signout'],
+  'auth status': ['whoami', 'auth list', 'auth show', 'auth get', 'auth whoami'],
+  'tokens revoke ID': ['tokens delete', 'tokens remove', 'tokens rm'],
+  'stores use STORE': ['use', 'switch', 'context', 'stores switch', 'stores set', 'stores select'],
+  'stores init ADDRESS': ['init', 'migrate'],
+  'stores add NAME ADDRESS': ['stores create', 'stores new', 'stores save'],
+  'stores remove NAME': ['stores delete', 'stores del', 'stores forget'],
+  'config set SETTING VALUE': ['set', 'config add', 'config update'],
+  'config list': ['settings', 'preferences', 'info'],
+  'config unset SETTING': ['unset', 'config remove', 'config rm', 'config delete', 'config reset'],
+  doctor: ['check', 'status', 'diagnose', 'ping'],
+  completion: ['completions', 'autocomplete'],
+  help: ['man', 'usage', 'commands'],
+  'help environment': ['env', 'variables'],
+  '--output json': ['--json', '--as-json', '--format', '--jq', '-j'],
+  '--output text': ['--text', '--table', '--pretty'],
+  '--store': ['--db', '--database', '--url', '--remote', '--endpoint', '--host', '--server'],
+  '--yes': ['--force', '--confirm', '--assume-yes', '-f'],
+  '--if-exists update': ['--force', '--overwrite', '--upsert', '--replace', '-f'],
+  '--if-exists skip': ['--skip-existing', '--ignore', '--ignore-existing'],
+  '--check': ['--dry-run', '--validate'],
+  '--dry-run': ['--check', '--preview', '--simulate'],
+  '--on-error stop': ['--fail-fast', '--strict', '--abort-on-error'],
+  '--out': ['--file', '--to', '--outfile', '--output-file', '-f'],
+  '--search': ['--query', '--filter', '--grep', '--contains', '--name', '-n'],
+  '--limit': ['--count', '--max', '--top', '--first', '--head', '-l'],
+  '--after': ['--offset', '--skip', '--since', '--from', '--start-after'],
+  '--name': ['--title'],
+  '--tag': ['--tags', '--label', '--type', '--category'],
+  '--note': ['--name', '--description', '--comment', '-n'],
+  '--expires': ['--ttl', '--expiry', '--expires-in'],
+  '--allow': ['--scope', '--scopes', '--rights', '--permissions'],
+  '--host': ['--bind', '--address', '--listen', '--hostname'],
+  '--concurrency': ['--jobs', '--parallel', '--threads', '--workers', '-j'],
+  '--verbose': ['--debug', '--trace', '-d'],
+  '--quiet': ['--silent'],
+  '--no-input': ['--input', '--non-interactive', '--noninteractive', '--no-prompt', '--batch'],
+  '--no-color': ['--no-colour', '--plain', '--no-ansi'],
+}
+
+/** The option that is meant by an argument too many. It is repeated, so this has no command that people give a token or a password. */
+export const optionForArgument: Readonly<Record<string, string>> = {
+  create: '--name',
+  update: '--name',
+  list: '--search',
+  export: '--out',
+  serve: '--store',
+  doctor: '--store',
+}
+
+/** What was meant by a word that is neither a command nor an option, as a question; undefined where nobody knows. */
+export function didYouMean(word: string, path: string, known: readonly string[]): string | undefined {
+  const typed = [`${path} ${word}`.trim(), ...(word.startsWith('-') ? [word] : [])].map((text) => text.toLowerCase())
+  const isKnown = (meant: string) => !meant.startsWith('-') || known.includes(meant.split(' ')[0] ?? '')
+  const fits = ([meant, words]: [string, readonly string[]]) => isKnown(meant) && words.some((habit) => typed.includes(habit))
+  const [meant] = Object.entries(habits).find(fits) ?? []
+  if (meant !== undefined) return meant.startsWith('-') ? `Did you mean ${meant}?` : `Did you mean: plants ${meant}`
+  if (/^-[^-]/.test(word)) return undefined
+  // One that removes something, or widens trust, is suggested only for a word that begins like it.
+  const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
+  const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
+  const guesses = similar(word, known).filter((guess) => !isRisky(guess) || beginning(guess) === beginning(word))
+  return guesses.length === 0 ? undefined : `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
+}

@@ -1,0 +1,89 @@
+import { isUtf8 } from 'node:buffer'
+import { StringDecoder } from 'node:string_decoder'
+import { malformed } from '../../platform/errors.js'
+import { type EncodingName, encodingNames, endOfLine } from './format.js'
+
+interface Encoding {
+  /** Gives a function that decodes bytes, which come in pieces. It throws a TypeError for bytes that are no text, and for a text that is cut. */
+  decoder(): (bytes: Uint8Array, isLast: boolean) => string
+  encode(text: string): Buffer
+}
+
+const utf16 = (name: EncodingName, encode: Encoding['encode']): Encoding => ({
+  decoder: () => {
+    const decoder = new TextDecoder(name, { fatal: true, ignoreBOM: true })
+    return (bytes, isLast) => decoder.decode(bytes, { stream: !isLast })
+  },
+  encode,
+})
+
+/** 0x80 to 0x9f of Windows-1252. TextDecoder of Node 20.18.3 and newer reads them as ISO 8859-1 (https://github.com/nodejs/node/issues/60888). */
+const special = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
+
+const windows1252: Encoding = {
+  decoder: () => (bytes) =>
+    Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+      .toString('latin1')
+      .replace(/[\x80-\x9f]/g, (character) => special[character.charCodeAt(0) - 0x80] ?? ''),
+  encode: (text) =>
+    Buffer.from(
+      text.replace(/[^\0-\xff]/g, (character) => String.fromCharCode(0x80 + special.indexOf(character))),
+      'latin1',
+    ),
+}
+
+/** What is not UTF-8. */
+const encodings: Readonly<Partial<Record<EncodingName, Encoding>>> = {
+  'utf-16le': utf16('utf-16le', (text) => Buffer.from(text, 'utf16le')),
+  'utf-16be': utf16('utf-16be', (text) => Buffer.from(text, 'utf16le').swap16()),
+  'windows-1252': windows1252,
+  latin1: windows1252,
+}
+
+/** Gives a function that decodes the pieces of an input to UTF-8; undefined where they are UTF-8. */
+export function decoderFor(encoding: EncodingName, source: string): ((bytes: Uint8Array, isLast: boolean) => Buffer) | undefined {
+  const decode = encodings[encoding]?.decoder()
+  return (
+    decode &&
+    ((bytes, isLast) => {
+      try {
+        return Buffer.from(decode(bytes, isLast))
+      } catch (error) {
+        if (!(error instanceof TypeError)) throw error
+        throw malformed(`${source} is not ${encoding}`, `Name its encoding with --encoding: ${encodingNames.join(', ')}`, error)
+      }
+    })
+  )
+}
+
+/** Gives a function that encodes pieces of UTF-8, as they were before they were decoded. */
+export function encoderFor(encoding: EncodingName): (bytes: Uint8Array) => Uint8Array {
+  const encode = encodings[encoding]?.encode
+  const text = new StringDecoder() // a piece of a large record can end in a character
+  return encode ? (bytes) => encode(text.write(bytes)) : (bytes) => bytes
+}
+
+/** The encoding that a byte order mark says, or UTF-8. */
+export function markedEncoding(head: Buffer): EncodingName {
+  const mark = head.toString('latin1', 0, 2)
+  return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : 'utf-8'
+}
+
+/**
+ * Checks the first bytes of an input whose encoding was not given. Throws `malformed` for UTF-16 without a byte order mark, which begins
+ * with a letter and a zero; for a binary file, which has zeros soon; and for a table whose letters are those of another encoding.
+ */
+export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
+  if (head.toString('latin1', 0, 2) === 'PK')
+    throw malformed(`${source} is a ZIP archive, or a spreadsheet`, 'Save the sheet as CSV (UTF-8) first')
+  const whole = head.subarray(0, isLast ? head.length : head.lastIndexOf(0x0a) + 1)
+  const isOther = isTable && !isUtf8(whole) && !/[^\0-\x7f\ufffd]/.test(whole.toString())
+  const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
+  const encoding = unmarked[zeros] ?? (isOther ? 'windows-1252' : undefined)
+  if (encoding) throw malformed(`${source} is not UTF-8, but seems to be ${encoding}`, `Run it again with: --encoding ${encoding}`)
+  if (head.subarray(0, endOfLine(head, 0)).includes(0))
+    throw malformed(`${source} is no text: its first line holds U+0000`, 'Give CSV, TSV, NDJSON or JSON')
+}
+
+/** by which of the first three bytes are zero */
+const unmarked: Readonly<Record<string, EncodingName>> = { 'true,false,true': 'utf-16be', 'false,true,false': 'utf-16le' }

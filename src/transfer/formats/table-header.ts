@@ -1,0 +1,191 @@
+import { isUtf8 } from 'node:buffer'
+import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
+import { parseInt64 } from '../../plant/json.js'
+import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
+import { notUtf8, type RecordError } from './chunk.js'
+import { Rows } from './line-reader.js'
+import type { FieldRules } from './record-mapper.js'
+
+/** What comes before the first row of a table: nothing where its columns were given, or a `sep=` line, lines of a title, and a header. */
+export interface TableHeader {
+  delimiter: string
+  columns: Columns
+  /** where the first row begins */
+  end: number
+}
+
+export interface Columns {
+  names: readonly string[]
+  /** the field of a record that each column is */
+  keys: readonly string[]
+  /** the column of the id; -1 where records are numbered */
+  id: number
+  /** the column of each of `textFields`; -1 for one that is not there */
+  texts: readonly number[]
+  /** those of the texts that every plant has */
+  required: readonly number[]
+  others: readonly number[]
+  /** where the cells of the row that is read begin, and one more after it */
+  starts: Uint32Array
+}
+
+/**
+ * Finds the delimiter and the header of a table that begins with a line that is not blank.
+ *
+ * @param given the delimiter; by default what a `sep=` line says, or the one with which a line names the columns that are needed
+ * @returns undefined when more bytes are needed to say
+ * @throws {PlantsError} `malformed` when there is no header that can be used
+ */
+export function findHeader(bytes: Buffer, isLast: boolean, rules: FieldRules, given: string | undefined): TableHeader | undefined {
+  const [separator = '', said] = /^"?sep=([^\r\n])"?\r?(?:\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
+  const known = given ?? said
+  const tables = (known === undefined ? delimiters : [known]).map((one) => readFirstLines(bytes, isLast, separator.length, one))
+  const [best] = tables.toSorted((one, other) => cellsOf(other) - cellsOf(one))
+  if (rules.columns)
+    return best && (known !== undefined || cellsOf(best) > 0)
+      ? { delimiter: best.delimiter, columns: columnsOf(rules.columns, rules, true), end: separator.length }
+      : undefined
+  for (const { delimiter, lines } of tables) {
+    const header = lines.find(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
+    if (header) return { delimiter, columns: columnsOf(header.names, rules, false), end: header.end }
+  }
+  if (tables.some(({ isCut }) => isCut && !isLast)) return undefined
+  const first = best?.lines[0]
+  if (!best || !first) return undefined
+  checkHeader(first, bytes)
+  return { delimiter: best.delimiter, columns: columnsOf(first.names, rules, false), end: first.end }
+}
+
+/** by which cells are separated */
+const delimiters = [',', ';', '\t', '|']
+
+/** lines that may come before a header, of which each holds one cell at most */
+export const maxTitles = 10
+
+interface FirstLine {
+  names: string[]
+  end: number
+  error: RecordError | undefined
+}
+
+/** The first lines of a table that are not blank, up to one with several cells, and whether more bytes could show more of them. */
+function readFirstLines(bytes: Buffer, isLast: boolean, start: number, delimiter: string) {
+  const rows = new Rows(bytes, isLast, delimiter)
+  const lines: FirstLine[] = []
+  const table = { delimiter, lines, isCut: false }
+  for (let at = start; lines.length < maxTitles; at = rows.end) {
+    if (at === bytes.length || !rows.find(at)) return { ...table, isCut: true }
+    const text = bytes.subarray(at, rows.textEnd)
+    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
+    const names = error ? [] : parseCells(text.toString(), delimiter).map((cell) => cell ?? '')
+    if (text.length > 0) lines.push({ names, end: rows.end, error })
+    if (error || names.filter((name) => name !== '').length > 1) break
+  }
+  return table
+}
+
+function cellsOf({ lines: [first] }: { lines: FirstLine[] }): number {
+  return first?.names.length ?? 0
+}
+
+function isHeader(names: readonly string[], rules: FieldRules): boolean {
+  return (
+    missingIn(names, rules).length === 0 &&
+    !names.some((name) => name.includes('\r')) &&
+    !isNumber(names[columnOf('id', names, rules)] ?? '')
+  )
+}
+
+/** Throws `malformed` for a first line that is no header. */
+function checkHeader({ names, error }: FirstLine, bytes: Buffer): void {
+  // Lines end with LF or CRLF. A carriage return alone ended them before 2001; today it is a character like others, so it is not guessed at.
+  if (error ? bytes.includes('\r') : names.some((name) => name.includes('\r')))
+    throw malformed('The header holds a carriage return, as if lines ended with that alone', "Make them line feeds first: tr '\\r' '\\n'")
+  if (error)
+    throw malformed(`The header cannot be read: ${error.message}`, 'The first line must name the columns, for example: id,name,tag')
+  if (names.some(isNumber)) throw noHeader(names)
+}
+
+/** The cells of a valid row without its line break; an empty one without quotes is undefined. */
+export function parseCells(text: string, delimiter: string): (string | undefined)[] {
+  const cells: (string | undefined)[] = []
+  for (let at = 0; ; at += 1) {
+    let end: number
+    if (text[at] === '"') {
+      end = text.indexOf('"', at + 1)
+      while (text[end + 1] === '"') end = text.indexOf('"', end + 2)
+      cells.push(text.slice(at + 1, end).replaceAll('""', '"'))
+      end += 1
+    } else {
+      const found = text.indexOf(delimiter, at)
+      end = found === -1 ? text.length : found
+      cells.push(end === at ? undefined : text.slice(at, end))
+    }
+    if (end >= text.length) return cells
+    at = end
+  }
+}
+
+/** Finds the fields in the names of columns. Throws `malformed` for a field that is missing, or there twice. */
+function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolean): Columns {
+  const repeated = names.find((name, at) => name !== '' && names.indexOf(name) < at)
+  if (repeated !== undefined)
+    throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a name of its own')
+  const missing = missingIn(names, rules)
+  if (missing.length > 0) throw withoutColumns(missing, names, rules, areGiven ? '--columns' : 'The header')
+  const [id = -1, ...texts] = plantFields.map(({ name }) => columnOf(name, names, rules))
+  const keys = [...names]
+  for (const { name } of plantFields) {
+    const column = columnOf(name, names, rules)
+    if (column >= 0) keys[column] = rules.map[name] ?? name
+  }
+  const ignored = plantFields.map(({ name }) => (rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1))
+  const read = [id, ...texts, ...ignored]
+  const others = names.flatMap((name, index) => (read.includes(index) || (areGiven && name === '') ? [] : index))
+  const required = textFields.flatMap(({ isRequired }, index) => (isRequired ? (texts[index] ?? []) : []))
+  return { names, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
+}
+
+/** The fields whose columns are needed and not there. */
+function missingIn(names: readonly string[], rules: FieldRules): KnownField[] {
+  return plantFields.filter(({ name, isRequired }) => {
+    const isNumbered = name === 'id' && rules.idFrom !== undefined
+    return columnOf(name, names, rules) === -1 && (rules.map[name] || (isRequired && !isNumbered))
+  })
+}
+
+/** The column of a field, exactly as it is called, or without regard to case and the spaces around it. */
+function columnOf(field: KnownField['name'], names: readonly string[], { map }: FieldRules): number {
+  const wanted = map[field] ?? field
+  if (wanted === '') return -1
+  const exact = names.indexOf(wanted)
+  const plain = (name: string) => name.trim().toLowerCase()
+  return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
+}
+
+function withoutColumns(missing: KnownField[], names: readonly string[], { map, idFrom }: FieldRules, what: string): PlantsError {
+  const wanted = missing.map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name)).join(' and ')
+  const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
+  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
+  const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${shown.join(', ')}${more}`
+  const hint = `Name the columns: --map ${missing.map(({ name }) => `${name}=COLUMN`).join()}`
+  const isIdMissing = idFrom === undefined && missing.some(({ name }) => name === 'id')
+  return malformed(message, isIdMissing ? `${hint}. Or number the rows: --id-from 1` : hint)
+}
+
+/** The error for a first line with a number, as no header has it. */
+function noHeader(cells: readonly string[]): PlantsError {
+  const id = cells.findIndex(isNumber)
+  const texts = cells.flatMap((cell, index) => (index === id || cell === '' ? [] : index))
+  const columns = cells.map((_, index) => (index === id ? 'id' : (['name', 'tag'][texts.indexOf(index)] ?? '')))
+  const shown = cells.slice(0, 8).map((cell) => JSON.stringify(shorten(cell)))
+  return malformed(
+    `There is no header: the first line is ${shown.join(', ')}`,
+    `If that is a header, name its columns with --map id=COLUMN. If not, run it again with: --columns ${shellWord(columns.join())}`,
+  )
+}
+
+function isNumber(cell: string): boolean {
+  return parseInt64(cell.trim()) !== undefined
+}

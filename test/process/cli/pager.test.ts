@@ -1,0 +1,47 @@
+import { symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
+import { expect, test } from 'vitest'
+import { plants } from '../../helpers/process.js'
+import { isHere } from '../../helpers/programs.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { terminal } from '../../helpers/terminal.js'
+
+const PAGER = 'sed "s/^/paged: /"'
+const isPaged = 'paged: '
+
+test.each([
+  ['a page longer than the terminal', ['help', 'environment'], {}, true],
+  ['a page that fits', ['help', 'get'], {}, false],
+  ['the first page', [], {}, false],
+  ['a page with --no-input', ['import', '--help', '--no-input'], {}, false],
+  ['a page in CI', ['import', '--help'], { CI: 'true' }, false],
+])('%s goes through PAGER or not', async (_, args, env, expected) => {
+  const { code, screen } = await terminal(args, temporaryFolder(), { PAGER, ...env }).ended
+  expect({ code, isPaged: screen.includes(isPaged) }).toEqual({ code: 0, isPaged: expected })
+})
+
+test('a page in a pipe goes through no pager', async () => {
+  const { code, out } = await plants(['help', 'environment'], temporaryFolder(), { env: { PAGER } })
+  expect({ code, isPaged: out.includes(isPaged) }).toEqual({ code: 0, isPaged: false })
+})
+
+test('a page is shown whole where the pager cannot be started, or ends early', async () => {
+  const broken = await terminal(['help', 'environment'], temporaryFolder(), { PAGER: 'no-such-pager' }).ended
+  expect(broken).toEqual({ code: 0, screen: expect.stringContaining('See also: plants config list') })
+  expect(await terminal(['help', 'environment'], temporaryFolder(), { PAGER: 'exit 3' }).ended).toEqual({ code: 0, screen: '' })
+  const folder = temporaryFolder()
+  symlinkSync(process.execPath, join(folder, 'node'))
+  const withoutLess = await terminal(['help', 'environment'], folder, { PATH: folder }).ended
+  expect(withoutLess).toEqual({ code: 0, screen: expect.stringContaining('See also: plants config list') })
+})
+
+test.skipIf(!isHere('less'))('without PAGER less shows it, in bold, and Ctrl-C is for less (needs less)', async () => {
+  const session = terminal(['help', 'environment'], temporaryFolder())
+  await session.see('\u001b[1mSettings:\u001b[')
+  const prompt = '\n:\u001b[K'
+  await session.answer([prompt, '\u0003'], [prompt, 'G'], ['(END)', 'q'])
+  const { code, screen } = await session.ended
+  expect(code).toBe(0)
+  expect(stripVTControlCharacters(screen)).not.toContain('plants: ')
+})

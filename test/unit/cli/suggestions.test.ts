@@ -1,0 +1,78 @@
+import { describe, expect, test } from 'vitest'
+import { loadCommands, pathTo, plants } from '../../../src/cli/commands/index.js'
+import { type CommandDefinition, commandFor } from '../../../src/cli/define-command.js'
+import { habits, optionForArgument } from '../../../src/cli/program/suggestions.js'
+import { refused } from '../../helpers/refusals.js'
+
+await loadCommands(plants.commands.map(({ name }) => name))
+
+const all = (command: CommandDefinition): CommandDefinition[] => [command, ...(command.commands ?? []).flatMap(all)]
+const namesOf = ({ options = [] }: CommandDefinition) => options.flatMap(({ flags }) => flags.replace(/ <.*/, '').split(', '))
+const globalNames = namesOf(plants)
+
+describe('the table of habits', () => {
+  test.each(Object.keys(habits))('means what there is: %s', (meant) => {
+    const words = meant.split(' ').filter((word) => /^[a-z-]+$/.test(word))
+    const option = words.find((word) => word.startsWith('--'))
+    const names = words.filter((word, at) => !word.startsWith('-') && !words[at - 1]?.startsWith('-'))
+    if (names[0] === 'help') return expect(['help', ...(plants.topics ?? []).map(({ name }) => name)]).toContain(names.at(-1))
+    const commands = names.length === 0 ? all(plants) : [pathTo(names)?.at(-1) ?? plants]
+    expect(commands[0]).not.toBe(names.length === 0 ? undefined : plants)
+    if (option) expect([...globalNames, ...commands.flatMap(namesOf)]).toContain(option)
+  })
+
+  test('has no word that already does something', () => {
+    const commands = Object.values(habits)
+      .flat()
+      .filter((habit) => !habit.includes('-'))
+    expect(commands.filter((habit) => pathTo(habit.split(' ')))).toEqual([])
+    const options = Object.entries(habits).filter(([meant]) => meant.startsWith('-'))
+    const wrong = options.flatMap(([meant, words]) =>
+      all(plants)
+        .filter((command) => namesOf(command).includes(meant.split(' ')[0] ?? ''))
+        .flatMap((command) => words.filter((word) => globalNames.includes(word) && namesOf(command).includes(word))),
+    )
+    expect(wrong).toEqual([])
+  })
+
+  test('of arguments names options of their commands', () => {
+    for (const [path, option] of Object.entries(optionForArgument)) {
+      const command = pathTo(path.split(' '))?.at(-1) ?? plants
+      expect({ path, known: [...namesOf(command), ...globalNames].includes(option) }).toEqual({ path, known: true })
+    }
+  })
+})
+
+test('an alias is a name that its own level does not have', () => {
+  for (const { commands = [] } of all(plants)) for (const { name } of commands) expect(commandFor(name, commands)?.name).toBe(name)
+})
+
+test.each([
+  ['search', 'Did you mean: plants list --search TEXT'],
+  ['edit 1', 'Did you mean: plants update ID --name TEXT'],
+  ['login', 'Did you mean: plants auth login'],
+  ['LIST', 'Did you mean list?'],
+  ['SEARCH', 'Did you mean: plants list --search TEXT'],
+  ['enviroment', 'Did you mean: plants help environment'],
+  ['help enviroment', 'Did you mean: plants help environment'],
+  ['help exit_codes', 'Did you mean: plants help exit-codes'],
+  ['help stores ad', 'Did you mean add?'],
+  ['stores create', 'Did you mean: plants stores add NAME ADDRESS'],
+  ['tokens rm 1', 'Did you mean: plants tokens revoke ID'],
+  ['list --json', 'Did you mean --output json?'],
+  ['list -j', 'Did you mean --output json?'],
+  ['--format json list', 'Write it after the command: plants list --format'],
+  ['get 1 --format json', 'Did you mean --output json?'],
+  ['list --sort', 'See: plants list --help'],
+  ['list --max 5', 'Did you mean --limit?'],
+  ['delete 1 --force', 'Did you mean --yes?'],
+  ['restore plants.bak -f', 'Did you mean --yes?'],
+  ['import plants.csv --force', 'Did you mean --if-exists update?'],
+  ['export --force', 'See: plants export --help'],
+  ['import --sep ,', 'See: plants import --help'],
+  ['import --dry-run', 'Did you mean --check?'],
+  ['create --check', 'Did you mean --dry-run?'],
+  ['ls --db x', 'Did you mean --store?'],
+])('plants %s: %s', async (argv, hint) => {
+  expect((await refused({ argv })).err).toMatch(new RegExp(`\\n  ${hint.replace(/[?.]/g, '\\$&')}\\n$`))
+})

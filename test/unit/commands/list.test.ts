@@ -1,0 +1,170 @@
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { printed, refusal, User } from '../../helpers/user.js'
+
+const onTerminal = { terminals: ['stdout', 'stderr'] as ('stdout' | 'stderr')[] }
+let user: User
+
+beforeEach(async () => {
+  user = new User()
+  const lines = ['{"id":3,"name":"fern","tag":"b"}', '{"id":1,"name":"Moss"}', '{"id":2,"name":"a,\\"b\\"","tag":""}']
+  await user.run('import', { stdin: lines.join('\n') })
+})
+
+test.each([
+  ['list --sort name', '{"id":2,"name":"a,\\"b\\"","tag":""}\n{"id":3,"name":"fern","tag":"b"}\n{"id":1,"name":"Moss"}\n'],
+  ['list --sort tag --fields id --limit 2', '{"id":2}\n{"id":3}\n'],
+  ['list --fields tag,id --after 1 --limit 1', '{"tag":"","id":2}\n'],
+  ['list --format csv', 'id,name,tag\n1,Moss,\n2,"a,""b""",""\n3,fern,b\n'],
+  ['list --format tsv --fields name,id,name --after 2', 'name\tid\nfern\t3\n'],
+  ['list --format json --fields id', '[\n{"id":1},\n{"id":2},\n{"id":3}\n]\n'],
+  ['list --format json --tag none', '[\n]\n'],
+  ['list --format table --fields tag,id --search fern', 'TAG  ID\nb     3\n'],
+  ['list --format ndjson --limit 1 --output text', '{"id":1,"name":"Moss"}\n'],
+  ['count', '3\n'],
+  ['count --tag b --output text', '1 plant\n'],
+  ['count --search M', '1\n'],
+])('%s', async (line, out) => {
+  expect(await user.run(line)).toEqual(printed(out))
+})
+
+describe('a table that --limit cuts', () => {
+  test.each([
+    ['list --limit 3', ''],
+    ['list --limit 2', 'plants: Only 2 plants shown. For more: plants list --limit 2 --after 2\n'],
+    ['list --limit 1 --after 1 --fields id', 'plants: Only 1 plant shown. For more: plants list --limit 1 --after 2 --fields id\n'],
+    ['list --limit 1 --sort name --search=b', 'plants: Only 1 plant shown. For all: plants list --sort name --search b\n'],
+    [
+      'list --limit 1 --store ./data/plants.db',
+      'plants: Only 1 plant shown. For more: plants list --limit 1 --after 1 --store ./data/plants.db\n',
+    ],
+    ['list --limit 1 --format ndjson', ''],
+  ])('says how to see more: %s', async (line, err) => {
+    expect(await user.run([...line.split(' '), '--no-color'], onTerminal)).toMatchObject({ code: 0, err })
+  })
+})
+
+test('escapes what could drive a terminal in every format', async () => {
+  await user.run(['create', '--id', '9', '--name', '\u001b[31m'])
+  for (const format of ['table', 'csv', 'json', 'ndjson'])
+    expect((await user.run(['list', '--format', format], onTerminal)).out).not.toContain('\u001b[31m')
+})
+
+test.each([
+  ['list --sort size', '--sort must be one of id, name, tag, but was "size"', 'For example: --sort id'],
+  [
+    'list --fields id,size',
+    '--fields must be some of id, name, tag, separated by commas, but was "id,size"',
+    'For example: --fields name,id',
+  ],
+  [
+    'list --sort name --store http://127.0.0.1:9',
+    '--sort name is not for http://127.0.0.1:9: a service can only sort by id',
+    'Leave it out, or sort a copy: plants export --store http://127.0.0.1:9 | plants import --store ./copy.db',
+  ],
+])('refuses %s', async (line, message, hint) => {
+  expect(await user.run(line)).toEqual(refusal(message, hint))
+})
+
+describe('a store that is not there', () => {
+  test.each(['list', 'count', 'get 1', 'update 1 --no-tag', 'delete 1 --yes', 'delete --tag x --yes', 'export', 'backup x.bak'])(
+    'is an error of %s when it was named',
+    async (line) => {
+      const path = join(user.home, 'typo.db')
+      const expected = refusal(`There is no store at ${path}`, 'Check the address. plants create makes a store there', 4)
+      expect(await user.run(`${line} --store ./typo.db`)).toEqual(expected)
+      expect(await user.run(line, { env: { PLANTS_STORE: './typo.db' } })).toEqual(expected)
+    },
+  )
+
+  test('is said to be made by create and import, once', async () => {
+    const made = (file: string) => `plants: Created store ${join(user.home, file)}\n`
+    expect((await user.run('create --id 1 --name Fern --store ./a.db')).err).toBe(made('a.db'))
+    expect((await user.run('create --id 2 --name Fern --store ./a.db')).err).toBe('')
+    expect((await user.run('import --store ./b.db', { stdin: '{"id":1,"name":"Fern"}' })).err).toBe(made('b.db'))
+  })
+
+  test('has no plants when it is the default one', async () => {
+    const other = new User()
+    expect(await other.run('count')).toEqual(printed('0\n'))
+    expect((await other.run('list')).code).toBe(0)
+  })
+})
+
+describe('delete', () => {
+  test('takes several ids, and one that no plant has does not stop the others', async () => {
+    const { code, out, err } = await user.run('delete 3 7 1 3 8 --yes')
+    const missing = (id: number) =>
+      `plants: No plant has the id ${id} in ${user.home}/data/plants.db\n  See what is there with: plants list\n`
+    expect({ code, out, err }).toEqual({
+      code: 1,
+      out: '{"id":3,"name":"fern","tag":"b"}\n{"id":1,"name":"Moss"}\n',
+      err: missing(7) + missing(8),
+    })
+    expect((await user.run('count')).out).toBe('1\n')
+  })
+
+  test('takes a tag, and says how many it was', async () => {
+    await user.run('create --id 4 --name Ivy --tag b')
+    expect(await user.run('delete --tag b --yes')).toEqual({
+      code: 0,
+      out: '{"id":3,"name":"fern","tag":"b"}\n{"id":4,"name":"Ivy","tag":"b"}\n',
+      err: 'plants: Deleted 2 plants\n',
+    })
+    expect(await user.run('delete --tag b --yes')).toEqual({ code: 0, out: '', err: 'plants: No plants with this tag\n' })
+    expect((await user.run('count')).out).toBe('2\n')
+  })
+
+  test('takes thousands with a tag', async () => {
+    const lines = Array.from({ length: 2500 }, (_, index) => `{"id":${index + 10},"name":"Fern","tag":"many"}`)
+    await user.run('import', { stdin: lines.join('\n') })
+    const { code, out, err } = await user.run('delete --tag many --yes')
+    expect({ code, out: out.split('\n').length - 1, err }).toEqual({ code: 0, out: 2500, err: 'plants: Deleted 2,500 plants\n' })
+  })
+
+  test.each([
+    ['delete 1 2', 'Deleting the plants 1, 2 needs a yes'],
+    ['delete --tag b', 'Deleting plants with the tag "b" needs a yes'],
+  ])('wants --yes where nobody can be asked: %s', async (line, message) => {
+    expect(await user.run(line)).toEqual(refusal(message, 'To delete without a question, add --yes'))
+  })
+})
+
+describe('create --id next', () => {
+  test('takes the greatest id plus one, and says which that is', async () => {
+    expect(await user.run('create --id next --name Ivy')).toEqual({ code: 0, out: '{"name":"Ivy"}\n', err: 'plants: Its id is 4\n' })
+    expect(await user.run('create --id next --output text', { stdin: '' })).toMatchObject({ code: 2 })
+    expect(await user.run('create --id next --name Ivy --output text')).toEqual(printed('Planted Ivy (id 5)\n'))
+    expect(await user.run('create --id next --file -', { stdin: '{"id":1,"name":"Oak"}' })).toMatchObject({ err: 'plants: Its id is 6\n' })
+    expect((await user.run('create --id next --name Elm --dry-run')).out).toContain('"id":7,')
+    expect((await user.run('get 7')).code).toBe(1)
+  })
+
+  test('begins with 1, and gives each of many an id of its own', async () => {
+    const other = new User()
+    const results = await Promise.all(Array.from({ length: 20 }, () => other.run('create --id next --name Fern')))
+    const ids = results.map(({ err }) => Number(/^plants: Its id is (\d+)\n$/.exec(err)?.[1]))
+    expect(ids.toSorted((a, b) => a - b)).toEqual(ids.map((_, index) => index + 1))
+  })
+
+  test.each([
+    [
+      'create --id next --name Ivy --idempotency-key a',
+      '--id next has no use for --idempotency-key: a repeat would be another plant',
+      'Give the id itself, or leave the key out',
+    ],
+    [
+      'create --id next --name Ivy --dry-run --store http://127.0.0.1:9',
+      '--id next asks the service, and nothing is sent to it here',
+      'Give the id itself',
+    ],
+  ])('refuses %s', async (line, message, hint) => {
+    expect(await user.run(line)).toEqual(refusal(message, hint))
+  })
+
+  test('says when there is none after the greatest', async () => {
+    await user.run('create --id 9223372036854775807 --name Last')
+    const message = 'There is no id after 9223372036854775807, which a plant has'
+    expect(await user.run('create --id next --name Ivy')).toEqual(refusal(message, 'Choose one with --id NUMBER', 1))
+  })
+})

@@ -1,0 +1,44 @@
+import { PassThrough, Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { progressLine, withProgress } from '../../../src/output/progress.js'
+
+/** A terminal, and what was drawn on it at which time. */
+function screen(columns = 80) {
+  const world = { time: 0, drawn: [] as string[] }
+  const write = async (text: string) => void world.drawn.push(text)
+  const stderr = { isTerminal: true, columns, rows: 24, write, log: write, stream: () => new PassThrough() }
+  return Object.assign(world, { io: { now: () => world.time, stderr } })
+}
+
+test('the rate and the time left of an import that is resumed are those of this run', () => {
+  const terminal = screen()
+  const progress = progressLine(terminal.io, true, 0)
+  progress.show(() => ({ done: 760_216, rejected: 0, part: 0.5 }))
+  terminal.time = 2000
+  progress.show(() => ({ done: 960_216, rejected: 3, part: 0.75 }))
+  expect(terminal.drawn).toEqual(['\r50 %, 760,216 done\u001b[K', '\r75 %, 960,216 done, 3 rejected, 100,000/s, 2 s left\u001b[K'])
+})
+
+test('it is drawn after the delay, ten times a second, and as wide as the terminal', async () => {
+  const terminal = screen(12)
+  const progress = progressLine(terminal.io, true, 500)
+  for (; terminal.time < 720; terminal.time += 30) progress.show(() => ({ done: terminal.time }))
+  await progress.clear()
+  expect(terminal.drawn).toEqual(['\r510 done\u001b[K', '\r630 done, 1\u001b[K', '\r\u001b[K'])
+})
+
+test('a copy has no plants, but a part', () => {
+  const terminal = screen()
+  const progress = progressLine(terminal.io, true, 0)
+  progress.show(() => ({ part: 0.1 }))
+  terminal.time = 10_000
+  progress.show(() => ({ part: 0.2 }))
+  expect(terminal.drawn).toEqual(['\r10 %\u001b[K', '\r20 %, 1 min 20 s left\u001b[K'])
+})
+
+test('nothing is drawn where it is not shown', async () => {
+  const terminal = screen()
+  const parts = withProgress(Readable.from([[1], [2, 3]]), ({ length }: number[]) => length, progressLine(terminal.io, false, 0))
+  for await (const _ of parts) terminal.time += 1000
+  expect(terminal.drawn).toEqual([])
+})

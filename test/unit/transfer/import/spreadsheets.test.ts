@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { Importing, imported } from '../../../helpers/importing.js'
+
+const plants = ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":2,"name":"Bärlauch; wild"}', '']
+const utf16 = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le')
+/** The characters that the tests have outside ASCII are those of ISO 8859-1, but for the euro sign. */
+const windows1252 = (text: string) => Buffer.from(text.replaceAll('€', '\x80'), 'latin1')
+
+interface Sheet {
+  name: string
+  content: string | Uint8Array
+  flags?: string[]
+  /** what the first try says, for one that fails; the hint says what works */
+  failure?: string
+  /** the flags in the hint */
+  hint?: string
+  plants?: string[]
+  /** what remains to be said of what was imported */
+  err?: string
+}
+
+const noId = 'id must be an integer from -9223372036854775808 to 9223372036854775807'
+
+const sheets: Sheet[] = [
+  { name: 'of an English Excel', content: '\ufeffid,name,tag\r\n1,Fern,shade\r\n2,Bärlauch; wild,\r\n' },
+  { name: 'of a German Excel', content: '\ufeffID;Name;Tag\r\n1;Fern;shade\r\n2;"Bärlauch; wild";\r\n' },
+  {
+    name: 'of a French Excel, with a line that names the delimiter',
+    content: 'sep=;\r\nid;name;tag\r\n1;Fern;shade\r\n2;"Bärlauch; wild"\r\n',
+  },
+  { name: 'as Unicode text', content: utf16('id\tname\ttag\r\n1\tFern\tshade\r\n2\tBärlauch; wild\t\r\n') },
+  {
+    name: 'in Windows-1252',
+    content: windows1252('id;name;tag\r\n1;Fern;shade\r\n2;"Bärlauch; wild";\r\n3;Fünf €;\r\n'),
+    failure: 'sheet.csv is not UTF-8, but seems to be windows-1252',
+    hint: '--encoding windows-1252',
+    plants: [...plants.slice(0, 2), '{"id":3,"name":"Fünf €"}', ''],
+  },
+  {
+    name: 'with a line break in a cell',
+    content: 'id,name,tag\r\n1,Fern,"in the\r\nshade"\r\n',
+    plants: ['{"id":1,"name":"Fern","tag":"in the\\r\\nshade"}', ''],
+  },
+  {
+    name: 'without a header',
+    content: '1,Fern,shade\r\n2,Bärlauch; wild,\r\n',
+    failure: 'sheet.csv: There is no header: the first line is "1", "Fern", "shade"',
+    hint: '--columns id,name,tag',
+  },
+  { name: 'with a header in other case, and spaces', content: 'Id, NAME , tag \n1,Fern,shade\n2,Bärlauch; wild,\n' },
+  { name: 'with commas at the end, and blank rows', content: 'id,name,tag,,\n1,Fern,shade,,\n2,Bärlauch; wild,,,\n,,,,\n' },
+  { name: 'with a title', content: 'My plants 2024;;\r\n;;\r\nid;name;tag\r\n1;Fern;shade\r\n2;"Bärlauch; wild";\r\n' },
+  { name: 'with pipes', content: 'id|name|tag\n1|Fern|shade\n2|Bärlauch; wild\n' },
+  {
+    name: 'with dates as ids',
+    content: 'id,name,tag\n2024-01-05,Fern,shade\n2024-01-06,Bärlauch; wild,\n',
+    failure: `sheet.csv:2: Not a NewPlant: ${noId}, but was "2024-01-05"`,
+    flags: [],
+    hint: '--if-exists same --rejects PATH',
+    plants: [''],
+  },
+  {
+    name: 'with long ids in exponents',
+    content: 'id;name\n9,22337E+18;Fern\n1,00E+02;Moss\n',
+    failure: 'sheet.csv:2: Not a NewPlant: id must have all its digits, but was "9,22337E+18": a spreadsheet may have rounded it',
+    hint: '--if-exists same --rejects PATH',
+    plants: [''],
+  },
+  {
+    name: 'with ids that are none, which are numbered',
+    content: 'id,name,tag\nA-1,Fern,shade\nA-2,Bärlauch; wild,\n',
+    flags: ['--map', 'id=', '--id-from', '1'],
+  },
+]
+
+describe.each(sheets)('a spreadsheet $name', ({ content, flags = [], failure, hint, plants: expected = plants, err = '' }) => {
+  test(failure === undefined ? 'is imported at the first try' : 'says what works', async () => {
+    const user = new Importing()
+    user.write('sheet.csv', content)
+    const first = await user.import(['sheet.csv', ...flags])
+    if (failure === undefined) expect(first).toEqual(imported({ created: expected.length - 1 }, err))
+    else {
+      expect(first.err).toContain(`plants: ${failure}\n`)
+      const [, given = ''] = /[Rr]un it again with: (.*)\n/.exec(first.err) ?? []
+      expect(given).toBe(hint)
+      const { code } = await user.import(['sheet.csv', ...flags, ...given.split(' ')])
+      expect(code).toBe(expected.length > 1 ? 0 : 6)
+    }
+    expect((await user.list()).split('\n')).toEqual(expected)
+  })
+})

@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest'
+import { Importing, imported, lines, summary } from '../../../helpers/importing.js'
+
+type Encode = (text: string) => Buffer
+const encodings: [name: string, flags: string[], encode: Encode][] = [
+  ['UTF-8 with a mark', [], (text) => Buffer.from(`\ufeff${text}`)],
+  ['UTF-16', [], (text) => Buffer.from(`\ufeff${text}`, 'utf16le')],
+  ['UTF-16 from the other end', [], (text) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16()],
+  ['UTF-16 without a mark', ['--encoding', 'utf-16be'], (text) => Buffer.from(text, 'utf16le').swap16()],
+  ['Latin 1', ['--encoding', 'latin1'], (text) => Buffer.from(text, 'latin1')],
+]
+
+/** The words of a command line, which may be in single quotes. */
+function wordsOf(command: string): string[] {
+  return Array.from(command.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, bare]) => quoted ?? bare ?? '')
+}
+
+describe.each(encodings)('a table in %s', (_, flags, encode) => {
+  const rows = ['1;Bärlauch;Blüte', 'x;Fern;', '3;"Moos\nund Gras"', '4;Ü;;;é', '5;Ähre']
+  const table = (some: string[], header = 'id;name;tag') => [header, ...some, ''].join('\r\n')
+
+  test('keeps its rejected rows as they came, and the command of the hint imports them when they are fixed', async () => {
+    const user = new Importing()
+    user.write('plants', encode(table(rows, 'sep=;\r\nid;name;tag')))
+    const argv = ['plants', ...flags, '--rejects', 'bad']
+    const { code, summary: told, err } = await user.import(argv)
+    expect({ code, told }).toMatchObject({ code: 6, told: { created: 3, refused: 2 } })
+    expect(user.bytes('bad')).toEqual(encode(table([rows[1] ?? '', rows[3] ?? ''], 'sep=;\r\nid;name;tag')))
+    user.write('bad', encode(table(['2;Fern;', '4;Ü'], 'sep=;\r\nid;name;tag')))
+    const [, command = ''] = /then: plants (.*)\n/.exec(err) ?? []
+    expect(await user.run(wordsOf(command))).toMatchObject({ code: 0, err: '' })
+    expect(lines(await user.list())).toEqual([
+      '{"id":1,"name":"Bärlauch","tag":"Blüte"}',
+      '{"id":2,"name":"Fern"}',
+      '{"id":3,"name":"Moos\\nund Gras"}',
+      '{"id":4,"name":"Ü"}',
+      '{"id":5,"name":"Ähre"}',
+    ])
+  })
+
+  test('is resumed where it stopped', async () => {
+    const user = new Importing()
+    const many = Array.from({ length: 20_000 }, (__, id) => `${id + 10};Bärlauch ${id}`)
+    user.write('plants', encode(table([...many, ...rows])))
+    const argv = ['plants', ...flags, '--on-error', 'stop']
+    expect(await user.import(argv)).toMatchObject({ code: 6, summary: { created: 20_001, refused: 1 } })
+    user.write('plants', encode(table([...many, rows[0] ?? '', '2;Fern', '3;é'])))
+    expect(await user.import(argv)).toMatchObject({ code: 0, summary: { created: 20_003, refused: 0 } })
+    expect(lines(await user.list()).slice(0, 4)).toEqual([
+      '{"id":1,"name":"Bärlauch","tag":"Blüte"}',
+      '{"id":2,"name":"Fern"}',
+      '{"id":3,"name":"é"}',
+      '{"id":10,"name":"Bärlauch 0"}',
+    ])
+  })
+})
+
+test.each([[''], ['{"id":1,"name":"A"}\n'], ['[{"id":1,"name":"A"}]']])('UTF-16 is decoded, whatever it holds: %j', async (text) => {
+  const user = new Importing()
+  for (const stdin of [Buffer.from(`\ufeff${text}`, 'utf16le'), Buffer.from(`\ufeff${text}`, 'utf16le').swap16()])
+    expect(await user.import(['--if-exists', 'same'], { stdin })).toMatchObject({ code: 0, err: '' })
+  expect(await user.list()).toBe(text === '' ? '' : '{"id":1,"name":"A"}\n')
+})
+
+test.each([
+  ['half of a surrogate pair', Buffer.from('\ufeffid,name\n1,\ud800x\n', 'utf16le')],
+  ['half of a character', Buffer.from('\ufeffid,name\n1,x\n', 'utf16le').subarray(0, -1)],
+])('UTF-16 with %s is refused, and nothing is created', async (_, stdin) => {
+  const user = new Importing()
+  expect(await user.import([], { stdin })).toEqual({
+    code: 2,
+    summary: undefined,
+    err: 'plants: stdin is not utf-16le\n  Name its encoding with --encoding: utf-8, utf-16le, utf-16be, windows-1252, latin1\n',
+  })
+  expect(await user.list()).toBe('')
+})
+
+test('rejected rows of files in several encodings, or with several delimiters, are not kept in one', async () => {
+  const user = new Importing()
+  user.write('one', 'x;Fern\n')
+  user.write('two', 'x,Fern\n')
+  user.write('three', Buffer.from('\ufeffx;Fern\n', 'utf16le'))
+  for (const other of ['two', 'three'])
+    expect(await user.import(['one', other, '--columns', 'id,name', '--rejects', 'bad'])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining('What is refused of one and of'),
+    })
+})
+
+test.each([
+  ['--columns', ['--columns', 'name,,id'], 'Fern,x,1\nMoss,,2\n'],
+  ['--columns and --map', ['--columns', 'No,Plant', '--map', 'id=No,name=Plant'], '1\tFern\n2\tMoss\n'],
+  ['--delimiter', ['--delimiter', '/'], 'id/name\n1/Fern\n2/Moss\n'],
+  ['--delimiter tab', ['--delimiter', 'tab'], 'id\tname\n1\tFern\n2\tMoss\n'],
+  ['--columns and --delimiter', ['--columns', 'id,name', '--delimiter', ' '], '1 Fern\n2 Moss\n'],
+  ['--map id=, which numbers the plants', ['--map', 'id=', '--id-from', '1'], 'ID,Name\nA-1,Fern\n,Moss\n'],
+  ['--map of names in other case', ['--map', 'id=nO,name=Common name'], 'No, common Name \n1,Fern\n2,Moss\n'],
+])('%s', async (_, flags, stdin) => {
+  const user = new Importing()
+  expect(await user.import(flags, { stdin })).toEqual(imported({ created: 2 }))
+  expect(await user.list()).toBe('{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n')
+})
+
+test('--map id= leaves the id of JSON, too', async () => {
+  const user = new Importing()
+  const stdin = '{"id":"A-1","name":"Fern"}\n'
+  expect(await user.import(['--map', 'id=', '--id-from', '7'], { stdin })).toEqual(imported({ created: 1 }))
+  expect(await user.list()).toBe('{"id":7,"name":"Fern"}\n')
+})
+
+test('--columns without a column that is needed is refused', async () => {
+  const user = new Importing()
+  const { code, err } = await user.import(['--columns', 'name,tag'], { stdin: 'Fern,shade\n' })
+  const hint = 'Name the columns: --map id=COLUMN. Or number the rows: --id-from 1'
+  expect({ code, err }).toEqual({ code: 2, err: `plants: stdin: --columns has no column id, only "name", "tag"\n  ${hint}\n` })
+})
+
+test('an empty name is missing, unless it is in quotes', async () => {
+  const user = new Importing()
+  const { summary: told, err } = await user.import([], { stdin: 'id,name,tag\n1,,x\n2,"",x\n3,"",\n' })
+  expect(told).toEqual(summary({ created: 2, refused: 1, reasons: { 422: 1 } }))
+  expect(err).toContain('plants: stdin:2: Not a NewPlant: name must be a string, but is missing\n')
+})
+
+test('the hint after rejected plants is the whole command', async () => {
+  const user = new Importing()
+  user.write('plants.csv', 'No;Common name;Family\n;Fern;x\n;;y\n;Moss;\n')
+  const map = 'id=No,name=Common name,tag=Family'
+  const flags = ['--store', './a b.db', '--format', 'csv', '--delimiter', ';', '--map', map, '--id-from=-5', '--if-exists', 'skip']
+  const { err } = await user.import(['plants.csv', ...flags, '--rejects', 'bad.csv'])
+  const bad = `${user.folder}/bad.csv`
+  const given = `--store './a b.db' --format csv --delimiter ';' --map '${map}' --id-from=-2 --if-exists skip`
+  expect(err).toContain(`  Fix them in ${bad}, then: plants import ${bad} ${given}\n`)
+  user.write('bad.csv', user.read('bad.csv').replace(';;', ';Rose;'))
+  expect(await user.run(wordsOf(`import ${bad} ${given}`))).toMatchObject({ code: 0 })
+  expect((await user.run(['list', '--store', './a b.db'])).out).toBe(
+    '{"id":-5,"name":"Fern","tag":"x"}\n{"id":-3,"name":"Moss"}\n{"id":-2,"name":"Rose","tag":"y"}\n',
+  )
+})
+
+test('the place of an element in a line is its index', async () => {
+  const user = new Importing()
+  const stdin = '[{"id":1,"name":"A"},{"id":"2"},{"id":1,"name":"C"},5,\n{"id":1,"name":"D"}]'
+  const { err } = await user.import(['--output', 'json'], { stdin })
+  expect(lines(err).map((line) => [JSON.parse(line).line, JSON.parse(line).element])).toEqual([
+    [1, 1],
+    [1, 2],
+    [1, 3],
+    [2, 4],
+    [undefined, undefined],
+  ])
+  const places = lines((await user.import([], { stdin })).err).map((line) => /^plants: (stdin.*?): /.exec(line)?.[1])
+  expect(places).toEqual(['stdin[0]', 'stdin[1]', 'stdin[2]', 'stdin[3]', 'stdin:2', undefined, undefined])
+})
+
+describe('--max-errors', () => {
+  const bad = 'x,Bad\n'
+  const row = (id: number) => `${id},Plant\n`
+  const ids = async (user: Importing) => lines(await user.list()).map((line) => Number(/-?\d+/.exec(line)?.[0]))
+
+  test.each<[string, number, string[], number[]]>([
+    ['invalid records', 2, [row(1), bad, row(2), bad, row(3), bad], [1, 2]],
+    ['ids that exist', 2, [row(5), row(1), row(5), row(2), row(5), row(3)], [1, 2, 5]],
+    ['both', 3, [row(5), bad, row(5), row(2), '9,"open\n', row(1), bad], [2, 5]],
+    ['the first record', 1, [bad, row(1)], []],
+  ])('stops at %s, and the same command resumes after it', async (_, count, records, created) => {
+    const user = new Importing()
+    user.write('plants', `id,name\n${records.join('')}${row(100)}`)
+    const flags = ['plants', '--max-errors', `${count}`, '--rejects', 'bad']
+    const { summary: told, err } = await user.import(flags)
+    expect(told).toMatchObject({ created: created.length, refused: count })
+    expect(err).toContain('rejected, and the import stopped there\n  Run the same command again to resume after them\n')
+    expect(await ids(user)).toEqual(created)
+    let code = 6
+    for (let runs = 0; !(await ids(user)).includes(100) && runs < 9; runs += 1) ({ code } = await user.import(flags))
+    expect(code).toBe(6)
+    const all = await user.import(['plants', '--if-exists', 'same', '--rejects', 'other', '--journal', 'journal'])
+    expect(all.summary).toMatchObject({ created: 0 })
+    expect(lines(user.read('bad')).length).toBe(1 + records.length + 1 - (await ids(user)).length)
+  })
+
+  test.each([['--check'], ['--atomic']])('stops at a record with %s, too', async (flag) => {
+    const user = new Importing()
+    const stdin = `id,name\n${row(1)}${row(1)}${bad}${row(2)}${bad}${row(3)}`
+    const { summary: told } = await user.import([flag, '--max-errors', '2'], { stdin })
+    expect(told).toMatchObject({ refused: 2, reasons: { 409: 1, 422: 1 } })
+  })
+})
