@@ -1,4 +1,5 @@
 import { defaultOf, settingNames, settingOf } from '../config/table.js'
+import { textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
@@ -121,7 +122,7 @@ export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | u
 /** The options that select plants by their texts. */
 export const filterOptions = [
   { flags: '-t, --tag <text>', description: 'only plants with this tag' },
-  { flags: '--search <text>', description: 'only plants whose name or tag contains this text, in either case of A to Z' },
+  { flags: '--search <text>', description: `only plants whose ${textsInWords} contains this text, in either case of A to Z` },
 ] as const satisfies readonly OptionDefinition[]
 
 /** The options that select some of the plants. */

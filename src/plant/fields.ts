@@ -50,10 +50,15 @@ export interface NewPlant extends Plant {
 export const textFields: readonly TextField[] = plantFields.filter((field) => field.type === 'text')
 
 /** `id, name and tag`, for messages */
-export const fieldsInWords = plantFields
-  .map(({ name }) => name)
-  .join(', ')
-  .replace(/, (\w+)$/, ' and $1')
+export const fieldsInWords = inWords(plantFields, 'and')
+
+/** `name or tag` */
+export const textsInWords = inWords(textFields, 'or')
+
+function inWords(fields: readonly PlantField[], conjunction: 'and' | 'or'): string {
+  const names = fields.map(({ name }) => name).join(', ')
+  return names.replace(/, (\w+)$/, ` ${conjunction} $1`)
+}
 
 /** `id, name, tag`: the columns of a table of plants. */
 export const plantColumns = plantFields.map(({ name }) => name).join(', ')

@@ -1,4 +1,4 @@
-import { plantFields } from '../plant/fields.js'
+import { plantFields, textsInWords } from '../plant/fields.js'
 import { type Right, rights } from '../stores/store.js'
 import { listLimits } from './parameters.js'
 
@@ -74,7 +74,7 @@ const parameters = {
   After: { ...query('after', 'Only ids greater than this one'), schema: int64, example: 0 },
   Tag: { ...query('tag', 'Only plants with exactly this tag'), schema: text, example: 'shade' },
   Search: {
-    ...query('search', 'Only plants whose name or tag contains this text; the letters A to Z match in either case'),
+    ...query('search', `Only plants whose ${textsInWords} contains this text; the letters A to Z match in either case`),
     schema: text,
     example: 'fern',
   },
@@ -181,11 +181,11 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     path: '/plants/{id}',
     method: 'put',
     operationId: 'replacePlant',
-    summary: 'Replaces the name and the tag of a plant, and removes its idempotency key',
+    summary: 'Replaces a plant, and removes its idempotency key',
     parameters: [reference('parameters', 'Id'), reference('parameters', 'IfMatch')],
     requestBody: {
       required: true,
-      description: 'The name and the tag; an id, if there is one, must be that of the path',
+      description: 'The whole plant; an id, if there is one, must be that of the path',
       content: json('Plant', plants),
     },
     responses: {

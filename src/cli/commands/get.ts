@@ -1,4 +1,5 @@
 import { notFound, quoteIfNeeded, styleFor, writeAnswer } from '../../output/output.js'
+import { plantFields } from '../../plant/fields.js'
 import { toJson } from '../../plant/json.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
@@ -17,10 +18,13 @@ export const get = defineCommand({
       if (!plant) throw notFound(id, settings, store !== undefined)
       if (settings.output === 'json') return await writeAnswer(io, `${toJson({ ...plant })}\n`)
       const { faint, strong } = await styleFor(settings.colors(io.stdout))
-      const { name, tag } = plant
-      const lines = [`${faint('id')}    ${id}`, `${faint('name')}  ${strong(quoteIfNeeded(name))}`]
-      if (tag !== undefined) lines.push(`${faint('tag')}   ${quoteIfNeeded(tag)}`)
-      await writeAnswer(io, `${lines.join('\n')}\n`)
+      const width = Math.max(...plantFields.map(({ name }) => name.length))
+      const lines = plantFields.flatMap(({ name }) => {
+        if (plant[name] === undefined) return []
+        const text = quoteIfNeeded(String(plant[name]))
+        return `${faint(name)}${' '.repeat(width - name.length)}  ${name === 'name' ? strong(text) : text}\n`
+      })
+      await writeAnswer(io, lines.join(''))
     } finally {
       await store?.close()
     }

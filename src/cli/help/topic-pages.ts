@@ -1,4 +1,5 @@
 import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
+import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import { globalOptions, type HelpLayout } from '../define-command.js'
 import { helpOption, optionRows, paragraph, type Row, rowsOf, section } from './page.js'
@@ -80,7 +81,7 @@ function exitCodesPage(layout: HelpLayout): string {
 function formatsPage(layout: HelpLayout): string {
   const sample = (title: string, lines: string[]) => section(title, lines, layout)
   return [
-    paragraph('A plant has an id, a name and perhaps a tag. These are two plants, of which the second has no tag.', layout.width),
+    paragraph('These are two plants, of which the second has no tag.', layout.width),
     sample('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
     sample('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
     sample('As ndjson, for many', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
@@ -101,7 +102,7 @@ const values: Row[] = [
     meaning:
       'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not. It is never rounded here; programs that take numbers for floating point round those above 9007199254740992',
   },
-  { term: 'name, tag', meaning: 'any Unicode text, also an empty one, without U+0000' },
+  { term: textFields.map(({ name }) => name).join(', '), meaning: 'any Unicode text, also an empty one, without U+0000' },
   {
     term: 'no tag',
     meaning: 'in JSON there is no field, and null is invalid; in csv and tsv an empty cell is no tag, and "" the empty text',
