@@ -11,6 +11,7 @@ import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
+import { openInEditor } from '../../platform/programs.js'
 import { credentialOf, kindOfText } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
@@ -112,20 +113,15 @@ const edit = defineCommand({
   description: 'Open the settings, but not the tokens, in the editor of VISUAL or EDITOR, and save them if they are valid.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const hint = 'Change one setting: plants config set SETTING VALUE'
-    const editor = io.env['VISUAL'] || io.env['EDITOR'] || 'vi'
-    if (!settings.mayAsk()) throw malformed('An editor needs a terminal', hint)
+    if (!settings.mayAsk()) throw malformed('An editor needs a terminal', 'Change one setting: plants config set SETTING VALUE')
     const path = await settingsPath(io)
     makeFolder(dirname(path))
     const { saved: before } = settings.file
     const { tokens, ...shown } = before
     const edited = await withLockedTempDir(join(dirname(path), 'settings.edit'), 'settings.json', async (file) => {
       writeFileSync(file, `${JSON.stringify(shown, undefined, 2)}\n`, { mode: 0o600, flag: 'wx' })
-      const { execa, parseCommandString } = await import('execa')
-      const [program = '', ...args] = parseCommandString(editor)
-      const { failed, exitCode } = await execa(program, [...args, file], { stdio: 'inherit', reject: false, cancelSignal: io.signal })
-      const why = exitCode === undefined ? 'could not be run' : `ended with exit code ${exitCode}`
-      if (failed) throw malformed(`The editor ${editor} ${why}`, 'Nothing was changed. To use another, set EDITOR')
+      const failure = openInEditor(file, io)
+      if (failure !== undefined) throw malformed(failure, 'Nothing was changed. To use another, set EDITOR')
       const { tokens: _, ...left } = settingsFrom(readFileSync(file))
       return tokens ? { ...left, tokens } : left
     })

@@ -54,7 +54,7 @@ async function writeHelp(page: (layout: HelpLayout) => string | Promise<string>,
   const isLong = isTerminal && text.split('\n').length > io.stdout.rows
   if (isLong && isInteractive(flags, io) && io.env['TERM'] !== 'dumb') {
     io.signal.throwIfAborted() // from here on Ctrl-C is for the pager
-    const { showInPager } = await import('../../platform/pager.js')
+    const { showInPager } = await import('../../platform/programs.js')
     if (showInPager(text, io)) return
   }
   await writeAnswer(io, text)

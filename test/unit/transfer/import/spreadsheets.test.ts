@@ -19,7 +19,7 @@ interface Sheet {
   err?: string
 }
 
-const noId = 'id must be an integer from -9223372036854775808 to 9223372036854775807'
+const noId = 'id must be an integer, in digits only'
 
 const sheets: Sheet[] = [
   { name: 'of an English Excel', content: '\ufeffid,name,tag\r\n1,Fern,shade\r\n2,Bärlauch; wild,\r\n' },

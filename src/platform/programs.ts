@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process'
+import { shellWord } from './errors.js'
 import type { Io } from './io.js'
 
 /** Shows a text with what PAGER says, which a shell runs, or with less. False where that cannot be started. */
@@ -11,4 +12,12 @@ export function showInPager(text: string, { env }: Pick<Io, 'env'>): boolean {
   })
   const isLeftEarly = error !== undefined && 'code' in error && error.code === 'EPIPE'
   return (error === undefined || isLeftEarly) && status !== 126 && status !== 127
+}
+
+/** Opens a file in the editor of VISUAL or EDITOR, which a shell runs, or in vi. Returns why that failed. */
+export function openInEditor(path: string, { env }: Pick<Io, 'env'>): string | undefined {
+  const editor = env['VISUAL'] || env['EDITOR'] || 'vi'
+  const { status } = spawnSync(`${editor} ${shellWord(path)}`, { shell: true, stdio: 'inherit', env })
+  if (status === 0) return undefined
+  return `The editor ${editor} ${status === null ? 'could not be run' : `ended with exit code ${status}`}`
 }
