@@ -114,7 +114,7 @@ export function grants({ role, rights }: Grant): string {
 
 /**
  * Checks the owners of the schema of a store and of its tables, only in the system catalogs: the owner of a table, or of a view in its
- * place, can run code like any role that reads it.
+ * place, can run code in the name of every role that reads it.
  *
  * @returns whether the schema exists, or why it is not used
  */
