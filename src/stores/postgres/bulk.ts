@@ -77,7 +77,7 @@ class BulkInsert {
     const { account } = this.#connections
     const { stop } = this.#options
     const limits = { ...this.#connections.limits(), signal: stop }
-    const chunk: Chunk = { rows, tries: 0, writeIds: [], later: undefined }
+    const chunk: RowChunk = { rows, tries: 0, writeIds: [], later: undefined }
     try {
       await this.#connections.retry(limits, () => {
         chunk.tries += 1
@@ -95,7 +95,7 @@ class BulkInsert {
   }
 
   /** Creates rows, or determines why they cannot be created, until each has an outcome. */
-  async #settle(chunk: Chunk, client: Client): Promise<void> {
+  async #settle(chunk: RowChunk, client: Client): Promise<void> {
     // COPY writes rows in the order of the file, which can deadlock with other writers. INSERT writes them in order of id, which cannot.
     const mayCopy = chunk.tries === 1 && !this.#meetsOthers
     if (mayCopy && (await this.#transact(chunk, chunk.rows, client, (writeId) => this.#copy(chunk.rows, writeId, client)))) return
@@ -117,7 +117,7 @@ class BulkInsert {
    * @param write sets the outcomes of the rows that it writes, and returns them; if it returns none, the transaction is rolled back
    * @returns whether all were written; also false when an id exists, so that nothing was stored
    */
-  async #transact(chunk: Chunk, rows: number[], client: Client, write: (writeId: bigint) => Promise<number[]>): Promise<boolean> {
+  async #transact(chunk: RowChunk, rows: number[], client: Client, write: (writeId: bigint) => Promise<number[]>): Promise<boolean> {
     const { account, options } = this.#connections
     const writeId = newWriteId()
     const forget = () => {
@@ -189,7 +189,7 @@ class BulkInsert {
   }
 
   /** Looks up which ids exist, and sets the outcomes of their rows. Returns the rows that are still to be written. */
-  async #lookUp(chunk: Chunk, client: Client): Promise<{ free: number[]; changed: number[] }> {
+  async #lookUp(chunk: RowChunk, client: Client): Promise<{ free: number[]; changed: number[] }> {
     const { rows, outcomes } = this.#batch
     const { ifExists, stopsAtReject } = this.#options
     const pending = chunk.rows.filter((row) => outcomes[row] === Outcome.pending && !chunk.later?.has(row))
@@ -218,7 +218,7 @@ class BulkInsert {
 }
 
 /** Rows that are created together. */
-interface Chunk {
+interface RowChunk {
   /** the rows without a final outcome */
   rows: number[]
   tries: number

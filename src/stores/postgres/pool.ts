@@ -22,7 +22,7 @@ import { checkServer, isWanted } from './server-state.js'
 import type { Row } from './sql.js'
 
 /** The deadline of a call, and the signal that aborts it. */
-export interface Limits {
+export interface CallLimits {
   /** time on the clock; Infinity for none */
   deadline: number
   signal?: AbortSignal | undefined
@@ -68,7 +68,7 @@ export class ConnectionPool {
   }
 
   /** The limits of a call that begins now. */
-  limits(): Limits {
+  limits(): CallLimits {
     const { clock, timeout } = this.options
     return { deadline: clock.now() + timeout, signal: clock.signal }
   }
@@ -89,7 +89,7 @@ export class ConnectionPool {
    *
    * @throws {PlantsError} for the last error, with a hint
    */
-  async retry<T>({ deadline, signal }: Limits, action: () => Promise<T>): Promise<T> {
+  async retry<T>({ deadline, signal }: CallLimits, action: () => Promise<T>): Promise<T> {
     for (let tries = 0; ; tries += 1) {
       try {
         return await action()
@@ -114,7 +114,7 @@ export class ConnectionPool {
    * @throws the errors of the action; those of `driverError` when no connection could be established; `PlantsError` when all connections
    * were busy until the deadline
    */
-  async use<T>(limits: Limits, action: (client: Client) => Promise<T>, end = Infinity): Promise<T> {
+  async use<T>(limits: CallLimits, action: (client: Client) => Promise<T>, end = Infinity): Promise<T> {
     const client = await this.lease(limits)
     const done = this.destroyAt(end, client)
     let isBroken = false
@@ -149,7 +149,7 @@ export class ConnectionPool {
   }
 
   /** Leases a connection, until `release`. Throws the reason why there was none before the deadline. */
-  async lease({ deadline, signal }: Limits): Promise<Lease> {
+  async lease({ deadline, signal }: CallLimits): Promise<Lease> {
     const signals = [this.#closing.signal, signal].filter((each) => each !== undefined)
     for (const each of signals) each.throwIfAborted()
     const left = Math.max(0, deadline - this.options.clock.now())
