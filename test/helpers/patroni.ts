@@ -22,7 +22,7 @@ export const patroniDefaults = { ttl: 30, loop_wait: 10, retry_timeout: 10 }
 /** Two servers, a primary and a standby that its commits wait for, over which Patroni and etcd watch. */
 export async function patroniCluster(bin: string): Promise<[PatroniNode, PatroniNode]> {
   const folder = serverFolder(identity())
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }), 120_000) // with the WAL of both, on a busy disk
   const clients = `http://127.0.0.1:${await freePort()}`
   const urls = ['--listen-client-urls', clients, '--advertise-client-urls', clients, '--listen-peer-urls', 'http://127.0.0.1:0']
   const etcd = new Daemon(['etcd', '--data-dir', ownedFolder(join(folder, 'etcd'), identity()), ...urls], folder, identity())
