@@ -3,7 +3,7 @@ import { join } from 'node:path'
 
 /** The environment without the user's settings, also those for PostgreSQL, and without NODE_EXTRA_CA_CERTS, for which Node 20 reads certificates at every start. */
 export function cleanEnvironment() {
-  const foreign = /^(NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$)/
+  const foreign = /^(CI$|NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$)/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !foreign.test(name)))
 }
 

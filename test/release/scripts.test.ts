@@ -65,7 +65,7 @@ test('the import is measured in parts that there are', async () => {
 test('the shared database is measured in parts that there are', async () => {
   const { exitCode, stdout, stderr } = await bench('postgres', '--only', 'service,unknown')
   const message =
-    '--rounds and --rows must be whole numbers from 1 up, --seconds above 0, --only some of service,nodes,ordered,random,export'
+    '--rounds and --rows must be whole numbers from 1 up, --seconds above 0, --only some of service,nodes,capacity,ordered,random,export'
   expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
 })
 

@@ -69,19 +69,11 @@ export function markedEncoding(head: Buffer): EncodingName {
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : 'utf-8'
 }
 
-interface HeadOptions {
-  isLast: boolean
-  isTable: boolean
-  /** whether the format was given: then a zero is rejected with its record */
-  isKnown: boolean
-  source: string
-}
-
 /**
  * Checks the first bytes of an input whose encoding was not given. Throws `malformed` for UTF-16 without a byte order mark, which begins
  * with a letter and a zero; for a binary file, which has zeros soon; and for a table whose letters are those of another encoding.
  */
-export function checkEncoding(head: Buffer, { isLast, isTable, isKnown, source }: HeadOptions): void {
+export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
   if (head.toString('latin1', 0, 2) === 'PK')
     throw malformed(`${source} is a ZIP archive, or a spreadsheet`, 'Save the sheet as CSV (UTF-8) first')
   const whole = head.subarray(0, isLast ? head.length : head.lastIndexOf(0x0a) + 1)
@@ -89,7 +81,7 @@ export function checkEncoding(head: Buffer, { isLast, isTable, isKnown, source }
   const zeros = Array.from(head.subarray(0, 3), (byte) => byte === 0).join()
   const encoding = unmarked[zeros] ?? (isOther ? 'windows-1252' : undefined)
   if (encoding) throw malformed(`${source} is not UTF-8, but seems to be ${encoding}`, `Run it again with: --encoding ${encoding}`)
-  if (!isKnown && head.subarray(0, endOfLine(head, 0)).includes(0))
+  if (head.subarray(0, endOfLine(head, 0)).includes(0))
     throw malformed(`${source} is no text: its first line holds U+0000`, 'Give CSV, TSV, NDJSON or JSON')
 }
 

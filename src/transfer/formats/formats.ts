@@ -32,10 +32,10 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, { forma
   const head = { bytes, start, isLast }
   // The keys of the table are the names of its type.
   const found = known ?? (Object.keys(formats) as FormatName[]).find((one) => formats[one].detect(head))
-  if (encoding === undefined)
-    checkEncoding(bytes, { isLast, isTable: found === 'csv' || found === 'tsv', isKnown: known !== undefined, source })
+  const isTable = found === 'csv' || found === 'tsv'
+  if (encoding === undefined && (isTable || known === undefined)) checkEncoding(bytes, { isLast, isTable, source })
   if (found === undefined) throw malformed(`${source} is not CSV, TSV, NDJSON or JSON`, 'See the formats: plants help formats')
-  const path = found === 'json' || found === 'ndjson' ? pathToPlants(bytes, start, rules) : undefined
+  const path = isTable || known !== undefined ? undefined : pathToPlants(bytes, start, rules)
   if (path !== undefined)
     throw malformed(
       `${source} holds its plants in an object, at ${path}`,
@@ -51,10 +51,10 @@ export function fileArgument(source: string): string {
 
 /** Where an object that has no field of a plant holds an array of objects, in the words of jq: `.data.plants`; undefined for any other text. */
 function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string | undefined {
+  const keys = [map.id || 'id', map.name || 'name']
   const first = new JsonScan()
   const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
   let rest = bytes.toString('utf8', start, isWhole ? start + first.length : bytes.length)
-  const keys = [map.id || 'id', map.name || 'name']
   if (isWhole && !isOther(tryJson(rest), keys)) return undefined
   let path = ''
   for (;;) {
