@@ -99,7 +99,8 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
 function hintOfRejected({ counters, format, nextId }: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
   const { plan, rejects, staging } = options
   const isError = plan.ifExists === 'error'
-  const exist = counters.refused[409] && isError ? 'For ids that exist, choose --if-exists skip, same or update. ' : ''
+  const choice = plan.rules.idFrom === undefined ? '--if-exists skip, same or update' : 'another --id-from'
+  const exist = counters.refused[409] && isError ? `For ids that exist, choose ${choice}. ` : ''
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
   if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects PATH`

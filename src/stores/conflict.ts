@@ -66,17 +66,20 @@ interface NextStore {
 
 /** Does what `createNext` of a store says; when somebody else was faster, it takes the next id. Each try that fails has seen a greater one. */
 export async function createNextIn(store: NextStore, plant: Plant): Promise<NewPlant> {
-  for (let tried: bigint | undefined; ; ) {
+  for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
     const next = plantFrom(idAfter(await store.greatestId()), ({ name }) => plant[name])
     try {
       const answer = await store.create(next)
       return plantFrom(next.id, ({ name }) => answer[name])
     } catch (error) {
-      if (!(error instanceof PlantsError && error.kind === 'conflict') || next.id === tried) throw error
+      if (!(error instanceof PlantsError && error.kind === 'conflict') || next.id === tried || tries === maxTries) throw error
       tried = next.id
     }
   }
 }
+
+/** Each try that fails means that somebody else has created a plant. */
+const maxTries = 1000
 
 /** The error for a key that has created a different plant, with this id. */
 export function keyConflict(id: bigint): PlantsError {

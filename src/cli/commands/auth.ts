@@ -135,7 +135,7 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
     throw malformed(failure, `Copy the ${noun} again, and nothing else with it`)
   }
   if (!settings.mayAsk())
-    throw malformed(`Nobody can be asked for the ${noun}`, `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`)
+    throw malformed(`Cannot prompt for the ${noun}`, `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`)
   const { askForSecret } = await import('../prompts.js')
   const message = `${noun} for ${quoteIfNeeded(loginAddress(settings.store))}`
   return clean(await askForSecret(message, (text) => check(text, `A ${noun}`), settings.colors(io.stderr), io))

@@ -48,7 +48,11 @@ export const backup = defineCommand({
         throw malformed('A backup is not written to a terminal', 'Name a file, or pipe it: plants backup - | gzip > FILE')
       return inTempFile(io, async (file) => {
         await copyTo(file)
-        await pipeline(createReadStream(file), io.stdout.stream(), { end: false, signal: io.signal })
+        const written = pipeline(createReadStream(file), io.stdout.stream(), { end: false, signal: io.signal })
+        await written.catch((error: unknown) => {
+          io.signal.throwIfAborted()
+          throw systemCode(error) === 'EPIPE' ? error : unwritable('The backup on stdout', error, 'Run it again')
+        })
       })
     }
     const file = io.resolvePath(path)

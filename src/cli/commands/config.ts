@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
-import { checkedValue, heldForKind, parseKey, withValue } from '../../config/edit.js'
+import { checkedValue, checkSettings, heldForKind, parseKey, withValue } from '../../config/edit.js'
 import { parseSettings, type SavedSettings, savedStore, settingsPath } from '../../config/file.js'
 import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
@@ -11,6 +11,7 @@ import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
+import type { Io } from '../../platform/io.js'
 import { openInEditor } from '../../platform/programs.js'
 import { credentialOf, kindOfText } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
@@ -120,9 +121,10 @@ const edit = defineCommand({
     const { tokens, ...shown } = before
     const edited = await withLockedTempDir(join(dirname(path), 'settings.edit'), 'settings.json', async (file) => {
       writeFileSync(file, `${JSON.stringify(shown, undefined, 2)}\n`, { mode: 0o600, flag: 'wx' })
+      io.signal.throwIfAborted() // from here on Ctrl-C is for the editor
       const failure = openInEditor(file, io)
       if (failure !== undefined) throw malformed(failure, 'Nothing was changed. To use another, set EDITOR')
-      const { tokens: _, ...left } = settingsFrom(readFileSync(file))
+      const { tokens: _, ...left } = await settingsFrom(readFileSync(file), io)
       return tokens ? { ...left, tokens } : left
     })
     const { after } = await changeSettings(io, settings, (saved) => {
@@ -141,9 +143,11 @@ export const config: CommandDefinition = {
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
 }
 
-function settingsFrom(bytes: Buffer): SavedSettings {
+async function settingsFrom(bytes: Buffer, io: Io): Promise<SavedSettings> {
   try {
-    return parseSettings(bytes, 'the editor')
+    const settings = parseSettings(bytes, 'the editor')
+    await checkSettings(settings, io)
+    return settings
   } catch (error) {
     throw error instanceof PlantsError ? malformed(error.message, 'Nothing was changed. Run it again', error) : error
   }

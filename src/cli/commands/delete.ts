@@ -25,7 +25,7 @@ export const deletePlant = defineCommand({
     const settings = await resolveSettings(flags, io)
     const what =
       tag === undefined ? `the ${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
-    if (!isSure && !settings.mayAsk()) throw malformed(`Deleting ${what} needs a yes`, 'To delete without a question, add --yes')
+    if (!isSure && !settings.mayAsk()) throw malformed(`Deleting ${what} needs confirmation`, 'To delete without a question, add --yes')
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const failures = await (tag === undefined

@@ -120,11 +120,11 @@ async function* documentOf(pages: AsyncGenerator<NewPlant[]>, format: FormatName
 
 /** The command for what a limit left out: what comes after an id, or in another order all of it. */
 function commandForMore(
-  { limit, sort, format, fields, tag, search }: ListFlags,
+  { limit, after, sort, format, fields, tag, search }: ListFlags,
   last: NewPlant | undefined,
   { storeFlag }: Settings,
 ): string {
-  const [what, part] = sort === 'id' ? ['For more', { limit, after: last?.id }] : ['For all', { sort }]
+  const [what, part] = sort === 'id' ? ['For more', { limit, after: last?.id }] : ['For all', { sort, after }]
   const given = Object.entries({ ...part, format, fields, tag, search })
   return `${what}: plants list${given.map(([name, value]) => shellOption(name, value?.toString())).join('')}${storeFlag}`
 }

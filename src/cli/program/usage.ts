@@ -60,6 +60,7 @@ async function meantOption(name: string, argv: string[], command: Command): Prom
   const extra = command.args.slice(command.registeredArguments.length)
   const given: unknown = command.opts()[option.slice(2)]
   if (given !== undefined) return `For a text with spaces: ${option} ${shellWord([given, ...extra].join(' '))}`
+  if (extra.some((word) => argv.indexOf(word) !== argv.lastIndexOf(word))) return undefined // one may be the value of an option
   const words = [...argv]
   for (const word of extra) words.splice(words.lastIndexOf(word), 1)
   return `Did you mean: plants ${[...words, option, extra.join(' ')].map(shellWord).join(' ')}`

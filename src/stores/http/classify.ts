@@ -115,7 +115,8 @@ function hintFor(rule: Rule, response: HttpResponse, name: string, tokenHint: st
   const [, scope] = /\binsufficient_scope\b.*\bscope="(\w+)"/.exec(headerOf(response, 'www-authenticate') ?? '') ?? [] // RFC 6750, 3.1
   if (!rights.some((right) => right === scope)) return tokenHint
   const wanted = rights.filter((right) => right === scope || defaultRights.includes(right))
-  return `Ask its operator for a token with this right: plants tokens create --allow ${wanted.join()}`
+  const more = scope === 'read' ? '. To update or delete plants, add these rights' : ''
+  return `Ask its operator for a token with this right: plants tokens create --allow ${wanted.join()}${more}`
 }
 
 /**

@@ -74,7 +74,7 @@ export function markedEncoding(head: Buffer): EncodingName {
  * with a letter and a zero; for a binary file, which has zeros soon; and for a table whose letters are those of another encoding.
  */
 export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
-  if (head.toString('latin1', 0, 2) === 'PK')
+  if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
     throw malformed(`${source} is a ZIP archive, or a spreadsheet`, 'Save the sheet as CSV (UTF-8) first')
   const whole = head.subarray(0, isLast ? head.length : head.lastIndexOf(0x0a) + 1)
   const isOther = isTable && !isUtf8(whole) && !/[^\0-\x7f\ufffd]/.test(whole.toString())

@@ -3,7 +3,7 @@ import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { notUtf8, type RecordError } from './chunk.js'
+import { maxRecordBytes, notUtf8, type RecordError } from './chunk.js'
 import { Rows } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
@@ -74,7 +74,7 @@ function readFirstLines(bytes: Buffer, isLast: boolean, start: number, delimiter
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
   const table = { delimiter, lines, isCut: false }
-  for (let at = start; lines.length < maxTitles; at = rows.end) {
+  for (let at = start; lines.length < maxTitles && at - start <= maxRecordBytes; at = rows.end) {
     if (at === bytes.length || !rows.find(at)) return { ...table, isCut: true }
     const text = bytes.subarray(at, rows.textEnd)
     const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
@@ -129,7 +129,8 @@ export function parseCells(text: string, delimiter: string): (string | undefined
 
 /** Finds the fields in the names of columns. Throws `malformed` for a field that is missing, or there twice. */
 function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolean): Columns {
-  const repeated = names.find((name, at) => name !== '' && names.indexOf(name) < at)
+  const seen = new Set<string>()
+  const repeated = names.find((name) => name !== '' && seen.size === seen.add(name).size)
   if (repeated !== undefined)
     throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a name of its own')
   const missing = missingIn(names, rules)

@@ -143,7 +143,7 @@ describe('login on a terminal', () => {
       lines: ['plants: team takes its token from a command', expect.stringMatching(/^ {2}Renew/)],
     })
     const quiet = await person.at('auth login --no-input --store https://other.example.com')
-    expect({ code: quiet.code, first: quiet.lines[0] }).toEqual({ code: 2, first: 'plants: Nobody can be asked for the token' })
+    expect({ code: quiet.code, first: quiet.lines[0] }).toEqual({ code: 2, first: 'plants: Cannot prompt for the token' })
   })
 
   test('shows nothing of the token with --verbose either', async () => {

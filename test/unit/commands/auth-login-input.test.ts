@@ -149,7 +149,7 @@ describe('login --with-token', () => {
     const user = new AuthUser()
     for (const world of [{ stdin: token }, { terminals: ['stdin' as const, 'stdout' as const] }]) {
       expect(await user.auth('login', world)).toEqual(
-        failure(2, 400, 'Nobody can be asked for the token', `Read it from stdin: plants auth login --store ${store} --with-token < FILE`),
+        failure(2, 400, 'Cannot prompt for the token', `Read it from stdin: plants auth login --store ${store} --with-token < FILE`),
       )
     }
     const everywhere: World = { terminals: ['stdin', 'stdout', 'stderr'] }

@@ -153,7 +153,7 @@ const flags: Refusal[] = [
       'A key that fits: --idempotency-key "$(uuidgen)"',
     ],
   ),
-  [{ argv: 'delete 1' }, 2, 400, 'Deleting the plant 1 needs a yes', 'To delete without a question, add --yes'],
+  [{ argv: 'delete 1' }, 2, 400, 'Deleting the plant 1 needs confirmation', 'To delete without a question, add --yes'],
   [{ argv: 'delete x --yes' }, 2, 400, `id must be ${digits}, but was "x"`, 'For example: 1'],
 ]
 
@@ -201,13 +201,7 @@ const usage: Refusal[] = [
   [{ argv: '--timeout list' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: '--no-input --' }, 2, 400, 'No command was given', 'See: plants --help'],
   [{ argv: 'create Fern' }, 2, 400, 'create takes no arguments, but got 1', 'Did you mean: plants --output json create --name Fern'],
-  [
-    { argv: 'create Boston --tag Fern Fern --id 1' },
-    2,
-    400,
-    'create takes no arguments, but got 2',
-    "Did you mean: plants --output json create --tag Fern --id 1 --name 'Boston Fern'",
-  ],
+  [{ argv: 'create Boston --tag Fern Fern --id 1' }, 2, 400, 'create takes no arguments, but got 2', 'See: plants create --help'],
   [
     { argv: 'create --id 1 --name Boston Fern' },
     2,

@@ -202,7 +202,7 @@ describe('plants auth, for a database', () => {
       refusal(message, 'Copy the password again, and nothing else with it'),
     )
     expect(await user.run('auth login --store db')).toEqual(
-      refusal('Nobody can be asked for the password', 'Read it from stdin: plants auth login --store db --with-token < FILE'),
+      refusal('Cannot prompt for the password', 'Read it from stdin: plants auth login --store db --with-token < FILE'),
     )
   })
 

@@ -123,8 +123,8 @@ describe('delete', () => {
   })
 
   test.each([
-    ['delete 1 2', 'Deleting the plants 1, 2 needs a yes'],
-    ['delete --tag b', 'Deleting plants with the tag "b" needs a yes'],
+    ['delete 1 2', 'Deleting the plants 1, 2 needs confirmation'],
+    ['delete --tag b', 'Deleting plants with the tag "b" needs confirmation'],
   ])('wants --yes where nobody can be asked: %s', async (line, message) => {
     expect(await user.run(line)).toEqual(refusal(message, 'To delete without a question, add --yes'))
   })

@@ -193,7 +193,7 @@ describe('delete', () => {
 
   test('wants --yes where nobody can be asked', async () => {
     await plant({ id: 1, name: 'Fern' })
-    const err = 'plants: Deleting the plant 1 needs a yes\n  To delete without a question, add --yes\n'
+    const err = 'plants: Deleting the plant 1 needs confirmation\n  To delete without a question, add --yes\n'
     expect(await plants(['delete', '1'])).toEqual({ code: 2, out: '', err })
     expect(await plants(['delete', '1', '--no-input', '--no-color'], { terminals: ['stdin', 'stderr'] })).toEqual({ code: 2, out: '', err })
     expect((await plants(['get', '1'])).code).toBe(0)

@@ -209,7 +209,10 @@ describe('--id-from', () => {
     expect(await user.import(['--id-from', '1'], { stdin })).toEqual({
       code: 6,
       summary: summary({ created: 1, refused: 1, reasons: { 409: 1 } }),
-      err: complaints(['stdin:2: A plant with id 1 already exists'], '1 plant was rejected'),
+      err: complaints(['stdin:2: A plant with id 1 already exists'], '1 plant was rejected').replace(
+        '--if-exists skip, same or update',
+        'another --id-from',
+      ),
     })
   })
 })
