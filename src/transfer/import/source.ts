@@ -2,7 +2,7 @@ import { closeSync, constants, createReadStream, fstatSync, openSync, readSync }
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { maxTimer, wait } from '../../platform/clock.js'
-import { malformed, type PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, type PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
 import { decoderFor } from '../formats/encoding.js'
@@ -75,7 +75,10 @@ function explained(error: unknown, name: string): unknown {
 }
 
 export function unreadableInput(name: string, cause: unknown): PlantsError {
-  return unreadable(name, cause, 'Give files that hold plants, or "-" for stdin')
+  const hint = /^https?:\/\//i.test(name)
+    ? `Download it first: curl -sSfLO ${shellWord(name)}`
+    : 'Give files that hold plants, or "-" for stdin'
+  return unreadable(name, cause, hint)
 }
 
 /** @param stream what the input comes from, which would keep the process */

@@ -123,16 +123,18 @@ describe('an import reads', () => {
 })
 
 describe('an import does not read', () => {
+  const usual = 'Give files that hold plants, or "-" for stdin'
   test.each([
-    ['a file that is not there', 'missing', 'there is no such file'],
-    ['a folder', 'folder', 'it is a folder'],
-    ['a path through a file', 'plants/ndjson', 'a part of its path is not a folder'],
-  ])('%s', async (_, path, why) => {
+    ['a file that is not there', 'missing', 'there is no such file', usual],
+    ['a folder', 'folder', 'it is a folder', usual],
+    ['a path through a file', 'plants/ndjson', 'a part of its path is not a folder', usual],
+    ['a URL', 'https://a.example/x.csv', 'there is no such file', 'Download it first: curl -sSfLO https://a.example/x.csv'],
+  ])('%s', async (_, path, why, hint) => {
     user.write('plants', three)
     mkdirSync(join(user.folder, 'folder'))
     const { code, summary: told, err } = await user.import([path])
     expect({ code, told }).toEqual({ code: 2, told: undefined })
-    expect(err).toMatch(`plants: Could not read ${path}: ${why}\n  Give files that hold plants, or "-" for stdin`)
+    expect(err).toContain(`plants: Could not read ${path}: ${why}\n  ${hint}\n`)
   })
 
   test('a list with a missing file: nothing is created from those before it', async () => {
