@@ -165,14 +165,18 @@ function columnOf(field: KnownField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function withoutColumns(missing: KnownField[], names: readonly string[], { map, idFrom }: FieldRules, what: string): PlantsError {
-  const wanted = missing.map(({ name }) => (map[name] ? `${JSON.stringify(shorten(map[name]))} for ${name}` : name)).join(' and ')
+function withoutColumns(missing: KnownField[], names: readonly string[], { map: given, idFrom }: FieldRules, what: string): PlantsError {
+  const wanted = missing.map(({ name }) => (given[name] ? `${JSON.stringify(shorten(given[name]))} for ${name}` : name)).join(' and ')
   const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
   const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${shown.join(', ')}${more}`
-  const hint = `Name the columns: --map ${missing.map(({ name }) => `${name}=COLUMN`).join()}`
-  const isIdMissing = idFrom === undefined && missing.some(({ name }) => name === 'id')
-  return malformed(message, isIdMissing ? `${hint}. Or number the rows: --id-from 1` : hint)
+  const map = (fields: KnownField[]) => (fields.length === 0 ? '' : `--map ${fields.map(({ name }) => `${name}=COLUMN`).join()} `)
+  const others = missing.filter(({ name }) => name !== 'id')
+  const isIdMissing = idFrom === undefined && others.length < missing.length
+  const numbered = isIdMissing ? `. Or number the rows: ${map(others)}--id-from 1` : ''
+  const headless =
+    isIdMissing && others.length > 0 ? `. If there is no header: --columns ${plantFields.map(({ name }) => name).join()}` : ''
+  return malformed(message, `Name the columns: ${map(missing).trimEnd()}${numbered}${headless}`)
 }
 
 /** The error for a first line with a number, as no header has it. */

@@ -147,7 +147,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     'No|Nom\n',
     {},
     'The header has no columns id and name, only "No", "Nom"',
-    'Name the columns: --map id=COLUMN,name=COLUMN. Or number the rows: --id-from 1',
+    'Name the columns: --map id=COLUMN,name=COLUMN. Or number the rows: --map name=COLUMN --id-from 1. If there is no header: --columns id,name,tag',
   ],
   [
     'a number that --map names',
