@@ -1,4 +1,4 @@
-import { shellWord } from '../platform/errors.js'
+import { shellOption } from '../platform/errors.js'
 import type { InputOptions } from '../transfer/formats/formats.js'
 import type { ImportPlan } from '../transfer/import/import.js'
 
@@ -31,7 +31,7 @@ export function givenFlags(storeFlag: string, plan: RecordOptions & Pick<ImportP
 
 /** Flags as a command takes them. */
 export function flagWords(flags: Readonly<Record<string, string | undefined>>): string {
-  return Object.entries(present(flags))
-    .map(([name, value]) => ` ${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`)
+  return Object.entries(flags)
+    .map(([name, value]) => shellOption(name.slice(2), value))
     .join('')
 }

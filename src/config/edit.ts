@@ -68,6 +68,14 @@ export function heldForKind(store: SavedStore | undefined): SettingName[] {
   return settingsIn('store').filter((name) => settingOf(name).onlyFor !== undefined && store?.[name] !== undefined)
 }
 
+/** @throws {PlantsError} `malformed` for a text that cannot name a store */
+export function checkStoreName(name: string): void {
+  if (isStoreName(name)) return
+  if (name === 'local') throw malformed('The store local is always there, and cannot be changed', 'Choose another name')
+  const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
+  throw malformed(`A store cannot be called ${JSON.stringify(name)}`, hint)
+}
+
 /** @throws {PlantsError} `malformed` for settings that `config set` and `stores add` would not save */
 export async function checkSettings(saved: SavedSettings, io: Io): Promise<void> {
   const check = (fields: SavedStore | SavedSettings, names: SettingName[], prefix: string) => {
@@ -75,7 +83,7 @@ export async function checkSettings(saved: SavedSettings, io: Io): Promise<void>
   }
   check(saved, settingsIn('user'), '')
   for (const [name, store] of Object.entries(saved.stores ?? {})) {
-    if (!isStoreName(name)) throw malformed(`A store cannot be called ${JSON.stringify(name)}`, 'Choose another name')
+    checkStoreName(name)
     check(store, settingsIn('store'), `stores.${name}.`)
     await resolveAddress(store.address, `stores.${name}.address`, io)
   }

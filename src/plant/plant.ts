@@ -16,7 +16,8 @@ export function idRuleFor(value: unknown): string {
   return idRules.find(([pattern]) => pattern.test(String(text)))?.[1] ?? 'an integer, in digits only'
 }
 
-/** the end of int64 */
+/** the ends of int64 */
+export const smallestId = -(2n ** 63n)
 export const largestId = 2n ** 63n - 1n
 
 const idRules: readonly [RegExp, string][] = [

@@ -205,9 +205,9 @@ export interface OpenOptions {
   onAway?(failure: PlantsError | undefined): void
   /** is told which user owns the file of a store, before it is opened; a link that leads to it; and a backup, before it is restored */
   onOwner?(path: string, uid: number, what: 'store' | 'link' | 'backup'): Promise<void>
-  /** is told when the file of a store was made that is not the default one */
+  /** is called with the path of a store's file that was created, unless it is the default one */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  /** is told how far a backup is, or a restore */
+  /** is called while a backup or a restore proceeds */
   onProgress?(report: ProgressReport): void
   /** whether a database may answer before a plant is on disk */
   allowAsyncCommit: boolean

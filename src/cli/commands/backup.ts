@@ -14,7 +14,7 @@ import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { backUpStore, noStore, restoreStore } from '../../stores/registry.js'
 import type { ProgressReport } from '../../stores/store.js'
-import { resolveSettings } from '../context.js'
+import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, yesOption } from '../define-command.js'
 
 export const backup = defineCommand({
@@ -32,14 +32,10 @@ export const backup = defineCommand({
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
-    const progress = progressLine(io, settings.showsProgress)
-    const options = {
-      ...settings.storeOptions,
-      targetOf: (other: string) => targetOf(other, io),
-      onProgress: (report: ProgressReport) => progress.show(() => report),
-    }
+    const { onProgress, clear } = copyProgress(settings, io)
+    const options = { ...settings.storeOptions, onProgress, targetOf: (other: string) => targetOf(other, io) }
     const copyTo = async (file: string) => {
-      const copy = await backUpStore(settings.store, file, options).finally(progress.clear)
+      const copy = await backUpStore(settings.store, file, options).finally(clear)
       if (!copy) throw noStore(settings.store)
       return copy
     }
@@ -76,14 +72,9 @@ export const restore = defineCommand({
   async run({ args: [path], flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
-    const progress = progressLine(io, settings.showsProgress)
-    const options = {
-      ...settings.storeOptions,
-      force: flags.yes === true,
-      at: new Date(io.time()),
-      onProgress: (report: ProgressReport) => progress.show(() => report),
-    }
-    const restoreFrom = (file: string) => restoreStore(settings.store, file, options).finally(progress.clear)
+    const { onProgress, clear } = copyProgress(settings, io)
+    const options = { ...settings.storeOptions, onProgress, force: flags.yes === true, at: new Date(io.time()) }
+    const restoreFrom = (file: string) => restoreStore(settings.store, file, options).finally(clear)
     const isPiped = path === '-'
     if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Name a file, or pipe one in')
     const file = isPiped ? '-' : io.resolvePath(path)
@@ -99,6 +90,12 @@ export const restore = defineCommand({
     await writeResult(io, settings, { file, store: name, plants, kept }, sentence)
   },
 })
+
+/** Shows how far a copy is, and clears that. */
+function copyProgress({ showsProgress }: Settings, io: Io) {
+  const { show, clear } = progressLine(io, showsProgress)
+  return { onProgress: (report: ProgressReport) => show(() => report), clear }
+}
 
 /** Runs an action with a place for a backup that is read from a pipe or written to one, in the system's folder for temporary files. */
 async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Promise<T> {

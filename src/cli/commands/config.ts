@@ -127,11 +127,11 @@ const edit = defineCommand({
       const { tokens: _, ...left } = await settingsFrom(readFileSync(file), io)
       return tokens ? { ...left, tokens } : left
     })
-    const { after } = await changeSettings(io, settings, (saved) => {
+    const change = await changeSettings(io, settings, (saved) => {
       if (JSON.stringify(saved) === JSON.stringify(before)) return edited
       throw malformed('The settings were changed by another process meanwhile', 'Nothing was changed here. Run it again')
     })
-    const isChanged = JSON.stringify(after) !== JSON.stringify(before)
+    const isChanged = change.before !== change.after
     await writeResult(io, settings, { path, changed: isChanged }, isChanged ? `Saved ${quoteIfNeeded(path)}` : 'Nothing was changed')
   },
 })

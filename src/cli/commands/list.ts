@@ -65,7 +65,8 @@ export const list = defineCommand({
       }
     }
     try {
-      for await (const text of rendered(await withProgress(pages(), settings, io), format, flags, settings, io)) await writeAnswer(io, text)
+      for await (const text of rendered(await showingProgress(pages(), settings, io), format, flags, settings, io))
+        await writeAnswer(io, text)
       if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. plants create makes it`)
       else if (shown === 0 && format === 'table')
         await settings.warn(search !== undefined ? 'No plants match' : tag === undefined ? 'No plants' : 'No plants with this tag')
@@ -81,7 +82,7 @@ async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGe
 }
 
 /** Shows how many plants were read, where they do not go to the terminal themselves. */
-async function withProgress(pages: AsyncGenerator<NewPlant[]>, { showsProgress }: Settings, io: Io) {
+async function showingProgress(pages: AsyncGenerator<NewPlant[]>, { showsProgress }: Settings, io: Io) {
   if (!showsProgress || io.stdout.isTerminal) return pages
   const { progressLine, withProgress } = await import('../../output/progress.js')
   return withProgress(pages, ({ length }) => length, progressLine(io, true))

@@ -1,7 +1,7 @@
 import { savedToken } from '../../auth/credentials.js'
 import { isOpenToAll } from '../../auth/exposure.js'
 import { changeSettings } from '../../config/change.js'
-import { savedValue, withField } from '../../config/edit.js'
+import { checkStoreName, savedValue, withField } from '../../config/edit.js'
 import { type SavedSettings, type SavedStore, savedStore } from '../../config/file.js'
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
@@ -26,7 +26,7 @@ const add = defineCommand({
   options: [{ flags: '--token-command <command>', description: 'take its token from what this command prints; no shell reads it' }],
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    checkName(name)
+    checkStoreName(name)
     const address = await resolveAddress(text, 'The address', io, { isArgument: true })
     const store = storeFrom(address, flags, io)
     // --timeout belongs to the store here, and says nothing about others who change the settings.
@@ -133,7 +133,7 @@ const rename = defineCommand({
   ],
   async run({ args: [name, newName], flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    checkName(newName)
+    checkStoreName(newName)
     const { after } = await changeSettings(io, settings, async (saved) => {
       const store = savedStore(saved, name)
       if (!store) throw await unknownStore(name, saved)
@@ -182,14 +182,6 @@ export const stores: CommandDefinition = {
     "plants stores add team https://plants.example.com/v1 --timeout 2m --token-command 'pass show plants'",
     'plants stores list',
   ],
-}
-
-/** @throws {PlantsError} `malformed` for a text that cannot name a store */
-function checkName(name: string): void {
-  if (isStoreName(name)) return
-  if (name === 'local') throw malformed('The store local is always there, and cannot be changed', 'Choose another name')
-  const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
-  throw malformed(`A store cannot be called ${JSON.stringify(name)}`, hint)
 }
 
 function checkFree(name: string, saved: SavedSettings): void {

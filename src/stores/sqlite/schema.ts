@@ -155,10 +155,6 @@ const statistics: readonly SchemaObject[] = Object.entries({
   sqlite_stat4: 'tbl,idx,neq,nlt,ndlt,sample',
 }).map(([name, columns]) => ({ type: 'table', name, tbl_name: name, sql: `CREATE TABLE ${name}(${columns})` }))
 
-/** The range of SQLite's integers, and so of row ids. */
-export const smallestId = -(2n ** 63n)
-export const largestId = 2n ** 63n - 1n
-
 /** Replaces the texts of a plant and removes its idempotency key. The parameters are the values of `plantColumns`. */
 export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantFields
   .map(({ name }, index) => (name === 'id' ? '' : `, ${name} = ?${index + 1}`))

@@ -1,9 +1,9 @@
 import { plantColumns, textFields } from '../../plant/fields.js'
-import { type NewPlant, textLength } from '../../plant/plant.js'
+import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
 import type { CountQuery, ListQuery } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
-import { largestId, smallestId, toPlant } from './schema.js'
+import { toPlant } from './schema.js'
 
 /** The filter of a query, apart from ids: SQL to append to another condition, and the values of its parameters. */
 export function filterOf({ tag, search }: CountQuery) {

@@ -1,7 +1,7 @@
+import { largestId, smallestId } from '../../plant/plant.js'
 import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
-import { largestId, smallestId } from './schema.js'
 import type { Writer } from './writer.js'
 
 /** The tokens of a store, in the same file. */

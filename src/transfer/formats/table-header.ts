@@ -135,10 +135,11 @@ function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolea
     throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a name of its own')
   const missing = missingIn(names, rules)
   if (missing.length > 0) throw withoutColumns(missing, names, rules, areGiven ? '--columns' : 'The header')
-  const [id = -1, ...texts] = plantFields.map(({ name }) => columnOf(name, names, rules))
+  const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
+  const [id = -1, ...texts] = columns
   const keys = [...names]
-  for (const { name } of plantFields) {
-    const column = columnOf(name, names, rules)
+  for (const [index, { name }] of plantFields.entries()) {
+    const column = columns[index] ?? -1
     if (column >= 0) keys[column] = rules.map[name] ?? name
   }
   const ignored = plantFields.map(({ name }) => (rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1))
