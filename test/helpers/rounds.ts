@@ -8,7 +8,7 @@ export function rounds(n: number): number {
 /** Whether this is a soak run. */
 export const isSoak = rounds(10) > 10
 
-/** The next place to look at after one, of places counted from 1: a soak looks at each, a usual run at 1, 2, 4, 8, 16 and so on. */
+/** The next place to look at after one, of places counted from 1: a soak looks at each, a usual run at 1, 3, 9, 27 and so on. */
 export function nextPlace(place: number): number {
-  return place + (isSoak ? 1 : place)
+  return isSoak ? place + 1 : place * 3
 }

@@ -33,7 +33,7 @@ test.each(Object.entries(doors))('any plant that goes in by %s comes out as it w
       await plants(['delete', String(id), '--yes'])
     }
   }
-  await fc.assert(fc.asyncProperty(newPlant(), trip), { numRuns: rounds(60) })
+  await fc.assert(fc.asyncProperty(newPlant(), trip), { numRuns: rounds(30) })
   expect(await plants(['list'])).toEqual({ code: 0, out: '', err: '' })
 })
 
@@ -52,7 +52,7 @@ test('whatever is piped in is a plant that is stored, or is refused by the contr
       })
     } else expect({ code, out, stored, ...JSON.parse(err) }).toEqual(refusalOf(bytes))
   }
-  await fc.assert(fc.asyncProperty(fc.oneof(nearPlants(), anyBytes()), pipe), { numRuns: rounds(300) })
+  await fc.assert(fc.asyncProperty(fc.oneof(nearPlants(), anyBytes()), pipe), { numRuns: rounds(100) })
   expect(await plants(['list'])).toEqual({ code: 0, out: '', err: '' })
 })
 

@@ -61,7 +61,7 @@ test('an int64 is read as exact arithmetic reads it, from any number of JSON', {
     fc.property(numberText(), (text) => {
       expect(parseInt64(text)).toBe(exactInt64(text))
     }),
-    { numRuns: rounds(20_000) },
+    { numRuns: rounds(5000) },
   )
 })
 
@@ -71,7 +71,7 @@ test('an int64 is a number of JSON, from any text', { timeout: rounds(60_000) },
     fc.property(fc.oneof(almost, fc.string()), (text) => {
       expect(parseInt64(text)).toBe(isNumberOfJson(text) ? exactInt64(text) : undefined)
     }),
-    { numRuns: rounds(20_000) },
+    { numRuns: rounds(5000) },
   )
 })
 
@@ -133,7 +133,7 @@ test('a text is JSON here when it is for JSON.parse, and is the same value apart
       expect(isDeepStrictEqual(rounded(here), there)).toBe(true)
       expect(Object.keys(here ?? {})).toEqual(Object.keys(there ?? {}))
     }),
-    { numRuns: rounds(8000) },
+    { numRuns: rounds(2000) },
   )
 })
 
@@ -146,7 +146,7 @@ test('an error points at the character that cannot be there', { timeout: rounds(
       const message = `unexpected U+0001 at line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`
       expect(() => parseJson(`${before}\u0001${after}`)).toThrow(new SyntaxError(message))
     }),
-    { numRuns: rounds(3000) },
+    { numRuns: rounds(2000) },
   )
 })
 
@@ -164,7 +164,7 @@ test('an error points into the text, behind a beginning that could still become 
       const own = errorOf(before)
       expect(own === undefined || placeOf(own.message, before)).toSatisfy((place) => place === true || place.what === 'the text ends')
     }),
-    { numRuns: rounds(8000) },
+    { numRuns: rounds(2000) },
   )
 })
 
@@ -179,7 +179,7 @@ test('what is written is the same line of JSON for every reader, and nothing in 
       expect(JSON.stringify(JSON.parse(line))).toBe(JSON.stringify(fields))
       expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/u)
     }),
-    { numRuns: rounds(3000) },
+    { numRuns: rounds(2000) },
   )
 })
 
@@ -189,7 +189,7 @@ test('an int64 is written and read exactly, in its place', { timeout: rounds(60_
       expect(toJson({ id, name })).toBe(`{"id":${id},"name":${JSON.stringify(name).replaceAll('\u007f', '\\u007f')}}`)
       expect(parseJson(toJson({ name, id }))).toEqual({ name, id })
     }),
-    { numRuns: rounds(3000) },
+    { numRuns: rounds(2000) },
   )
 })
 

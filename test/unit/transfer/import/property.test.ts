@@ -35,7 +35,7 @@ test('an import puts into a store what create accepts one by one, and refuses th
     expect(check.summary).toMatchObject({ valid: created, refused: refused.length, reasons: countOf(refused) })
     expect(many.journals()).toEqual([])
   }
-  await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(60) })
+  await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(20) })
 })
 
 test('what was refused, imported again, is refused again for the same reasons', { timeout: rounds(60_000) }, async () => {
@@ -55,7 +55,7 @@ test('what was refused, imported again, is refused again for the same reasons', 
     const errors = (name: string) => user.reasons(name).map(({ error }) => error)
     expect(errors('worse')).toEqual(errors('bad'))
   }
-  await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(40) })
+  await fc.assert(fc.asyncProperty(list(), compare), { numRuns: rounds(15) })
 })
 
 test('however an input is cut into files, the same plants are created', { timeout: rounds(60_000) }, async () => {
@@ -68,7 +68,7 @@ test('however an input is cut into files, the same plants are created', { timeou
     expect(results[1]?.summary).toEqual(results[0]?.summary)
     expect(await cut.list()).toBe(await whole.list())
   }
-  await fc.assert(fc.asyncProperty(list(), fc.array(fc.nat(12), { maxLength: 3 }), compare), { numRuns: rounds(40) })
+  await fc.assert(fc.asyncProperty(list(), fc.array(fc.nat(12), { maxLength: 3 }), compare), { numRuns: rounds(15) })
 })
 
 /** What `plants create` says of each record in its turn: the `error`, or 0. */
