@@ -39,7 +39,7 @@ export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOpt
   return fixed ? (token) => fixed(token) ?? inFile(token) : inFile
 }
 
-async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenSourceOptions): Promise<TokenSource> {
+async function storeTokens(tokens: TokenStore, { mayShow, settings, io, warn }: TokenSourceOptions): Promise<TokenSource> {
   let [isEmpty, isAnyUsable] = [true, false]
   for await (const page of tokens.list()) {
     isEmpty = false
@@ -57,7 +57,7 @@ async function storeTokens(tokens: TokenStore, { mayShow, settings, io }: TokenS
     const hint = `Make one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or give --token-file PATH`
     throw new PlantsError('unauthorized', message, { hint })
   }
-  return tokensOfStore(tokens, io)
+  return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
 }
 
 /** The tokens in a file, which is read again when it has changed; one that is broken changes nothing. */

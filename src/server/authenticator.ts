@@ -69,24 +69,40 @@ export function isUsable({ revokedAt, expiresAt }: Token, time: number): boolean
   return revokedAt === undefined && (expiresAt === undefined || expiresAt.getTime() > time)
 }
 
+interface StoreTokensOptions {
+  /** milliseconds, monotonic */
+  now(): number
+  /** milliseconds since 1970 */
+  time(): number
+  warn(message: string): void
+}
+
 /**
- * Accepts the tokens of a store. Looks them up by their SHA-256, so that the timing reveals nothing about a token.
- *
- * @param now milliseconds, monotonic
- * @param time milliseconds since 1970
+ * Accepts the tokens of a store. Looks them up by their SHA-256, so that the timing reveals nothing about a token. Saves once a day that a
+ * token is used; a request does not wait for that.
  */
-export function tokensOfStore(store: TokenStore, { now, time }: { now(): number; time(): number }): TokenSource {
+export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreTokensOptions): TokenSource {
   const found = new Map<string, { token: Token; until: number }>()
   /** lookups in progress: concurrent requests with the same token share one */
   const lookups = new Map<string, Promise<Token | undefined>>()
   const callerOf = (token: Token | undefined) =>
     token && isUsable(token, time()) ? { name: String(token.id), rights: token.rights } : undefined
+  /** the day on which the use of a token was last saved, or at least tried, by its id */
+  const used = new Map<bigint, number>()
+  const markUsed = ({ id, lastUsedAt }: Token) => {
+    const today = dayOf(time())
+    if (today <= (used.get(id) ?? dayOf(lastUsedAt?.getTime() ?? -Infinity))) return
+    used.set(id, today)
+    const failed = ({ message }: Error) => warn(`The last use of token ${id} could not be saved: ${message}`)
+    store.markUsed(id, new Date(time())).catch(failed)
+  }
   const lookUp = async (digest: Uint8Array, key: string) => {
     const until = now() + freshness // from the start of the lookup: a remote store may be slow
     try {
       const token = await store.find(digest)
       if (token === undefined) found.delete(key)
       else found.set(key, { token, until })
+      if (token && isUsable(token, time())) markUsed(token)
       return token
     } finally {
       lookups.delete(key)
@@ -102,6 +118,11 @@ export function tokensOfStore(store: TokenStore, { now, time }: { now(): number;
     lookups.set(key, lookup)
     return lookup.then(callerOf)
   }
+}
+
+/** The number of a day (UTC). */
+function dayOf(time: number): number {
+  return Math.floor(time / 86_400_000)
 }
 
 /** Accepts a fixed set of tokens, mapped to their names, with the same rights. Always compares all of them, in constant time. */

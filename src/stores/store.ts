@@ -222,11 +222,13 @@ export const defaultRetry = 2000
 export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
-  add(digest: Uint8Array, token: Omit<Token, 'id' | 'revokedAt'>): Promise<Token>
+  add(digest: Uint8Array, token: Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>): Promise<Token>
   /** All of them, revoked ones too, in the order in which they were made: pages of at least one, and at most `tokensAtOnce`. */
   list(): AsyncIterable<Token[]>
   /** @returns the token as it is now, or undefined when there is none */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
+  /** Saves when a token was last used. A service does so once a day. */
+  markUsed(id: bigint, at: Date): Promise<void>
 }
 
 /** tokens of a page */
@@ -264,4 +266,6 @@ export interface Token {
   createdAt: Date
   expiresAt: Date | undefined
   revokedAt: Date | undefined
+  /** the first use on the latest day (UTC) on which a service accepted it */
+  lastUsedAt: Date | undefined
 }

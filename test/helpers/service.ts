@@ -90,7 +90,7 @@ export async function serveStore(
   const take = async (text: string) => {
     log += text
   }
-  const tokens: TokenStore = { find: async () => undefined, add: unused, list: () => Readable.from([]), revoke: unused }
+  const tokens: TokenStore = { find: async () => undefined, add: unused, list: () => Readable.from([]), revoke: unused, markUsed: unused }
   const service = await startService({
     openStore: async () => ({
       create: (plant, asked) => store.create(plant, asked),

@@ -51,9 +51,10 @@ const list = defineCommand({
         token.rights.join(),
         dateOf(token.createdAt),
         dateOf(token.expiresAt),
+        token.lastUsedAt?.toISOString().slice(0, 10) ?? '',
         token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
       ]
-      const format = await rowFormatter(['ID', 'NOTE', 'RIGHTS', 'CREATED', 'EXPIRES', 'STATE'], cellsOf, settings, io)
+      const format = await rowFormatter(['ID', 'NOTE', 'RIGHTS', 'CREATED', 'EXPIRES', 'LAST USED', 'STATE'], cellsOf, settings, io)
       for await (const page of tokens?.list() ?? []) {
         isEmpty = false
         await writeAnswer(io, format(page.map(fieldsOf)))
@@ -122,8 +123,8 @@ function noToken(what: string, { store, storeFlag }: Settings): PlantsError {
 }
 
 /** The fields of a token in the order of the output. */
-function fieldsOf({ id, note, rights, createdAt, expiresAt, revokedAt }: Token): Token {
-  return { id, note, rights, createdAt, expiresAt, revokedAt }
+function fieldsOf({ id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt }: Token): Token {
+  return { id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt }
 }
 
 function dateOf(date: Date | undefined): string {

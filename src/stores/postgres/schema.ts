@@ -30,6 +30,7 @@ export const migrations: readonly string[] = [
   );
   CREATE TABLE ${imports} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL)`,
   `ALTER TABLE ${tokens} ADD COLUMN rights text NOT NULL DEFAULT 'create'`,
+  `ALTER TABLE ${tokens} ADD COLUMN last_used_at bigint`,
 ]
 
 /**
@@ -98,7 +99,8 @@ async function lockedVersion(client: Client, address: PostgresAddress, steps: re
 const lock = 0x706c6e74
 
 /**
- * The grants for a service that offers these rights. It cannot change tokens, but it can write the checkpoints of imports. Creates, updates
+ * The grants for a service that offers these rights. It cannot change tokens, except for their last use, but it can
+ * write the checkpoints of imports. Creates, updates
  * and deletes need SELECT, too: the result of an operation depends on the existing rows.
  */
 export function grants({ role, rights }: Grant): string {
@@ -107,6 +109,7 @@ export function grants({ role, rights }: Grant): string {
   return [
     `GRANT USAGE ON SCHEMA ${schemaName} TO ${name}`,
     `GRANT SELECT ON ${versions}, ${tokens} TO ${name}`,
+    `GRANT UPDATE (last_used_at) ON ${tokens} TO ${name}`,
     `GRANT ${privileges.join(', ')} ON ${plants} TO ${name}`,
     `GRANT SELECT, INSERT, UPDATE, DELETE ON ${imports} TO ${name}`,
   ].join('; ')

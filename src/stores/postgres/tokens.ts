@@ -16,7 +16,7 @@ export class PostgresTokens implements TokenStore {
     return toToken((await this.#query({ text, values: [Buffer.from(digest)] }))[0])
   }
 
-  async add(digest: Uint8Array, { note, rights, createdAt, expiresAt }: Omit<Token, 'id' | 'revokedAt'>): Promise<Token> {
+  async add(digest: Uint8Array, { note, rights, createdAt, expiresAt }: Parameters<TokenStore['add']>[1]): Promise<Token> {
     const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
     await this.#query({ text, values: [Buffer.from(digest), note, rights.join(), createdAt.getTime(), expiresAt?.getTime()] })
     const added = await this.find(digest)
@@ -39,13 +39,18 @@ export class PostgresTokens implements TokenStore {
     const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id OPERATOR(pg_catalog.=) $1 RETURNING ${columns}`
     return toToken((await this.#query({ text, values: [id, at.getTime()] }))[0])
   }
+
+  async markUsed(id: bigint, at: Date): Promise<void> {
+    const text = `UPDATE ${tokens} SET last_used_at = $2 WHERE id OPERATOR(pg_catalog.=) $1`
+    await this.#query({ text, values: [id, at.getTime()] })
+  }
 }
 
-const columns = 'id, note, rights, created_at, expires_at, revoked_at'
+const columns = 'id, note, rights, created_at, expires_at, revoked_at, last_used_at'
 
 function toToken(row: Row | undefined): Token | undefined {
   if (!row) return undefined
-  const [id, note, rights, createdAt, expiresAt, revokedAt] = row
+  const [id, note, rights, createdAt, expiresAt, revokedAt, lastUsedAt] = row
   return {
     id: BigInt(id ?? 0),
     note: note ?? undefined,
@@ -53,6 +58,7 @@ function toToken(row: Row | undefined): Token | undefined {
     createdAt: new Date(Number(createdAt)),
     expiresAt: toDate(expiresAt),
     revokedAt: toDate(revokedAt),
+    lastUsedAt: toDate(lastUsedAt),
   }
 }
 

@@ -24,7 +24,7 @@ export function identify(db: Database, path: string): bigint | undefined {
   if (version < oldestVersion)
     throw noStore(
       path,
-      `it has schema ${version}, and this plants reads only schema ${oldestVersion} and ${schemaVersion}`,
+      `it has schema ${version}, and this plants reads only schema ${oldestVersion} to ${schemaVersion}`,
       'Choose another file',
     )
   if (encoding !== 'UTF-8') throw noStore(path, `its texts are ${encoding}, not UTF-8`, 'Choose another file')
@@ -35,7 +35,7 @@ export function identify(db: Database, path: string): bigint | undefined {
 /** The schema version of the attached database `backup`. Throws unless it has the schema of a store. */
 export function identifyBackup(db: Database, path: string): bigint {
   const found = readObjects(db, 'backup')
-  const version = [schemaVersion, oldestVersion].find((each) => hasSchema(found, each))
+  const version = versions.find((each) => hasSchema(found, each))
   if (version === undefined) throw changedSchema(path)
   return version
 }
@@ -86,7 +86,9 @@ export function prepareStore(db: Database, path: string): void {
     if (version === undefined) {
       syncFolders(path)
       db.exec(`${[plants, keys, tokens(schemaVersion), imports].join(';')}; PRAGMA application_id=${applicationId}`)
-    } else if (version < schemaVersion) db.exec(`ALTER TABLE tokens ADD COLUMN ${tokenRights}`)
+    } else {
+      for (const column of addedUntil(schemaVersion).slice(addedUntil(version).length)) db.exec(`ALTER TABLE tokens ADD COLUMN ${column}`)
+    }
     db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
@@ -101,10 +103,18 @@ function isWal(db: Database): boolean {
 /** "plnt": the application id in the header of every store. */
 const applicationId = 0x706c6e74n
 
-const schemaVersion = 4n
-
 /** The oldest supported version: read without changes, and migrated when opened for writing. Earlier versions were never released. */
 const oldestVersion = 3n
+
+/** The columns of `tokens` that each later version has added. Rights are comma-separated; a token of schema 3 can only create. */
+const addedColumns = ["rights TEXT NOT NULL DEFAULT 'create'", 'last_used_at INTEGER']
+
+const schemaVersion = oldestVersion + BigInt(addedColumns.length)
+
+/** The supported versions, the latest first. */
+const versions = addedColumns.map((_, index) => schemaVersion - BigInt(index)).concat(oldestVersion)
+
+const addedUntil = (version: bigint) => addedColumns.slice(0, Number(version - oldestVersion))
 
 const plants = `CREATE TABLE plants (
   id INTEGER PRIMARY KEY,
@@ -113,7 +123,10 @@ ${textFields.map(({ name, isRequired }) => `  ${name} TEXT${isRequired ? ' NOT N
 
 const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
 
-/** The tokens for a service with this store. Times are milliseconds since 1970. The row of a revoked token stays: no id is reused. */
+/**
+ * The tokens for a service with this store. Times are milliseconds since 1970. The row of a revoked token stays: no id is reused.
+ * Later columns are written exactly as ALTER TABLE appends them.
+ */
 const tokens = (version: bigint) => `CREATE TABLE tokens (
   id INTEGER PRIMARY KEY,
   digest BLOB NOT NULL UNIQUE,
@@ -121,10 +134,9 @@ const tokens = (version: bigint) => `CREATE TABLE tokens (
   created_at INTEGER NOT NULL,
   expires_at INTEGER,
   revoked_at INTEGER
-${version === schemaVersion ? `, ${tokenRights}` : ''}) STRICT`
-
-/** Comma-separated. Written in the SQL of the table exactly as ALTER TABLE appends it. A token of an older store can only create. */
-const tokenRights = "rights TEXT NOT NULL DEFAULT 'create'"
+${addedUntil(version)
+  .map((column) => `, ${column}`)
+  .join('')}) STRICT`
 
 /** The checkpoints of unfinished imports. Each is written together with its plants. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
@@ -133,7 +145,7 @@ const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL)
 export function tablesOf(version = schemaVersion) {
   return {
     plants: `${plantColumns}, idempotency_key`,
-    tokens: `id, digest, note, created_at, expires_at, revoked_at${version === schemaVersion ? ', rights' : ''}`,
+    tokens: ['id, digest, note, created_at, expires_at, revoked_at', ...addedUntil(version).map((column) => column.split(' ')[0])].join(),
     imports: 'id, state',
   }
 }

@@ -16,7 +16,7 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
         const row = connection.prepare(sql).get(digest, note ?? null, rights.join(), createdAt.getTime(), expiresAt?.getTime() ?? null)
         return (row as { id: bigint }).id // RETURNING always returns a row
       })
-      return { id, ...token, revokedAt: undefined }
+      return { id, ...token, revokedAt: undefined, lastUsedAt: undefined }
     },
 
     async *list() {
@@ -38,23 +38,30 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
         connection.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
         return toToken(connection.prepare(`SELECT ${columns} FROM tokens WHERE id = ?`).get(id))
       }),
+
+    markUsed: (id, at) =>
+      writer.write(() => void connection.prepare('UPDATE tokens SET last_used_at = ? WHERE id = ?').run(at.getTime(), id)),
   }
 }
 
-const columns = 'id, note, rights, created_at, expires_at, revoked_at'
+const columns = 'id, note, rights, created_at, expires_at, revoked_at, last_used_at'
 
 /** Compares the digest again in the table, which is what `list` shows: the index of a crafted file can contain different digests. */
 const findSql = `SELECT ${columns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
-type Row = Record<'id' | 'created_at', bigint> & Record<'expires_at' | 'revoked_at', bigint | null> & Record<'note' | 'rights', unknown>
+type Row = Record<'id' | 'created_at', bigint> &
+  Record<'expires_at' | 'revoked_at' | 'last_used_at', bigint | null> &
+  Record<'note' | 'rights', unknown>
 
 function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
-  const { id, note, rights, created_at, expires_at, revoked_at } = row as Row // the columns of a STRICT table
+  const { id, note, rights, created_at, ...times } = row as Row // the columns of a STRICT table
   if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is not text`)
   if (typeof rights !== 'string') throw new BadRowError(`the token ${id} has rights that are not text`)
-  const [expiresAt, revokedAt] = [expires_at, revoked_at].map((time) => (time === null ? undefined : toDate(time)))
-  return { id, note: note ?? undefined, rights: rightsIn(rights), createdAt: toDate(created_at), expiresAt, revokedAt }
+  const [expiresAt, revokedAt, lastUsedAt] = [times.expires_at, times.revoked_at, times.last_used_at].map((time) =>
+    time === null ? undefined : toDate(time),
+  )
+  return { id, note: note ?? undefined, rights: rightsIn(rights), createdAt: toDate(created_at), expiresAt, revokedAt, lastUsedAt }
 }
 
 /** Clamps a time to the range of `Date`: outside of it, all comparisons are false. */

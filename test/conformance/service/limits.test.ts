@@ -248,7 +248,7 @@ describe('a token', () => {
 
   test('that nobody knows is one of 32 that are looked for at once; those after are answered 503, and known ones are not', async () => {
     const find = lookUp()
-    const openTokenSource = async () => tokensOfStore(find.tokens, { now: () => performance.now(), time: Date.now })
+    const openTokenSource = async () => tokensOfStore(find.tokens, { now: () => performance.now(), time: Date.now, warn: expect.fail })
     const { address } = await serveStore(quick, { openTokenSource })
     const place = placeOf(address)
     const answers = Array.from({ length: 40 }, (_, at) => exchange({ place, token: `made-up-${at}` }, { body: fern }))
@@ -324,5 +324,5 @@ function lookUp() {
     return free
   }
   const unused = () => Promise.reject(new Error('No test needs this'))
-  return { tokens: { find, add: unused, list: () => Readable.from([]), revoke: unused }, answer, asked: () => asked }
+  return { tokens: { find, add: unused, list: () => Readable.from([]), revoke: unused, markUsed: unused }, answer, asked: () => asked }
 }

@@ -14,7 +14,7 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
     test('finds one by its digest, with all that it was given', async () => {
       const { tokens } = await open()
       const added = await tokens.add(digestOf('one'), some)
-      expect(added).toStrictEqual({ id: added.id, ...some, revokedAt: undefined })
+      expect(added).toStrictEqual({ id: added.id, ...some, revokedAt: undefined, lastUsedAt: undefined })
       expect(typeof added.id).toBe('bigint')
       expect(await tokens.find(digestOf('one'))).toStrictEqual(added)
       expect(await tokens.find(digestOf('two'))).toBeUndefined()
@@ -48,6 +48,14 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
       expect(await tokens.revoke(id, expires)).toMatchObject({ id, revokedAt: revoked })
       expect(await tokens.revoke(id + 1n, revoked)).toBeUndefined()
       expect((await tokens.find(digestOf('one')))?.revokedAt).toEqual(revoked)
+    })
+
+    test('saves when one was last used', async () => {
+      const { tokens } = await open()
+      const [one, two] = [await tokens.add(digestOf('one'), plain), await tokens.add(digestOf('two'), plain)]
+      await tokens.markUsed(one.id, created)
+      await tokens.markUsed(one.id, revoked)
+      expect(await pagesOf(tokens)).toStrictEqual([[{ ...one, lastUsedAt: revoked }, two]])
     })
 
     test('can do everything with its plants', async () => {

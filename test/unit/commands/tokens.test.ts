@@ -70,7 +70,7 @@ describe('tokens list and revoke', () => {
     await run(`tokens create --note ${'x'.repeat(100_000)}`)
     await run('tokens create')
     const { out } = await run('tokens list --output text')
-    expect(out.split('\n').map((line) => line.length)).toEqual([1052, 1039, 1039, 0])
+    expect(out.split('\n').map((line) => line.length)).toEqual([1063, 1050, 1050, 0])
     expect((await run('tokens list')).out).toContain('x'.repeat(100_000))
   })
 
@@ -82,7 +82,7 @@ describe('tokens list and revoke', () => {
     expect(await run('tokens revoke 3 --output text')).toEqual({ code: 0, out: 'Revoked token 3 (ci)\n', err: '' })
     const { out } = await run('tokens list --output text')
     expect(out.split('\n').map((line) => line.split(/ +/).filter(Boolean))).toEqual([
-      ['ID', 'NOTE', 'RIGHTS', 'CREATED', 'EXPIRES', 'STATE'],
+      ['ID', 'NOTE', 'RIGHTS', 'CREATED', 'EXPIRES', 'LAST', 'USED', 'STATE'],
       ['1', 'laptop', 'create,read', 'TIME', 'TIME', 'expired'],
       ['2', 'create,read', 'TIME', 'valid'],
       ['3', 'ci', 'read,delete', 'TIME', 'revoked'],

@@ -135,7 +135,7 @@ describe.each([0, 2, 3, 4])('a file that says version %i is refused, and nothing
   test.each(kinds)('%s', async (_, statements) => {
     craft('evil.db', version, statements())
     const why =
-      version >= 3 ? 'its tables, indexes or triggers were changed' : `it has schema ${version}, and this plants reads only schema 3 and 4`
+      version >= 3 ? 'its tables, indexes or triggers were changed' : `it has schema ${version}, and this plants reads only schema 3 to 5`
     for (const command of commands) await expectRefused(command, new RegExp(`evil\\.db is not a store of plants: ${why}`))
   })
 })

@@ -24,7 +24,7 @@ describe('the file of a store', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600)
     expect(pragma(path, 'journal_mode')).toBe('wal')
     expect(pragma(path, 'application_id')).toBe(0x706c6e74)
-    expect(pragma(path, 'user_version')).toBe(4)
+    expect(pragma(path, 'user_version')).toBe(5)
     expect(query(path, "SELECT strict FROM pragma_table_list WHERE name = 'plants'")).toEqual([{ strict: 1 }])
   })
 

@@ -30,6 +30,9 @@ PRAGMA application_id = ${0x706c6e74}; PRAGMA user_version = 3; PRAGMA journal_m
 INSERT INTO plants VALUES (1, 'Fern', NULL, 'key');
 INSERT INTO tokens (digest, note, created_at) VALUES (x'${Buffer.from(digestOf('old')).toString('hex')}', 'laptop', 1)`
 
+/** The same with schema 4: with rights. */
+const addRights = "ALTER TABLE tokens ADD COLUMN rights TEXT NOT NULL DEFAULT 'create'; PRAGMA user_version = 4"
+
 let folder: string
 let path: string
 
@@ -68,9 +71,22 @@ test('a create migrates it, to the schema of a new store, and its tokens can onl
   expect((await plants('create', '--id', '2', '--name', 'Moss')).code).toBe(0)
   await runPlants(['create', '--id', '2', '--name', 'Moss', '--store', './new.db'], { cwd: folder })
   const schema = 'SELECT type, name, tbl_name, sql FROM sqlite_schema'
-  expect([version(), query(path, schema)]).toEqual([{ user_version: 4 }, query(join(folder, 'new.db'), schema)])
+  expect([version(), query(path, schema)]).toEqual([{ user_version: 5 }, query(join(folder, 'new.db'), schema)])
   expect(JSON.parse((await plants('tokens', 'list')).out)).toMatchObject(oldToken)
   expect((await plants('create', '--id', '1', '--name', 'Fern', '--idempotency-key', 'key')).out).toBe('{"name":"Fern"}\n')
+})
+
+test('a create migrates a store of schema 4 to the schema of a new store', async () => {
+  const db = new DatabaseSync(path)
+  db.exec(`${addRights}; UPDATE tokens SET rights = 'read'`)
+  db.close()
+  expect((await plants('list')).out).toBe('{"id":1,"name":"Fern"}\n')
+  expect(version()).toEqual({ user_version: 4 })
+  expect((await plants('create', '--id', '2', '--name', 'Moss')).code).toBe(0)
+  await runPlants(['create', '--id', '2', '--name', 'Moss', '--store', './new.db'], { cwd: folder })
+  const schema = 'SELECT type, name, tbl_name, sql FROM sqlite_schema'
+  expect([version(), query(path, schema)]).toEqual([{ user_version: 5 }, query(join(folder, 'new.db'), schema)])
+  expect(JSON.parse((await plants('tokens', 'list')).out)).toMatchObject({ note: 'laptop', rights: ['read'] })
 })
 
 test('those who open it at the same moment migrate it once', async () => {
@@ -94,7 +110,7 @@ test('a backup of schema 3 is restored, and left as it is', async () => {
   for (const store of ['./old.db', './new.db']) {
     const restored = await runPlants(['restore', 'old.bak', '--yes', '--store', store], { cwd: folder })
     expect(restored).toMatchObject({ code: 0, err: '' })
-    expect(version(join(folder, store))).toEqual({ user_version: 4 })
+    expect(version(join(folder, store))).toEqual({ user_version: 5 })
     const listed = await runPlants(['tokens', 'list', '--store', store], { cwd: folder })
     expect(JSON.parse(listed.out)).toMatchObject(oldToken)
   }
