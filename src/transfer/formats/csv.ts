@@ -93,7 +93,7 @@ class CsvReader extends LineReader {
       const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
       chunk.addInvalid({ kind: 'malformed', message }, range)
     } else if (/^-?\d+([.,]\d+)?e[-+]?\d+$/i.test(idText)) {
-      const message = `Not a NewPlant: id must have all its digits, but was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
+      const message = `Invalid plant: id must have all its digits, but was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
       chunk.addInvalid({ kind: 'invalid', message }, range)
     } else this.mapper.add(recordOf(cells, columns), range, chunk)
   }

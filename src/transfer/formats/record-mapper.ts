@@ -42,7 +42,7 @@ export class RecordMapper {
     const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
     for (const field of otherFields) chunk.countField(field)
     if (accepted) chunk.addPlant(accepted.plant, range)
-    else chunk.addInvalid({ kind: 'invalid', message: `Not a NewPlant: ${problemsOf(mapped).join('; ')}` }, range)
+    else chunk.addInvalid({ kind: 'invalid', message: `Invalid plant: ${problemsOf(mapped).join('; ')}` }, range)
   }
 
   #map(record: unknown): unknown {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
+import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -150,7 +150,7 @@ function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolea
 }
 
 /** The fields whose columns are needed and not there. */
-function missingIn(names: readonly string[], rules: FieldRules): KnownField[] {
+function missingIn(names: readonly string[], rules: FieldRules): PlantField[] {
   return plantFields.filter(({ name, isRequired }) => {
     const isNumbered = name === 'id' && rules.idFrom !== undefined
     return columnOf(name, names, rules) === -1 && (rules.map[name] || (isRequired && !isNumbered))
@@ -158,7 +158,7 @@ function missingIn(names: readonly string[], rules: FieldRules): KnownField[] {
 }
 
 /** The column of a field, exactly as it is called, or without regard to case and the spaces around it. */
-function columnOf(field: KnownField['name'], names: readonly string[], { map }: FieldRules): number {
+function columnOf(field: PlantField['name'], names: readonly string[], { map }: FieldRules): number {
   const wanted = map[field] ?? field
   if (wanted === '') return -1
   const exact = names.indexOf(wanted)
@@ -166,12 +166,12 @@ function columnOf(field: KnownField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function withoutColumns(missing: KnownField[], names: readonly string[], { map: given, idFrom }: FieldRules, what: string): PlantsError {
+function withoutColumns(missing: PlantField[], names: readonly string[], { map: given, idFrom }: FieldRules, what: string): PlantsError {
   const wanted = missing.map(({ name }) => (given[name] ? `${JSON.stringify(shorten(given[name]))} for ${name}` : name)).join(' and ')
   const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
   const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${shown.join(', ')}${more}`
-  const map = (fields: KnownField[]) => (fields.length === 0 ? '' : `--map ${fields.map(({ name }) => `${name}=COLUMN`).join()} `)
+  const map = (fields: PlantField[]) => (fields.length === 0 ? '' : `--map ${fields.map(({ name }) => `${name}=COLUMN`).join()} `)
   const others = missing.filter(({ name }) => name !== 'id')
   const isIdMissing = idFrom === undefined && others.length < missing.length
   const numbered = isIdMissing ? `. Or number the rows: ${map(others)}--id-from 1` : ''

@@ -92,7 +92,7 @@ describe.skipIf(process.platform === 'win32')('an import of a pipe with a name',
     const script = `"$0" import <(printf '{"id":1,"name":"A"}\\n') <(printf '{"id":2,"name":"B"}\\n{"id":2}') last`
     const { exitCode, stdout, stderr } = await execa('bash', ['-c', script, bin], inFolder(folder))
     expect({ exitCode, created: JSON.parse(stdout).created }).toEqual({ exitCode: 6, created: 3 })
-    expect(stderr).toMatch(/^plants: \/dev\/fd\/\d+:2: Not a NewPlant: name must be a string, but is missing\n/)
+    expect(stderr).toMatch(/^plants: \/dev\/fd\/\d+:2: Invalid plant: name must be a string, but is missing\n/)
   })
 })
 

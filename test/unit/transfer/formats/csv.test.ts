@@ -328,7 +328,7 @@ function problem(message: string, line: number, raw: string): ReadRecord {
 }
 
 function notPlant(message: string, line: number, raw: string): ReadRecord {
-  return { problem: `invalid: Not a NewPlant: ${message}`, line, raw }
+  return { problem: `invalid: Invalid plant: ${message}`, line, raw }
 }
 
 function quote(text: string, isQuoted: boolean): string {

@@ -119,7 +119,7 @@ test('an empty name is missing, unless it is in quotes', async () => {
   const user = new Importing()
   const { summary: told, err } = await user.import([], { stdin: 'id,name,tag\n1,,x\n2,"",x\n3,"",\n' })
   expect(told).toEqual(summary({ created: 2, refused: 1, reasons: { 422: 1 } }))
-  expect(err).toContain('plants: stdin:2: Not a NewPlant: name must be a string, but is missing\n')
+  expect(err).toContain('plants: stdin:2: Invalid plant: name must be a string, but is missing\n')
 })
 
 test('the hint after rejected plants is the whole command', async () => {
