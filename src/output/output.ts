@@ -103,8 +103,8 @@ export async function writeRejected(io: Io, records: readonly Rejection[], { err
   const lines = records.map((record) => {
     if (errors === 'json') return jsonLine(record, io)
     const { file, line, element, message } = record
-    const place = line === 1 && element !== undefined ? `[${element}]` : `:${line}` // in an array of several lines, the line locates the element
-    return redact(`${bad('plants:')} ${escapeControlChars(`${file}${place}: ${message}`)}\n`, io)
+    const position = line === 1 && element !== undefined ? `[${element}]` : `:${line}` // in an array of several lines, the line is enough
+    return redact(`${bad('plants:')} ${escapeControlChars(`${file}${position}: ${message}`)}\n`, io)
   })
   await writeToStderr(io, lines.join(''))
 }

@@ -3,8 +3,8 @@ import { isNotJson, toJson, tryJson } from './json.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
 
 /**
- * The format of one plant: a JSON object, as `toJson` writes it, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, and the
- * cell of a missing tag is empty.
+ * The format of one plant: a JSON object, as `toJson` writes it, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, and
+ * the cell of a missing tag is empty.
  */
 export type RecordKind = 'json' | 'csv' | 'tsv'
 

@@ -6,7 +6,7 @@ type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
  * Many NewPlants in columns, without an object per plant: an import reads them and a store creates them. Ids are int64 in two halves.
- * Texts are ranges of UTF-8 bytes: of `bytes` or, for texts that had to be decoded, of a second buffer, whose offsets begin at `bytes.length`.
+ * Texts are ranges of UTF-8 bytes: of `bytes` or, for decoded texts, of a second buffer, whose offsets begin at `bytes.length`.
  */
 export class PlantRows {
   readonly bytes: Uint8Array
@@ -80,7 +80,7 @@ export class PlantRows {
     return start < base ? this.#text.toString('utf8', start, end) : this.#decoded.toString('utf8', start - base, end - base)
   }
 
-  /** Decodes the JSON string whose quotes are at `start - 1` and `end`. Returns the range of its text, or undefined if it is not a valid text. */
+  /** Decodes the JSON string whose quotes are at `start - 1` and `end`. Returns the range of its text; undefined if it is invalid. */
   keepString(start: number, end: number): { start: number; end: number } | undefined {
     const text = parseString(this.#text.toString('utf8', start - 1, end + 1))
     if (text === undefined || !text.isWellFormed() || text.includes('\0')) return undefined

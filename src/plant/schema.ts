@@ -42,5 +42,5 @@ export function checkNewPlant(value: unknown): Checked {
 /** The NewPlant that the schema alone accepts, for the property test of `acceptNewPlant`. */
 export function parseWithSchema(value: unknown): NewPlant | undefined {
   const { data } = newPlant.safeParse(value, { jitless: true })
-  return data as NewPlant | undefined // the schema is made of the table that the type is made of
+  return data as NewPlant | undefined // the schema and the type are derived from the same table
 }

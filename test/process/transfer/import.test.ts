@@ -19,7 +19,7 @@ describe('an import as a process of its own', () => {
     const result = await plants(['import', ...argv], folder)
     expect({ code: result.code, created: result.out && JSON.parse(result.out).created, err: result.err }).toEqual(
       code === 0
-        ? { code, created: 0, err: '' }
+        ? { code, created: 0, err: `plants: warning: ${argv[0] === '-' ? 'stdin' : '/dev/null'} contains no records\n` }
         : { code, created: '', err: 'plants: import needs a file, or plants on stdin\n  For example: plants import plants.ndjson\n' },
     )
   })

@@ -190,7 +190,7 @@ describe('a rejects file', () => {
     user.write(name, 'mine\n')
     const { code, summary: told, err } = await user.import(['plants', '--rejects', 'bad'])
     expect({ code, told }).toEqual({ code: 2, told: undefined })
-    expect(err).toContain(`${join(user.folder, name)} is there already, and would be lost`)
+    expect(err).toContain(`${join(user.folder, name)} already exists, and would be overwritten`)
     expect(user.read(name)).toBe('mine\n')
     expect(await user.list()).toBe('')
   })

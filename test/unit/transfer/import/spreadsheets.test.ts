@@ -55,9 +55,7 @@ const sheets: Sheet[] = [
     name: 'with dates as ids',
     content: 'id,name,tag\n2024-01-05,Fern,shade\n2024-01-06,Bärlauch; wild,\n',
     failure: `sheet.csv:2: Invalid plant: ${noId}, but was "2024-01-05"`,
-    flags: [],
-    hint: '--if-exists same --rejects PATH',
-    plants: [''],
+    hint: '--map id= --id-from 1',
   },
   {
     name: 'with long ids in exponents',
