@@ -8,7 +8,7 @@ import { isOwn } from '../stores/registry.js'
 import type { Import, ImportOptions } from '../transfer/import/import.js'
 import { type Counters, rejectedIn, settledIn } from '../transfer/import/position.js'
 import type { Settings } from './context.js'
-import { givenFlags } from './flag-words.js'
+import { flagWords, givenFlags, recordFlags } from './flag-words.js'
 
 /** rejected records that are shown to a person at most */
 export const maxShown = 20
@@ -56,9 +56,11 @@ function listOf(counters: Counters): string {
 
 async function warnOfOmissions(
   { counters, rejected }: Import,
-  { staging }: ImportOptions,
+  { staging, plan: { inputs } }: ImportOptions,
   { store, errors, warn }: Settings,
 ): Promise<void> {
+  if (settledIn(counters) === 0)
+    await warn(inputs.length === 1 ? `${inputs[0]?.name} contains no records` : 'the inputs contain no records', 'warning')
   const hidden = rejected - maxShown
   if (hidden > 0 && errors === 'text')
     await warn(hidden === 1 ? '1 more was rejected than is shown here' : `${grouped(hidden)} more were rejected than are shown here`)
@@ -96,8 +98,14 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
 }
 
 /** What to do with the rejected records of an import that was read to its end. */
-function hintOfRejected({ counters, format, nextId }: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
+function hintOfRejected(importing: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
+  const { counters, format, hasTextId, nextId } = importing
   const { plan, rejects, staging } = options
+  if (hasTextId && plan.rules.idFrom === undefined && rejects === undefined && rejectedIn(counters) === settledIn(counters)) {
+    const numbering = { map: { ...plan.rules.map, id: '' }, idFrom: 1n }
+    const flags = recordFlags({ format: undefined, encoding: undefined, rules: numbering })
+    return `To ignore these ids and number the plants, run it again with:${flagWords(flags)}`
+  }
   const isError = plan.ifExists === 'error'
   const choice = plan.rules.idFrom === undefined ? '--if-exists skip, same or update' : 'another --id-from'
   const exist = counters.refused[409] && isError ? `For ids that exist, choose ${choice}. ` : ''

@@ -9,17 +9,17 @@ interface ProgressSnapshot extends ProgressReport {
 export type Progress = ReturnType<typeof progressLine>
 
 /**
- * One line on a terminal that shows how far a command is; nothing where `isShown` is false. Its rate is since it was shown first, so that it
- * has nothing of the run before that an import resumes.
+ * The progress line of a command on a terminal; it prints nothing if `isShown` is false. The rate is measured from the first update, so
+ * that a resumed import does not count what an earlier run has done.
  *
- * @param delay milliseconds before it is shown first
+ * @param delay milliseconds before the first update
  */
 export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delay = 500) {
   let first: { time: number; snapshot: ProgressSnapshot } | undefined
   let last = now() + delay - interval
   let isDrawn = false
   return {
-    /** Draws it, at most ten times a second. */
+    /** Updates the line, at most ten times a second. */
     show: (snapshot: () => ProgressSnapshot): void => {
       const time = now()
       if (!isShown || time - last < interval) return
@@ -30,7 +30,7 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
       const text = describe(current, first.snapshot, (time - first.time) / 1000).slice(0, stderr.columns - 1)
       void stderr.log(`\r${text}\u001b[K`)
     },
-    /** Takes it away, for what is written next. */
+    /** Clears the line before other output. */
     clear: async (): Promise<void> => {
       if (!isDrawn) return
       isDrawn = false
@@ -40,10 +40,10 @@ export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShow
   }
 }
 
-/** milliseconds between two drawings */
+/** milliseconds between two updates */
 const interval = 100
 
-/** Passes on what comes, and shows how many plants were in it. */
+/** Yields the parts unchanged, and shows how many plants they contained. */
 export async function* withProgress<T>(parts: AsyncIterable<T>, countOf: (part: T) => number, progress: Progress): AsyncGenerator<T> {
   let done = 0
   try {
@@ -70,7 +70,7 @@ function describe({ done, rejected = 0, part }: ProgressSnapshot, first: Progres
     .join(', ')
 }
 
-/** A time for people, in whole seconds: 40 s, 1 min 30 s, 2 h 5 min. */
+/** A duration in words, in whole seconds or minutes: 40 s, 1 min 30 s, 2 h 5 min. */
 export function clockOf(seconds: number): string {
   const whole = Math.max(1, Math.round(seconds))
   const minutes = Math.floor(whole / 60)

@@ -4,7 +4,7 @@ import { escapeControlChars } from '../platform/escape.js'
 import type { RemoteAddress } from '../stores/address.js'
 import type { WireRequest } from '../stores/http/types.js'
 
-/** A request for people, as HTTP writes it, with the source of the token in words. */
+/** A request in HTTP's notation, with the source of the token in parentheses. */
 export function requestText({ method, url, headers, body }: WireRequest, token: string, socket?: string, proxy?: string): string {
   const over = socket === undefined ? '' : ` over the socket ${escapeControlChars(socket)}`
   const through = proxy === undefined ? '' : ` through the proxy ${proxy}`
@@ -14,27 +14,26 @@ export function requestText({ method, url, headers, body }: WireRequest, token: 
 
 interface CurlOptions {
   address: RemoteAddress
-  /** absolute path of a file of PEM certificates */
+  /** the absolute path of a file of PEM certificates */
   caCert: string | undefined
   /** milliseconds */
   timeout: number
-  /** the proxy that is used: none at all, the one in a variable that curl does not read, or the one that it finds itself */
+  /** the proxy that is used: none; the one in `HTTP_PROXY`, which curl does not read; or the one that curl finds itself */
   proxy: 'none' | 'HTTP_PROXY' | 'its own'
   isProxySecure: boolean
 }
 
-/** bytes; Linux takes 131072 in an argument, and what `printf` is given is none, because it is part of the shell */
+/** Linux limits an argument to 131072 bytes. `printf` is a builtin of the shell, so the limit does not apply to it. */
 const maxArgumentBytes = 100_000
 
 /**
- * The command of curl, for a POSIX shell, that sends a request. It takes the token from `$PLANTS_TOKEN`, and in no argument, which
- * others could see. Its body is the same JSON, with control characters escaped; a path is as it is, between single quotes, in which every
- * shell leaves every character alone.
+ * The curl command that sends a request, for a POSIX shell. It reads the token from `$PLANTS_TOKEN`, so that the token is in no argument,
+ * where other users could see it. The body is the same JSON with control characters escaped. Paths are in single quotes.
  */
 export function curlCommand({ url, headers, body: json }: WireRequest, options: CurlOptions): string {
   const body = escapeUnsafe(json)
   const token = 'Authorization: Bearer'
-  // The token has an option of its own, and curl adds its own name.
+  // The token is passed separately, and curl sends its own User-Agent.
   const others = Object.entries(headers).filter(([name]) => name !== 'authorization' && name !== 'user-agent')
   const lines = (header: string, data: string) =>
     [
@@ -48,8 +47,8 @@ export function curlCommand({ url, headers, body: json }: WireRequest, options: 
 }
 
 /**
- * A status from 400 on ends curl with exit code 22, and the answer is shown all the same. A redirect ends it with 47: none is followed,
- * but only where some could be does curl take one for a failure.
+ * curl prints the response and exits with 22 for a status of 400 or more, and exits with 47 for a redirect. It follows none, but without
+ * `--location` it would exit with 0.
  */
 function flagsOf({ address: { socketPath }, caCert, timeout, proxy, isProxySecure }: CurlOptions): string {
   return [

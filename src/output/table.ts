@@ -5,16 +5,16 @@ import type { Io } from '../platform/io.js'
 import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './output.js'
 
 /**
- * Formats plants as the rows of an aligned table, a page at a time. The first page decides the widths, in columns of a terminal, and a
- * later one can only widen them. What is wider than the terminal, or than `maxCellWidth` without one, is cut and ends with "…".
+ * Formats plants as an aligned table, one page at a time. The first page sets the column widths, and later pages can only widen them.
+ * Texts that do not fit the terminal, or `maxCellWidth` without one, are truncated and end with "…".
  */
 export function plantTable(columns: number | undefined, style: Style, fields: readonly FieldName[]): (page: NewPlant[]) => string {
   const titles = fields.map((name) => name.toUpperCase())
   let widths: number[] | undefined
   return (page) => {
-    const cellOf = (text: string | undefined) => (text === undefined ? '' : quoteIfNeeded(begin(text, columns)))
+    const cellOf = (text: string | undefined) => (text === undefined ? '' : quoteIfNeeded(prefixOf(text, columns)))
     const rows = page.map((plant) => fields.map((name) => (name === 'id' ? String(plant.id) : cellOf(plant[name]))))
-    const fitted = share(fields, widen(widths ?? titles.map((title) => title.length), rows), columns)
+    const fitted = fitWidths(fields, widen(widths ?? titles.map((title) => title.length), rows), columns)
     const lineOf = (row: string[]) =>
       row
         .map((text, column) => align(fields[column], text, fitted[column]))
@@ -27,8 +27,8 @@ export function plantTable(columns: number | undefined, style: Style, fields: re
 }
 
 /**
- * Formats rows, a page at a time: as lines of JSON for programs, or for people as a table whose columns are as wide as what is in them, up
- * to `maxCellWidth`. A later page can only widen them. What does not fit of the last column goes on below.
+ * Formats rows, one page at a time: as lines of JSON, or as a table. Columns are as wide as their content, up to `maxCellWidth`, and later
+ * pages can only widen them. The last column is wrapped to the terminal.
  */
 export async function rowFormatter<Row extends object>(
   titles: string[],
@@ -40,8 +40,10 @@ export async function rowFormatter<Row extends object>(
   const { faint } = await styleFor(colors(stdout))
   let widths: number[] | undefined
   return (rows) => {
-    const cut = rows.map(cellsOf).map((row) => [...row.slice(0, -1).map((cell) => cutTo(maxCellWidth, begin(cell))), row.at(-1) ?? ''])
-    const fitted = widen(widths ?? titles.map((title) => title.length), cut)
+    const shown = rows
+      .map(cellsOf)
+      .map((row) => [...row.slice(0, -1).map((cell) => truncate(maxCellWidth, prefixOf(cell))), row.at(-1) ?? ''])
+    const fitted = widen(widths ?? titles.map((title) => title.length), shown)
     const start = fitted.slice(0, -1).reduce((sum, width) => sum + width + gap.length, 0)
     const lineOf = (row: string[]) => {
       const cells = row.slice(0, -1).map((cell, column) => pad(cell, fitted[column] ?? 0) + gap)
@@ -50,17 +52,17 @@ export async function rowFormatter<Row extends object>(
     }
     const header = widths === undefined ? [faint(lineOf(titles))] : []
     widths = fitted
-    return [...header, ...cut.map(lineOf)].map((text) => `${text}\n`).join('')
+    return [...header, ...shown.map(lineOf)].map((text) => `${text}\n`).join('')
   }
 }
 
 const gap = '  '
 
-/** columns of a name, a tag or a cell where no terminal says how many: each row of a page is padded to the widest */
+/** The maximum width of a cell without a terminal: each row of a page is padded to the widest. */
 const maxCellWidth = 1000
 
-/** The beginning of a text, with all that its column can show: measuring a long one costs no more. */
-function begin(text: string, columns = maxCellWidth): string {
+/** The part of a text that its column can show, so that measuring a long text is cheap. */
+function prefixOf(text: string, columns = maxCellWidth): string {
   const end = 8 * columns
   return text.length <= end ? text : `${text.slice(0, end).toWellFormed()}…`
 }
@@ -69,31 +71,31 @@ function widen(widths: number[], rows: string[][]): number[] {
   return widths.map((width, column) => rows.reduce((widest, row) => Math.max(widest, widthOf(row[column] ?? '')), width))
 }
 
-/** Shares what the id leaves of a line among the texts: the narrow ones keep their width, the others are cut to the same one. */
-function share(fields: readonly FieldName[], widths: number[], columns: number | undefined): number[] {
+/** Divides the line, less the id, among the text columns: narrow ones keep their width, the others get equal widths. */
+function fitWidths(fields: readonly FieldName[], widths: number[], columns: number | undefined): number[] {
   const texts = [...widths.entries()].filter(([column]) => fields[column] !== 'id')
   const ids = widths.reduce((sum, width, column) => (fields[column] === 'id' ? sum + width : sum), 0)
   let room = columns === undefined ? Infinity : Math.max(columns - ids - (fields.length - 1) * gap.length, 4 * texts.length)
   const fitted = [...widths]
   for (const [index, [column, width]] of texts.toSorted(([, a], [, b]) => a - b).entries()) {
-    const most = Math.min(width, Math.floor(room / (texts.length - index)), columns === undefined ? maxCellWidth : Infinity)
-    fitted[column] = most
-    room -= most
+    const maximum = Math.min(width, Math.floor(room / (texts.length - index)), columns === undefined ? maxCellWidth : Infinity)
+    fitted[column] = maximum
+    room -= maximum
   }
   return fitted
 }
 
-/** Ids end at the same column, texts begin there. */
+/** Aligns ids to the right and texts to the left. */
 function align(field: FieldName | undefined, text: string, width = 0): string {
-  return field === 'id' ? text.padStart(width) : pad(cutTo(width, text), width)
+  return field === 'id' ? text.padStart(width) : pad(truncate(width, text), width)
 }
 
 function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(width - widthOf(text), 0))
 }
 
-/** Cuts between grapheme clusters, so that no letter loses its accent. */
-function cutTo(width: number, text: string): string {
+/** Truncates between grapheme clusters, so that no letter loses its accent. */
+function truncate(width: number, text: string): string {
   if (widthOf(text) <= width) return text
   let kept = ''
   let left = width - 1
@@ -107,7 +109,7 @@ function cutTo(width: number, text: string): string {
 
 const segmenter = new Intl.Segmenter()
 
-/** Measured in slices, because the time that clusters take grows with the square of the length. */
+/** Measures slices, because the time of `stringWidth` grows with the square of the length. */
 function widthOf(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length
   let width = 0

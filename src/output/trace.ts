@@ -7,9 +7,9 @@ import { jsonLine, type OutputStyle } from './output.js'
 type TraceStyle = Pick<OutputStyle, 'errors'>
 type TracedSetting = Record<'name' | 'fallback' | 'source' | 'place', string> & { value: string | undefined }
 
-/** `fallback` is what holds without a value, in words. */
+/** `fallback` describes the default of a setting without a value. */
 export function traceSettings(path: string | undefined, settings: TracedSetting[], style: TraceStyle, io: Io): void {
-  trace(io, style, { verbose: 'settings', path }, [`* settings ${path ?? 'nowhere: there is no home directory'}`])
+  trace(io, style, { verbose: 'settings', path }, [`* settings ${path ?? 'not read: this user has no home directory'}`])
   for (const { name, value, fallback, source, place } of settings) {
     trace(io, style, { verbose: 'setting', name, value, source, place }, [`* ${name} ${value ?? fallback} (${place})`])
   }
@@ -25,7 +25,7 @@ export function traceProxy(proxy: string, style: TraceStyle, io: Io): void {
   trace(io, style, { verbose: 'proxy', host }, [`* proxy ${host}`])
 }
 
-/** Logs requests and responses in curl's signs: `>` was sent, `<` was received. Tokens are redacted. */
+/** Logs requests and responses in curl's notation: `>` was sent, `<` was received. Tokens are redacted. */
 export function observerOf(style: TraceStyle, io: Io): Observer {
   return {
     connected: (steps) => {
@@ -48,7 +48,7 @@ export function observerOf(style: TraceStyle, io: Io): Observer {
       trace(io, style, { verbose: 'answer', status, headers, ...rounded({ firstByte }) }, lines)
     },
     ended: (length, whole) => {
-      trace(io, style, { verbose: 'end', bytes: length, ...rounded({ whole }) }, [`< ${length} bytes`, `* whole answer ${ms(whole)}`])
+      trace(io, style, { verbose: 'end', bytes: length, ...rounded({ whole }) }, [`< ${length} bytes`, `* whole response ${ms(whole)}`])
     },
     failed: (cause) => {
       const reason = cause instanceof Error ? cause.message : String(cause)
@@ -61,7 +61,7 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
   return Object.entries(headers).flatMap(([name, value]) => [value ?? []].flat().map((text) => `${sign} ${name}: ${text}`))
 }
 
-/** Nothing waits for whoever reads it, and signals keep their meaning meanwhile. */
+/** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
 function trace(io: Io, { errors }: TraceStyle, fields: object, lines: string[]): void {
   const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${escapeControlChars(line)}\n`).join(''), io)
   void io.stderr.log(text)

@@ -1,4 +1,4 @@
-/** What a token of JSON (RFC 8259) begins with; a scalar is a number or a word. */
+/** The kinds of JSON tokens (RFC 8259), by their first character. A scalar is a number, `true`, `false` or `null`. */
 export const Kind = {
   other: 0,
   space: 1,
@@ -21,7 +21,7 @@ for (const [kind, characters] of ['', '\t\n\r ', '{', '}', '[', ']', ',', ':', '
 
 export const State = { value: 0, firstItem: 1, firstKey: 2, key: 3, colon: 4, memberEnd: 5, itemEnd: 6, done: 7 } as const
 
-/** Knows which token of a JSON value may follow which. Its stack is its own, so that depth costs memory and nothing else. */
+/** Checks the order of the tokens of a JSON value. It has a stack of its own, so deep nesting cannot overflow the call stack. */
 export class JsonGrammar {
   state: number = State.value
   /** the state after a value in each open bracket */
@@ -31,7 +31,7 @@ export class JsonGrammar {
     return this.state === State.key || this.state === State.firstKey
   }
 
-  /** Takes the next token. False, and changes nothing, for one that may not come here. */
+  /** Consumes the next token. Returns false, and changes nothing, if that token is not allowed here. */
   accept(kind: number): boolean {
     const next = grammar[this.state]?.[kind] ?? none
     if (next === none) return false
@@ -46,7 +46,7 @@ export class JsonGrammar {
 const none = 255
 const anyValue = { [Kind.brace]: State.firstKey, [Kind.bracket]: State.firstItem, [Kind.quote]: State.done, [Kind.scalar]: State.done }
 
-/** For each state but the last, the state after each kind that may come; `done` is the state after a value. */
+/** For each state except `done`: the next state after each kind of token that is allowed. `done` is the state after a value. */
 const grammar: readonly Uint8Array[] = [
   anyValue,
   { ...anyValue, [Kind.bracketEnd]: State.done },

@@ -1,9 +1,11 @@
 import { JsonGrammar, Kind, kinds, State } from './json-grammar.js'
 
 /**
- * Parses one JSON text (RFC 8259) like `JSON.parse`, except that a numeric `id` of a top-level
- * object keeps its digits: it becomes a bigint when it is an int64, else a `NumberText`. Throws a SyntaxError with the place of
- * the first character that is not JSON; its `cause` is `severalValues` when the text is several JSON texts in a row.
+ * Parses a JSON text (RFC 8259) like `JSON.parse`, except that a numeric `id` of a top-level object is exact: it becomes a bigint if it is
+ * an int64, otherwise a `NumberText`.
+ *
+ * @throws {SyntaxError} with the position of the first invalid character; its `cause` is `severalValues` if the text contains several JSON
+ * values
  */
 export function parseJson(text: string): unknown {
   const parsed = tryJson(text)
@@ -12,15 +14,15 @@ export function parseJson(text: string): unknown {
   throw new SyntaxError(`${reason} at line ${line}, column ${column}`, isSeveral ? { cause: severalValues } : {})
 }
 
-/** The `cause` of a syntax error in a text that holds more than one JSON value. */
+/** The `cause` of the syntax error for a text that contains more than one JSON value. */
 export const severalValues = Symbol('several JSON values')
 
-/** Why a text is not JSON, and the place, from 1, of its first character that is not. */
+/** Why a text is not JSON, and the position of its first invalid character, counted from 1. */
 interface NotJson {
   reason: string
   line: number
   column: number
-  /** whether the text is several JSON texts in a row */
+  /** whether the text contains several JSON values */
   isSeveral: boolean
 }
 
@@ -31,17 +33,17 @@ export function isNotJson(parsed: Parsed): parsed is NotJson {
 }
 
 /**
- * Parses as `parseJson` does, and throws nothing. A suspect text is scanned first: each failure of `JSON.parse`
- * leaves a kilobyte, with the text, in V8's old generation.
+ * Parses like `parseJson`, but returns the error instead of throwing it. With `isSuspect`, the text is scanned before `JSON.parse`, because
+ * each failure of `JSON.parse` leaves a kilobyte and the text in V8's old generation.
  */
 export function tryJson(text: string, { idKey = 'id', isSuspect = false } = {}): Parsed {
   const found = isSuspect ? scan(text, idKey) : undefined
-  if (found && !(found.isComplete && found.end === text.length)) return explain(text, found)
+  if (found && !(found.isComplete && found.end === text.length)) return syntaxError(text, found)
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    return explain(text, scan(text, idKey))
+    return syntaxError(text, scan(text, idKey))
   }
   if (!hasNumber(value, idKey)) return { value }
   const digits = (idKey === 'id' ? plainId(text) : undefined) ?? scan(text, idKey).id
@@ -49,13 +51,13 @@ export function tryJson(text: string, { idKey = 'id', isSuspect = false } = {}):
   return { value }
 }
 
-/** The digits of an id that stands first in an object, where nothing behind it can be another one: the usual text, in a tenth of the time. */
+/** The digits of an id that is the first member of an object and the only `id`: the usual case, in a tenth of the time of a scan. */
 function plainId(text: string): string | undefined {
   const digits = /^\s*\{\s*"id"\s*:\s*(0|-?[1-9]\d{0,18})\s*[,}]/.exec(text)?.[1]
   return text.includes('\\') || text.indexOf('"id"') !== text.lastIndexOf('"id"') ? undefined : digits
 }
 
-/** A JSON number that is not an int64, as it was written. */
+/** A JSON number that is not an int64, with its text. */
 export class NumberText {
   readonly text: string
 
@@ -65,8 +67,8 @@ export class NumberText {
 }
 
 /**
- * Reads an int64 in JSON's number grammar: `-5`, `1.0` and `1e3` are integers, `1.5`, `+1` and `007` are not; undefined for any other
- * text. Decided from digits and exponent, so `1e999999999` costs nothing.
+ * Parses an int64 in JSON's number grammar: `-5`, `1.0` and `1e3` are integers, `1.5`, `+1` and `007` are not. Returns undefined for any
+ * other text. The exponent is compared, not expanded, so `1e999999999` costs nothing.
  */
 export function parseInt64(text: string): bigint | undefined {
   if (/^(?:0|-?[1-9]\d{0,17})$/.test(text)) return BigInt(text)
@@ -82,24 +84,24 @@ export function parseInt64(text: string): bigint | undefined {
 }
 
 /**
- * Writes a value as one line of JSON. Bigints are written as integers. Characters that could drive a
- * terminal (DEL, C1, direction marks) and line separators are escaped: the value stays exact.
+ * Writes an object as one line of JSON. Bigints are written as integers. Characters that can control a terminal (DEL, C1, direction marks)
+ * and line separators are escaped, which does not change the value.
  */
 export function toJson(fields: object): string {
   return escapeUnsafe(toWireJson(fields))
 }
 
-/** Escapes in a JSON text what could drive a terminal or break a line, as `toJson` does. */
+/** Escapes the same characters in a JSON text as `toJson`. */
 export function escapeUnsafe(json: string): string {
   return json.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** Whether a Content-Type says JSON (RFC 8259, 11); parameters are fine. */
+/** Whether a Content-Type is JSON (RFC 8259, section 11), with any parameters. */
 export function isJsonType(contentType: string): boolean {
   return /^application\/json[\t ]*(?:;|$)/i.test(contentType)
 }
 
-/** Writes a value as JSON for another program: nothing is escaped that need not be. Bigints are written as integers. */
+/** Writes an object as JSON, with only the escapes that JSON requires. Bigints are written as integers. */
 export function toWireJson(fields: object): string {
   if (!Object.values(fields).some((value) => typeof value === 'bigint')) return JSON.stringify(fields)
   const texts = Object.entries(fields)
@@ -108,7 +110,7 @@ export function toWireJson(fields: object): string {
   return `{${texts.join(',')}}`
 }
 
-/** What `JSON.stringify` leaves as it is although a terminal or a line reader may act on it. */
+/** Characters that `JSON.stringify` does not escape, but that a terminal or a line reader may interpret. */
 const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 function hasNumber(value: unknown, key: string): value is object {
@@ -123,32 +125,32 @@ function trimZeros(digits: string): { text: string; trailing: number } {
   return { text: digits.slice(start, end), trailing: digits.length - end }
 }
 
-function explain(text: string, { end, isComplete, isInString }: Scan): NotJson {
+function syntaxError(text: string, { end, isComplete, isInString }: Scan): NotJson {
   let [line, lineStart] = [1, 0]
   for (let at = text.indexOf('\n'); at >= 0 && at < end; at = text.indexOf('\n', lineStart)) {
     line += 1
     lineStart = at + 1
   }
   const isSeveral = isComplete && /[\s\]}"]/.test(text[end - 1] ?? '') && new JsonGrammar().accept(tokenAt(text, end).kind)
-  const reason = isSeveral ? 'more than one JSON value, the second' : describeBreak(text, end, isInString)
+  const reason = isSeveral ? 'more than one JSON value, the second' : describeUnexpected(text, end, isInString)
   return { reason, line, column: end - lineStart + 1, isSeveral }
 }
 
-function describeBreak(text: string, at: number, isInString: boolean): string {
+function describeUnexpected(text: string, at: number, isInString: boolean): string {
   const point = text.codePointAt(at)
-  if (point === undefined) return 'the text ends'
+  if (point === undefined) return 'unexpected end of input'
   const character = String.fromCodePoint(point)
-  if (character === '\\' && isInString) return 'an escape that JSON does not have'
+  if (character === '\\' && isInString) return 'invalid escape'
   if (/[\p{C}\p{Z}]/u.test(character)) return `unexpected U+${point.toString(16).toUpperCase().padStart(4, '0')}`
   return `unexpected ${JSON.stringify(character)}`
 }
 
 interface Scan {
-  /** after the value and its white space, or where the text stops being JSON */
+  /** the position after the value and its white space, or of the first invalid character */
   end: number
   isComplete: boolean
   isInString: boolean
-  /** raw text of the last top-level member that is the id, when that is a scalar */
+  /** the raw text of the last top-level id, if that is a scalar */
   id: string | undefined
 }
 
@@ -162,8 +164,8 @@ function scan(text: string, idKey: string): Scan {
     const { state, expectsKey } = grammar
     const isTopLevel = grammar.open.length === 1
     if (!grammar.accept(kind)) {
-      const brokenAt = kind === Kind.other ? end : at
-      return { end: brokenAt, isComplete: false, isInString: brokenAt > at, id }
+      const invalidAt = kind === Kind.other ? end : at
+      return { end: invalidAt, isComplete: false, isInString: invalidAt > at, id }
     }
     if (isTopLevel && expectsKey) key = text.slice(at, end)
     else if (isTopLevel && state === State.value && isKey(key, idKey)) id = kind === Kind.scalar ? text.slice(at, end) : undefined
@@ -172,7 +174,7 @@ function scan(text: string, idKey: string): Scan {
   return { end: at, isComplete: true, isInString: false, id }
 }
 
-/** The texts of the elements of a JSON array, so that each can be parsed exactly; undefined for what is no array. */
+/** The texts of the elements of a JSON array, so that each can be parsed exactly; undefined if the text is not an array. */
 export function elementsOf(text: string): string[] | undefined {
   const grammar = new JsonGrammar()
   const elements: string[] = []
@@ -199,7 +201,7 @@ function skipSpace(text: string, from: number): number {
   return at
 }
 
-/** A token; of the kind `other`, with the place where it breaks, for what is none. */
+/** A token and its end. The kind of an invalid token is `other`, and its end is the position of the error. */
 type Token = Record<'kind' | 'end', number>
 
 function tokenAt(text: string, at: number): Token {
@@ -216,11 +218,11 @@ function stringAt(text: string, from: number): Token {
   stringStart.test(text)
   const end = stringStart.lastIndex
   if (text[end] === '"') return { kind: Kind.quote, end: end + 1 }
-  // An escape breaks at its backslash, or at the end of a text that was cut inside it.
-  const isCut = /^\\(?:u[\da-fA-F]{0,3})?$/.test(text.slice(end, end + 6))
-  return { kind: Kind.other, end: isCut ? text.length : end }
+  // The error in an escape is at its backslash, or at the end of a text that was truncated inside it.
+  const isTruncated = /^\\(?:u[\da-fA-F]{0,3})?$/.test(text.slice(end, end + 6))
+  return { kind: Kind.other, end: isTruncated ? text.length : end }
 }
 
-/** A string up to its closing quote, or to what may not be in it. */
+/** A string up to its closing quote, or to its first invalid character. */
 const stringStart = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*/y
 const scalar = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y

@@ -8,7 +8,7 @@ export type { FieldName, NewPlant, Plant } from './fields.js'
 /** What an id must be. */
 export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
-/** What an id must be that a value is not, in the words of every message. They name the range only where that is the reason. */
+/** The rule for ids that a value violates, for messages: "an integer without leading zeros". Names the range only for an id outside it. */
 export function idRuleFor(value: unknown): string {
   if (typeof value === 'string' && parseInt64(value) !== undefined) return 'an integer, not a string'
   const text = value instanceof NumberText ? value.text : value
@@ -16,7 +16,7 @@ export function idRuleFor(value: unknown): string {
   return idRules.find(([pattern]) => pattern.test(String(text)))?.[1] ?? 'an integer, in digits only'
 }
 
-/** the ends of int64 */
+/** the limits of int64 */
 export const smallestId = -(2n ** 63n)
 export const largestId = 2n ** 63n - 1n
 
@@ -27,25 +27,25 @@ const idRules: readonly [RegExp, string][] = [
   [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],
 ]
 
-/** A value that is a NewPlant: the plant, and the names of its fields that no NewPlant has. */
+/** A valid NewPlant, and the names of the unknown fields that were in the input. */
 export interface Accepted {
   plant: NewPlant
   otherFields: string[]
 }
 
 /**
- * Reads a value that is a NewPlant. It accepts what the schema in schema.ts accepts, without loading zod (2.7 ms of a start, and the
- * longest step of a POST); a property test holds one to the other.
+ * Validates a NewPlant. Accepts the same values as the schema in schema.ts, without loading zod, which takes 2.7 ms of a start and would be
+ * the longest step of a POST. A property test compares the two.
  *
- * @param value what `parseJson` gave, or an object made from options; nothing about it is trusted
- * @returns undefined for any other value; `checkNewPlant` says what is wrong with it
+ * @param value the result of `parseJson`, or an object made from options; untrusted
+ * @returns undefined for an invalid value; `checkNewPlant` returns the reasons
  */
 export function acceptNewPlant(value: unknown): Accepted | undefined {
   if (!isObject(value) || !isNewPlant(value)) return undefined
   return { plant: plantFrom(value.id, ({ name }) => value[name]), otherFields: otherFieldsOf(value) }
 }
 
-/** The names of the fields that no NewPlant has. */
+/** The names of the unknown fields of an object. */
 export function otherFieldsOf(value: object): string[] {
   return Object.keys(value).filter((key) => !fieldNames.has(key))
 }
@@ -62,13 +62,13 @@ function isNewPlant(value: Partial<Record<FieldName, unknown>>): value is NewPla
   })
 }
 
-/** Why a field cannot have a value, in the words of every message; undefined when it can. */
+/** Why a value is invalid for a field, for messages; undefined for a valid value. */
 export function checkField(name: FieldName, value: unknown): string | undefined {
   const failure = failureOf(name === 'id' ? 'int64' : 'text', value)
   return failure === undefined ? undefined : `${name} must be ${failure}`
 }
 
-/** What `checkNewPlant` finds wrong, without the 5 KB that zod takes for one value: an import can reject millions. */
+/** The problems that `checkNewPlant` reports, without the 5 KB that zod allocates per value: an import can reject millions. */
 export function problemsOf(value: unknown): string[] {
   if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
   const given: Partial<Record<FieldName, unknown>> = value
@@ -77,7 +77,7 @@ export function problemsOf(value: unknown): string[] {
   )
 }
 
-/** The specification's Plant for a NewPlant: all fields but the id, those that it has, in their order. */
+/** The specification's Plant of a NewPlant: its fields in order, without the id. */
 export function plantOf(plant: Plant): Plant {
   const copy: Plant = { name: plant.name }
   for (const { name } of textFields) {
@@ -87,7 +87,7 @@ export function plantOf(plant: Plant): Plant {
   return copy
 }
 
-/** The plant of an id and its texts, null or undefined for each that it does not have. */
+/** Builds a plant from its id and its texts; `textOf` returns null or undefined for a text that the plant does not have. */
 export function plantFrom(id: bigint, textOf: (field: TextField, index: number) => string | null | undefined): NewPlant {
   const plant: NewPlant = { id, name: '' }
   for (const [index, field] of textFields.entries()) {
@@ -101,7 +101,7 @@ export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
   return plantFields.map(({ name }) => plant[name] ?? null)
 }
 
-/** So many plants, for people: `1 plant`, `1,000 plants`. */
+/** A count of plants in words: `1 plant`, `1,000 plants`. */
 export function plantCount(count: number | bigint): string {
   return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
@@ -115,12 +115,12 @@ export function equalPlants(one: NewPlant, other: NewPlant): boolean {
   return one.id === other.id && equalFields(one, other)
 }
 
-/** Whether two plants are the same in all fields but the id. */
+/** Whether two plants are equal in all fields except the id. */
 export function equalFields(one: Plant, other: Plant): boolean {
   return textFields.every(({ name }) => one[name] === other[name])
 }
 
-/** Whether a text can be an Idempotency-Key: 1 to 255 visible ASCII characters. */
+/** Whether a text is a valid Idempotency-Key: 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
 }
@@ -129,11 +129,11 @@ function failureOf(type: 'int64' | 'text', value: unknown): string | undefined {
   if (type === 'int64')
     return typeof value === 'bigint' && BigInt.asIntN(64, value) === value ? undefined : `${idRuleFor(value)}, but ${describe(value)}`
   if (typeof value !== 'string') return `a string, but ${describe(value)}`
-  if (!value.isWellFormed()) return 'well-formed Unicode, but holds half of a surrogate pair'
-  return value.includes('\0') ? 'text without U+0000, but holds it' : undefined
+  if (!value.isWellFormed()) return 'well-formed Unicode, but contains a lone surrogate'
+  return value.includes('\0') ? 'text without U+0000, but contains it' : undefined
 }
 
-/** What a value is, for the message that rejects it. */
+/** Describes an invalid value in an error message: `was 1.5`, `is missing`. */
 export function describe(value: unknown): string {
   if (value === undefined) return 'is missing'
   if (value instanceof NumberText) return `was ${shorten(value.text)}`

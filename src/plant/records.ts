@@ -3,18 +3,18 @@ import { isNotJson, toJson, tryJson } from './json.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
 
 /**
- * How a plant is written: as an object of JSON, like `toJson` does it; or as the cells of CSV (RFC 4180) or TSV, where an empty text is in
- * quotes, and a tag that is not there is an empty cell without.
+ * The format of one plant: a JSON object, as `toJson` writes it, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, and
+ * the cell of a missing tag is empty.
  */
 export type RecordKind = 'json' | 'csv' | 'tsv'
 
-/** What is between the cells of a row. */
+/** The delimiter between the cells of a row. */
 export const separators = { json: '', csv: ',', tsv: '\t' } as const satisfies Record<RecordKind, string>
 
-/** The fields of a plant, in the order in which they are written. */
+/** All fields, in output order. */
 export const fieldNames: readonly FieldName[] = plantFields.map(({ name }) => name)
 
-/** Gives a function that writes these fields of a plant; those of JSON that it does not have are left out. */
+/** Returns a function that writes these fields of a plant. JSON omits a field that the plant does not have. */
 export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: NewPlant) => string {
   if (kind === 'json')
     return fields === fieldNames ? toJson : (plant) => toJson(Object.fromEntries(fields.map((name) => [name, plant[name]])))
@@ -24,7 +24,7 @@ export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: New
   return (plant) => fields.map((name) => (plant[name] === undefined ? '' : cell(String(plant[name])))).join(separator)
 }
 
-/** Reads a plant that was written as JSON; undefined for anything else. */
+/** Reads a plant that was written as JSON; returns undefined for any other text. */
 export function readRecord(text: string): NewPlant | undefined {
   const parsed = tryJson(text)
   return isNotJson(parsed) ? undefined : acceptNewPlant(parsed.value)?.plant

@@ -1,15 +1,14 @@
 import { type NewPlant, textFields } from './fields.js'
 import { plantFrom } from './plant.js'
 
-/** A column of texts, as ranges of bytes; `noText` where a plant has none. */
+/** A column of texts, as byte ranges; `noText` for a plant without one. */
 type TextColumn = Record<'start' | 'end', Uint32Array>
 
 /**
- * Many NewPlants in columns, with no object for each: what an import reads and a store takes. Ids are int64 in two halves. Texts
- * are ranges of UTF-8 bytes, of `bytes` or, from `bytes.length` on, of a buffer of their own for those that had to be decoded.
+ * Many NewPlants in columns, without an object per plant: an import reads them and a store creates them. Ids are int64 in two halves.
+ * Texts are ranges of UTF-8 bytes: of `bytes` or, for decoded texts, of a second buffer, whose offsets begin at `bytes.length`.
  */
 export class PlantRows {
-  /** what most texts are ranges of */
   readonly bytes: Uint8Array
   length = 0
   idHigh: Int32Array
@@ -19,7 +18,7 @@ export class PlantRows {
   #decoded = Buffer.alloc(0)
   #decodedLength = 0
 
-  /** @param capacity how many there may be; there can be more */
+  /** @param capacity the expected number of plants; more are possible */
   constructor(bytes: Uint8Array = new Uint8Array(), capacity = 1024) {
     this.bytes = bytes
     this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
@@ -45,7 +44,7 @@ export class PlantRows {
     }
   }
 
-  /** Makes room for one more, whose columns are then to be set. */
+  /** Adds a row and returns its index. The caller sets its columns. */
   next(): number {
     if (this.length === this.idLow.length) this.#grow()
     this.length += 1
@@ -60,7 +59,7 @@ export class PlantRows {
     })
   }
 
-  /** bytes of all texts of a row, in UTF-8 */
+  /** the size of all texts of a row, in bytes of UTF-8 */
   sizeAt(row: number): number {
     let size = 0
     for (const { start, end } of this.texts) size += (end[row] ?? 0) - (start[row] ?? 0)
@@ -71,7 +70,7 @@ export class PlantRows {
     return (BigInt(this.idHigh[row] ?? 0) << 32n) | BigInt(this.idLow[row] ?? 0)
   }
 
-  /** The buffer that a range lies in; its places there are those of the range less `bytes.length`, where that is less than its start. */
+  /** The buffer of the decoded texts. Subtract `bytes.length` from the offsets of a range in it. */
   get decoded(): Buffer {
     return this.#decoded
   }
@@ -81,15 +80,15 @@ export class PlantRows {
     return start < base ? this.#text.toString('utf8', start, end) : this.#decoded.toString('utf8', start - base, end - base)
   }
 
-  /** Keeps the text of a JSON string between quotes at `start - 1` and `end`; undefined for one that is no text of a plant. */
+  /** Decodes the JSON string whose quotes are at `start - 1` and `end`. Returns the range of its text; undefined if it is invalid. */
   keepString(start: number, end: number): { start: number; end: number } | undefined {
     const text = parseString(this.#text.toString('utf8', start - 1, end + 1))
     if (text === undefined || !text.isWellFormed() || text.includes('\0')) return undefined
-    // An escape is never shorter than what it stands for.
+    // An escape is never shorter than the UTF-8 bytes of its character.
     return { start: this.#keep(text, end - start), end: this.bytes.length + this.#decodedLength }
   }
 
-  /** Keeps a text of at most so many bytes, and gives where it begins. */
+  /** Appends a text of at most `bytes` bytes to the decoded ones, and returns its start. */
   #keep(text: string, bytes: number): number {
     const start = this.#decodedLength
     if (start + bytes > this.#decoded.length) {

@@ -1,35 +1,36 @@
 import * as z from 'zod/mini'
 import { type NewPlant, plantFields } from './fields.js'
-import { type Accepted, acceptNewPlant, describe, idRuleFor, isObject, otherFieldsOf, problemsOf } from './plant.js'
+import { type Accepted, acceptNewPlant, checkField, isObject, largestId, otherFieldsOf, problemsOf, smallestId } from './plant.js'
 
-const int64 = (field: string) => {
-  const error = ({ input }: { input?: unknown }) => `${field} must be ${idRuleFor(input)}, but ${describe(input)}`
-  return z.bigint({ error }).check(z.minimum(-(2n ** 63n), { error }), z.maximum(2n ** 63n - 1n, { error }))
-}
+const int64 = (error: ErrorMap) => z.bigint({ error }).check(z.minimum(smallestId, { error }), z.maximum(largestId, { error }))
 
-const text = (field: string) =>
-  z.string({ error: ({ input }) => `${field} must be a string, but ${describe(input)}` }).check(
-    z.refine((value) => value.isWellFormed(), {
-      error: `${field} must be well-formed Unicode, but holds half of a surrogate pair`,
-      abort: true,
-    }),
-    z.refine((value) => !value.includes('\0'), { error: `${field} must be text without U+0000, but holds it` }),
+const text = (error: ErrorMap) =>
+  z.string({ error }).check(
+    z.refine((value) => value.isWellFormed(), { error, abort: true }),
+    z.refine((value) => !value.includes('\0'), { error }),
   )
 
-/** The specification's NewPlant, with the contract's rules for ids and texts, and their messages. */
+type ErrorMap = (issue: { input?: unknown }) => string | undefined
+
+/** The specification's NewPlant, with the contract's rules for ids and texts. */
 const newPlant = z.object(
   Object.fromEntries(
     plantFields.map(({ name, type, isRequired }) => {
-      const schema = type === 'int64' ? int64(name) : text(name)
+      const error: ErrorMap = ({ input }) => checkField(name, input)
+      const schema = type === 'int64' ? int64(error) : text(error)
       return [name, isRequired ? schema : z.optional(schema)]
     }),
   ),
 )
 
-/** A value held against the NewPlant schema: the plant, or a phrase for each field that is wrong; and its fields that no NewPlant has. */
+/** The result of a check: the plant, or a problem per invalid field; and the names of the unknown fields. */
 export type Checked = Accepted | { problems: string[]; otherFields: string[] }
 
-/** Checks a value that `parseJson` gave, or an object made from options, against the schema; nothing about it is trusted. */
+/**
+ * Checks a value against the schema.
+ *
+ * @param value the result of `parseJson`, or an object made from options; untrusted
+ */
 export function checkNewPlant(value: unknown): Checked {
   const accepted = acceptNewPlant(value)
   if (accepted) return accepted
@@ -38,8 +39,8 @@ export function checkNewPlant(value: unknown): Checked {
   return { problems: error?.issues.map((issue) => issue.message) ?? [], otherFields: otherFieldsOf(value) }
 }
 
-/** The plant that the schema alone makes of a value, or undefined: what `acceptNewPlant` is held to. */
+/** The NewPlant that the schema alone accepts, for the property test of `acceptNewPlant`. */
 export function parseWithSchema(value: unknown): NewPlant | undefined {
   const { data } = newPlant.safeParse(value, { jitless: true })
-  return data as NewPlant | undefined // the schema is made of the table that the type is made of
+  return data as NewPlant | undefined // the schema and the type are derived from the same table
 }

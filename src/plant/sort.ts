@@ -1,13 +1,13 @@
 import type { PlantRows } from './rows.js'
 
 /**
- * The rows in the order of their ids, those of the same id as they stand; nothing when they stand in that order already. A radix
- * sort: it takes a quarter of the time of a sort that compares.
+ * The sort permutation of the rows by id, stable for equal ids; undefined if the rows are already sorted. A radix sort: it takes a quarter
+ * of the time of a comparison sort.
  */
 export function orderById(rows: PlantRows): Uint32Array | undefined {
-  if (isInOrder(rows)) return undefined
+  if (isSorted(rows)) return undefined
   let order = Uint32Array.from({ length: rows.length }, (_, row) => row)
-  let spare = new Uint32Array(rows.length)
+  let scratch = new Uint32Array(rows.length)
   for (const digit of digits) {
     const counts = new Uint32Array(256)
     for (let row = 0; row < rows.length; row += 1) {
@@ -15,13 +15,13 @@ export function orderById(rows: PlantRows): Uint32Array | undefined {
       counts[value] = (counts[value] ?? 0) + 1
     }
     if (counts.includes(rows.length)) continue
-    place(rows, digit, { counts, from: order, to: spare })
-    ;[order, spare] = [spare, order]
+    scatter(rows, digit, { counts, from: order, to: scratch })
+    ;[order, scratch] = [scratch, order]
   }
   return order
 }
 
-function isInOrder({ idHigh, idLow, length }: PlantRows): boolean {
+function isSorted({ idHigh, idLow, length }: PlantRows): boolean {
   for (let row = 1; row < length; row += 1) {
     const high = idHigh[row] ?? 0
     const before = idHigh[row - 1] ?? 0
@@ -32,14 +32,14 @@ function isInOrder({ idHigh, idLow, length }: PlantRows): boolean {
 
 type Digit = (rows: PlantRows, row: number) => number
 
-/** The bytes of an id from the last to the first, whose sign counts the other way round. */
+/** The bytes of an id, least significant first. The sign bit of the last one is inverted, so that negative ids are first. */
 const digits: readonly Digit[] = [
   ...[0, 8, 16, 24].map((shift) => (rows: PlantRows, row: number) => ((rows.idLow[row] ?? 0) >>> shift) & 0xff),
   ...[0, 8, 16].map((shift) => (rows: PlantRows, row: number) => ((rows.idHigh[row] ?? 0) >>> shift) & 0xff),
   (rows, row) => ((rows.idHigh[row] ?? 0) >>> 24) ^ 0x80,
 ]
 
-function place(rows: PlantRows, digit: Digit, { counts, from, to }: Record<'counts' | 'from' | 'to', Uint32Array>): void {
+function scatter(rows: PlantRows, digit: Digit, { counts, from, to }: Record<'counts' | 'from' | 'to', Uint32Array>): void {
   let sum = 0
   const next = counts.map((count) => {
     sum += count

@@ -134,20 +134,20 @@ export function receiveBody(request: IncomingMessage, { bodyLimit, inFlight }: B
 
 /** @throws {HttpError} 400 or 422 for a body that is not the specification's NewPlant */
 export function parseNewPlant(bytes: Buffer): NewPlant {
-  return checked(parseBody(bytes), 'NewPlant')
+  return checked(parseBody(bytes))
 }
 
 /** @throws {HttpError} 400 or 422 for a body that is not a Plant, or has a different id */
 export function parsePlant(bytes: Buffer, id: bigint): NewPlant {
   const body = parseBody(bytes)
-  const plant = checked(isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body, 'Plant')
-  if (plant.id !== id) throw new HttpError(422, `Not this plant: id must be ${id}, as in the path, but was ${plant.id}`)
+  const plant = checked(isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body)
+  if (plant.id !== id) throw new HttpError(422, `Invalid plant: id must be ${id}, as in the path, but was ${plant.id}`)
   return plant
 }
 
-function checked(value: unknown, what: string): NewPlant {
+function checked(value: unknown): NewPlant {
   const result = checkNewPlant(value)
-  if ('problems' in result) throw new HttpError(422, `Not a ${what}: ${result.problems.join('; ')}`)
+  if ('problems' in result) throw new HttpError(422, `Invalid plant: ${result.problems.join('; ')}`)
   return result.plant
 }
 
@@ -158,7 +158,10 @@ function parseBody(bytes: Buffer): unknown {
     return parseJson(bytes.toString())
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    throw new HttpError(400, error.cause === severalValues ? `The body holds ${error.message}` : `The body is not JSON: ${error.message}`)
+    throw new HttpError(
+      400,
+      error.cause === severalValues ? `The body contains ${error.message}` : `The body is not JSON: ${error.message}`,
+    )
   }
 }
 

@@ -37,5 +37,5 @@ export const answer = [
   '< content-type: application/json',
   '* first byte N ms',
   '< 15 bytes',
-  '* whole answer N ms',
+  '* whole response N ms',
 ]

@@ -134,7 +134,7 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
     const document = await readDocument(path, io)
     const hint = Array.isArray(document) ? onePlant : example
     const checked = await check(hasFlags && isObject(document) ? { ...document, ...given } : document)
-    return { plant: await accept(checked, 'Not a NewPlant: ', hint, settings), isNext }
+    return { plant: await accept(checked, 'Invalid plant: ', hint, settings), isNext }
   }
   if (settings.mayAsk()) {
     const { plant, isProposed } = await ask(given, flags, settings, io)

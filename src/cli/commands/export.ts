@@ -31,7 +31,7 @@ export const exportPlants = defineCommand({
     const { out, limit, after, tag, search } = flags
     const path = out === undefined || out === '-' || out === '/dev/stdout' ? undefined : io.resolvePath(out)
     if (path !== undefined && (await isPartOf(settings.store, path)))
-      throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another place with --out FILE' })
+      throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
     const { compressionOf, formatOfName, toDocument } = await import('../../transfer/export/document.js')
     const { formats } = await import('../../transfer/formats/formats.js')
     const formatName = flags.format ?? formatOfName(path ?? '')

@@ -58,5 +58,5 @@ function changed(plant: NewPlant, { name = plant.name, tag = plant.tag }: Change
   const value = { id: plant.id, name, tag: tag === false ? undefined : tag }
   const accepted = acceptNewPlant(value)
   if (accepted) return accepted.plant
-  throw new PlantsError('invalid', `Not a NewPlant: ${problemsOf(value).join('; ')}`, { hint: 'Correct the flags' })
+  throw new PlantsError('invalid', `Invalid plant: ${problemsOf(value).join('; ')}`, { hint: 'Correct the flags' })
 }

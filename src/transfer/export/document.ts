@@ -5,15 +5,15 @@ import { malformed, shellWord } from '../../platform/errors.js'
 import type { Block } from '../../stores/store.js'
 import { type FormatName, type FormatWriter, formatNames } from '../formats/format.js'
 
-/** The format of a file by its name, also of a compressed one; NDJSON when that says nothing. Throws `malformed` for another extension. */
+/** The format for the extension of a file, compressed or not; NDJSON without an extension. Throws `malformed` for an unknown one. */
 export function formatOfName(path: string): FormatName {
   const extension = /[^/\\]\.(\w+)(?:\.(?:gz|zst))?$/i.exec(path)?.[1]?.toLowerCase()
   const format = formatNames.find((name) => name === extension)
   if (format || extension === undefined || /^(jsonl|gz|zst)$/.test(extension)) return format ?? 'ndjson'
-  throw malformed(`.${extension} is no format of an export`, `Choose one, for example: --format csv. There are ${formatNames.join(', ')}`)
+  throw malformed(`.${extension} is not an export format`, `Choose one of ${formatNames.join(', ')}, for example: --format csv`)
 }
 
-/** Joins blocks to one document. No record of JSON has a line feed in it; records of other formats have nothing else between them. */
+/** Joins blocks to one document. A line feed in a block of JSON is always a separator; other formats have no other separator. */
 export async function* toDocument(blocks: AsyncIterable<Block>, { record, head, between, foot }: FormatWriter): AsyncGenerator<Block> {
   const join = record === 'json' && between !== '\n' ? (text: string) => text.replaceAll('\n', between) : (text: string) => text
   let isEmpty = true
@@ -28,9 +28,9 @@ export async function* toDocument(blocks: AsyncIterable<Block>, { record, head, 
 export type Compression = () => Transform
 
 /**
- * How a file is compressed, by its name. Throws `malformed` for what this runtime does not have.
+ * The compression for the extension of a file. Throws `malformed` for one that this runtime does not support.
  *
- * @param command what writes the same to stdout
+ * @param command the command that writes the same to stdout, for the hint
  */
 export function compressionOf(path: string, command: string): Compression | undefined {
   if (/\.gz$/i.test(path)) return () => zlib.createGzip()
@@ -44,7 +44,7 @@ export function compressionOf(path: string, command: string): Compression | unde
 export async function* compressed(bytes: AsyncIterable<Uint8Array>, compression: Compression | undefined): AsyncGenerator<Uint8Array> {
   if (compression === undefined) return yield* bytes
   const stream = compression()
-  const done = pipeline(bytes, stream).catch(() => undefined) // its error comes out of the stream
+  const done = pipeline(bytes, stream).catch(() => undefined) // the stream emits the same error
   try {
     yield* stream
   } finally {

@@ -6,25 +6,27 @@ import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
 /**
- * Writes a file, which takes the place of an old one as a whole: until all is on the disk, and after whatever goes wrong, the old one is
- * there. A link stays, and the file that it leads to is replaced. Devices and pipes are written as they are. Gives how many bytes were
- * written. Throws `unwritable`, `malformed` for a link of another user, the reason of the signal, what the bytes throw, or EPIPE.
+ * Writes a file, and replaces an existing one atomically after all data is on disk. A symbolic link is followed. Devices and pipes are
+ * written directly.
+ *
+ * @returns the number of bytes
+ * @throws {PlantsError} `unwritable`, `malformed` for a link of another user, or the reason of the signal; also EPIPE, and errors of `bytes`
  */
 export async function writeOut(path: string, io: Pick<Io, 'signal' | 'trusts'>, bytes: AsyncIterable<Uint8Array>): Promise<number> {
   let isInPlace = false
   try {
     const target = targetOf(path, io)
     const old = statSync(path, { throwIfNoEntry: false })
-    // What is open already may only be called by the name of a descriptor.
+    // A path such as /dev/stdout or /proc/self/fd/1 names an open descriptor, which must not be replaced.
     isInPlace = old !== undefined && ((!old.isFile() && !old.isDirectory()) || /^\/(dev|proc\/[^/]+\/fd)\//.test(path))
     return await (isInPlace && old ? writeInPlace(path, old, io.signal, bytes) : replace(target, old, io.signal, bytes))
   } catch (error) {
     if (!isInPlace && error === io.signal.reason && error instanceof PlantsError)
-      throw new PlantsError(error.kind, `${error.message}, ${path} stays as it was`, { cause: error })
+      throw new PlantsError(error.kind, `${error.message}, ${path} was not changed`, { cause: error })
     const code = systemCode(error)
     if (code === 'EPIPE') throw error
     const isFull = code === 'ENOSPC' || code === 'EDQUOT'
-    throw unwritable(path, error, `${isFull ? 'Free some space, or choose' : 'Choose'} another place with --out FILE`)
+    throw unwritable(path, error, `${isFull ? 'Free some space, or choose' : 'Choose'} another file with --out FILE`)
   }
 }
 
@@ -32,7 +34,7 @@ async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes
   let fd: number | undefined
   while (fd === undefined) {
     try {
-      // A wait in the system call for the reader of a pipe would outlive Ctrl-C.
+      // Without O_NONBLOCK, the call would wait for a reader of a pipe, and could not be interrupted.
       fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
     } catch (error) {
       if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
@@ -40,7 +42,7 @@ async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes
     }
   }
   try {
-    const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by somebody who would have us write at the end of that
+    const isReplaced = !old.isFile() && fstatSync(fd).isFile() // by another user, to have that file appended to
     if (isReplaced) throw malformed(`${path} was replaced by a file`, 'Run it again')
     return await writeAll(fd, bytes, signal)
   } finally {
@@ -49,7 +51,7 @@ async function writeInPlace(path: string, old: Stats, signal: AbortSignal, bytes
 }
 
 async function replace(target: string, old: Stats | undefined, signal: AbortSignal, bytes: AsyncIterable<Uint8Array>): Promise<number> {
-  if (old) accessSync(target, constants.W_OK) // to replace a file takes no right to write to it
+  if (old) accessSync(target, constants.W_OK) // a rename needs no write permission for the file itself
   if (old?.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
   const file = new AtomicFile(target)
   try {
@@ -63,7 +65,7 @@ async function replace(target: string, old: Stats | undefined, signal: AbortSign
   }
 }
 
-/** Writes without a thread, which a file does not need and a pipe that is open here does not either, and gives signals their turn. */
+/** Writes synchronously, with a turn of the event loop after each part, so that signals are handled. */
 async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {
   let length = 0
   for await (const bytes of pieces) {
@@ -82,7 +84,7 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
   return length
 }
 
-/** Waits for the other end of a pipe. Throws the reason of the signal. */
+/** Waits a millisecond for the other end of a pipe. Throws the reason of the signal. */
 async function pause(signal: AbortSignal): Promise<void> {
   await setTimeout(1)
   signal.throwIfAborted()

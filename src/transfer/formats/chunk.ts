@@ -4,7 +4,7 @@ import type { Kind } from '../../platform/errors.js'
 import { bodyLimit } from '../../platform/text-files.js'
 import type { Batch } from '../../stores/store.js'
 
-/** A piece of an input: its plants in columns, and its records that are no plants. */
+/** A part of an input: its plants in columns, and its invalid records. */
 export class Chunk implements Batch {
   readonly bytes: Buffer
   readonly rows: PlantRows
@@ -13,13 +13,13 @@ export class Chunk implements Batch {
   readonly rejections: Batch['rejections'] = new Map()
   /** in the order of the input */
   readonly invalid: InvalidRecord[] = []
-  /** where the input stops being readable, after all other records of the chunk; nothing of it is read from there on */
+  /** an error that ends the input, after all other records of the chunk */
   syntaxError: InvalidRecord | undefined
-  /** where the first record stands in its JSON array, from 0; undefined where there is none */
+  /** the index of the first record in a JSON array; undefined in any other input */
   firstElement: number | undefined
-  /** how many plants have a field that no NewPlant has */
+  /** the unknown fields, each with the number of records that have it */
   readonly otherFields = new Map<string, number>()
-  /** where in `bytes` the record of each row begins and ends, and its line in the input */
+  /** the byte range of each row's record in `bytes`, and its line in the input */
   recordStart: Uint32Array
   recordEnd: Uint32Array
   recordLine: Float64Array
@@ -28,8 +28,8 @@ export class Chunk implements Batch {
   readonly #maxInvalid: number
 
   /**
-   * @param capacity how many plants there may be; there can be more
-   * @param limit how many plants and invalid records it takes at most
+   * @param capacity the expected number of plants; more are possible
+   * @param limit the maximum numbers of plants and of invalid records
    */
   constructor(bytes: Buffer, capacity = 1024, { rows = Infinity, invalid = maxInvalid }: ChunkLimit = {}) {
     this.bytes = bytes
@@ -41,12 +41,12 @@ export class Chunk implements Batch {
     this.recordLine = new Float64Array(capacity)
   }
 
-  /** Whether to stop reading, and leave the rest to the next chunk: an invalid record takes a thousand times the byte that it may have. */
+  /** Whether the rest belongs to the next chunk. An invalid record of one byte takes a thousand bytes of memory. */
   get isFull(): boolean {
     return this.invalid.length >= this.#maxInvalid || this.syntaxError !== undefined || this.rows.length >= this.#maxRows
   }
 
-  /** Whether the next record is likely to be invalid as well. */
+  /** Whether the next record is likely to be invalid, too. */
   get isSuspect(): boolean {
     return this.invalid.length >= 10
   }
@@ -68,7 +68,7 @@ export class Chunk implements Batch {
     this.invalid.push({ start, end, line, row: this.rows.length, error })
   }
 
-  /** Counts a field that no NewPlant has, of up to a thousand names. */
+  /** Counts an unknown field, up to a thousand names. */
   countField(name: string): void {
     const count = this.otherFields.get(name)
     if (count !== undefined || this.otherFields.size < 1000) this.otherFields.set(name, (count ?? 0) + 1)
@@ -84,19 +84,19 @@ export class Chunk implements Batch {
 
 export type ChunkLimit = { rows?: number; invalid?: number }
 
-/** A range of a chunk's bytes, exactly as they came, with the line break of a line; and the line of the first byte, from 1. */
+/** A byte range of a chunk, which includes the line break of a line, and the line number of its first byte. */
 export type RecordRange = Record<'start' | 'end' | 'line', number>
 
-/** A record that is no NewPlant; without an error, it is the rest of the one before, which was too long to be kept. */
+/** A record that is not a NewPlant. Without an error, it is a further part of the record before it, which is too long for a chunk. */
 export interface InvalidRecord extends RecordRange {
   row: number
   error: RecordError | undefined
 }
 
-/** Why a record is no NewPlant. It is not an Error: an input can have millions of them, and a stack takes a kilobyte. */
+/** Why a record is invalid. Not an Error, because an input can have millions of them, and a stack takes a kilobyte. */
 export type RecordError = { kind: Kind; message: string }
 
-/** bytes of a record at most: as many as of the body of a request */
+/** the maximum size of a record in bytes, which is that of a request body */
 export const maxRecordBytes = bodyLimit
 
 export const recordTooLarge: RecordError = { kind: 'tooLarge', message: `The record is larger than 1 MiB (${maxRecordBytes} bytes)` }

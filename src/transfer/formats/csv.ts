@@ -13,8 +13,8 @@ import { type Columns, findHeader, maxTitles, parseCells } from './table-header.
 const columnNames = plantFields.map(({ name }) => name)
 
 /**
- * A table (RFC 4180), whose delimiter and header are found in its first lines. Lines end with LF or CRLF, and blank ones are skipped. An
- * empty cell without quotes is a field that is not there, and so is a cell that is missing at the end of a row.
+ * A table (RFC 4180) with a delimiter and a header that are detected from its first lines. Lines end with LF or CRLF, and blank lines are
+ * skipped. An unquoted empty cell, or a missing cell at the end of a row, is a missing field.
  */
 export const csv: Format = {
   detect: ({ bytes, start }) => {
@@ -25,7 +25,7 @@ export const csv: Format = {
   write: { record: 'csv', head: `${columnNames.join(',')}\n`, between: '\n', foot: '' },
 }
 
-/** The same with tabs, and the same quotes. It is read as CSV where it was not given. */
+/** CSV with tabs as delimiters. It is never detected, because CSV detects the tab. */
 export const tsv: Format = {
   detect: () => false,
   read: (mapper) => new CsvReader(mapper, mapper.rules.delimiter ?? '\t'),
@@ -46,7 +46,7 @@ class CsvReader extends LineReader {
     const { bytes } = chunk
     let start = 0
     while (bytes[start] === lineFeed || (bytes[start] === carriageReturn && bytes[start + 1] === lineFeed)) start += 1
-    const end = this.#begin(bytes.subarray(start), isLast)
+    const end = this.#readHeader(bytes.subarray(start), isLast)
     if (end === undefined && isLast) return bytes.length
     this.countLines(bytes, 0, start + (end ?? 0))
     return end === undefined ? start : super.read(chunk, isLast, start + end)
@@ -60,11 +60,11 @@ class CsvReader extends LineReader {
     super.restore(state)
     if (state['delimiter'] === undefined) return
     this.delimiter = String(state['delimiter'])
-    this.#begin(Buffer.from(String(state['header'])), true)
+    this.#readHeader(Buffer.from(String(state['header'])), true)
   }
 
-  /** Reads what comes before the first row, and gives where that begins; undefined when more bytes are needed. */
-  #begin(bytes: Buffer, isLast: boolean): number | undefined {
+  /** Reads everything before the first row, and returns the start of that row; undefined if more bytes are needed. */
+  #readHeader(bytes: Buffer, isLast: boolean): number | undefined {
     const found = findHeader(bytes, isLast, this.mapper.rules, this.delimiter)
     if (!found) return undefined
     this.delimiter = found.delimiter
@@ -73,18 +73,18 @@ class CsvReader extends LineReader {
     return found.end
   }
 
-  protected override takeFast(chunk: Chunk, start: number, line: number): number {
+  protected addFast(chunk: Chunk, start: number, line: number): number {
     return this.#columns ? readPlainRow(chunk, { start, line }, this.#columns, this.delimiter?.charCodeAt(0)) : unread
   }
 
-  protected take(rows: Rows, chunk: Chunk, range: RecordRange): void {
+  protected add(rows: Rows, chunk: Chunk, range: RecordRange): void {
     const text = chunk.bytes.subarray(range.start, rows.textEnd)
     if (rows.error) chunk.addInvalid(rows.error, range)
     else if (!isUtf8(text)) chunk.addInvalid(notUtf8, range)
-    else if (this.#columns) this.#takeCells(parseCells(text.toString(), this.delimiter ?? ','), chunk, range, this.#columns)
+    else if (this.#columns) this.#addCells(parseCells(text.toString(), this.delimiter ?? ','), chunk, range, this.#columns)
   }
 
-  #takeCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
+  #addCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
     const { length } = columns.names
     while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
     if (cells.length === 0) return // a blank row of a spreadsheet
@@ -93,14 +93,14 @@ class CsvReader extends LineReader {
       const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
       chunk.addInvalid({ kind: 'malformed', message }, range)
     } else if (/^-?\d+([.,]\d+)?e[-+]?\d+$/i.test(idText)) {
-      const message = `Not a NewPlant: id must have all its digits, but was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
+      const message = `Invalid plant: id must have all its digits, but was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
       chunk.addInvalid({ kind: 'invalid', message }, range)
     } else this.mapper.add(recordOf(cells, columns), range, chunk)
   }
 }
 
 function recordOf(cells: (string | undefined)[], { keys, id, texts, others }: Columns): Record<string, unknown> {
-  const record: Record<string, unknown> = Object.create(null) // where every name is just a name
+  const record: Record<string, unknown> = Object.create(null) // a column may be named __proto__
   for (const other of others) if (cells[other]) record[keys[other] ?? ''] = cells[other]
   for (const column of [id, ...texts]) {
     const text = cells[column]
@@ -109,7 +109,7 @@ function recordOf(cells: (string | undefined)[], { keys, id, texts, others }: Co
   return record
 }
 
-/** Reads a line without quotes into the columns of a chunk, and gives where the next one begins; `unread` for one that needs its cells parsed. */
+/** Reads a row without quotes into the columns of a chunk, and returns the start of the next row; `unread` if its cells must be parsed. */
 function readPlainRow(chunk: Chunk, { start, line }: Omit<RecordRange, 'end'>, columns: Columns, delimiter = comma): number {
   const { bytes, rows } = chunk
   const { starts, id, texts, others, required } = columns
@@ -127,15 +127,15 @@ function readPlainRow(chunk: Chunk, { start, line }: Omit<RecordRange, 'end'>, c
   }
   for (const [field, column] of rows.texts.entries()) {
     const cell = texts[field] ?? -1
-    const isThere = cell >= 0 && endOf(cell) > startOf(cell)
-    column.start[row] = isThere ? startOf(cell) : noText
-    column.end[row] = isThere ? endOf(cell) : noText
+    const hasText = cell >= 0 && endOf(cell) > startOf(cell)
+    column.start[row] = hasText ? startOf(cell) : noText
+    column.end[row] = hasText ? endOf(cell) : noText
   }
   chunk.setRange(start, feed + 1, line)
   return feed + 1
 }
 
-/** Finds where the cells of a row without quotes begin, and one more after it. False for another number of cells, a quote, and U+0000. */
+/** Finds the starts of the cells of a row, and of one after the last. Returns false for a different number of cells, a quote or U+0000. */
 function findCells(bytes: Buffer, start: number, end: number, starts: Uint32Array, delimiter: number): boolean {
   const count = starts.length - 1
   let cell = 0

@@ -4,7 +4,7 @@ import { malformed } from '../../platform/errors.js'
 import { type EncodingName, encodingNames, endOfLine } from './format.js'
 
 interface Encoding {
-  /** Gives a function that decodes bytes, which come in pieces. It throws a TypeError for bytes that are no text, and for a text that is cut. */
+  /** Returns a function that decodes a stream of bytes. It throws a TypeError for invalid bytes and for a truncated character. */
   decoder(): (bytes: Uint8Array, isLast: boolean) => string
   encode(text: string): Buffer
 }
@@ -32,7 +32,7 @@ const windows1252: Encoding = {
     ),
 }
 
-/** What is not UTF-8. */
+/** The encodings that have to be decoded: all except UTF-8. */
 const encodings: Readonly<Partial<Record<EncodingName, Encoding>>> = {
   'utf-16le': utf16('utf-16le', (text) => Buffer.from(text, 'utf16le')),
   'utf-16be': utf16('utf-16be', (text) => Buffer.from(text, 'utf16le').swap16()),
@@ -40,7 +40,7 @@ const encodings: Readonly<Partial<Record<EncodingName, Encoding>>> = {
   latin1: windows1252,
 }
 
-/** Gives a function that decodes the pieces of an input to UTF-8; undefined where they are UTF-8. */
+/** Returns a function that converts a stream of bytes to UTF-8; undefined for UTF-8. */
 export function decoderFor(encoding: EncodingName, source: string): ((bytes: Uint8Array, isLast: boolean) => Buffer) | undefined {
   const decode = encodings[encoding]?.decoder()
   return (
@@ -50,28 +50,28 @@ export function decoderFor(encoding: EncodingName, source: string): ((bytes: Uin
         return Buffer.from(decode(bytes, isLast))
       } catch (error) {
         if (!(error instanceof TypeError)) throw error
-        throw malformed(`${source} is not ${encoding}`, `Name its encoding with --encoding: ${encodingNames.join(', ')}`, error)
+        throw malformed(`${source} is not ${encoding}`, `Set its encoding with --encoding: ${encodingNames.join(', ')}`, error)
       }
     })
   )
 }
 
-/** Gives a function that encodes pieces of UTF-8, as they were before they were decoded. */
+/** Returns a function that converts a stream of UTF-8 back to the original bytes. */
 export function encoderFor(encoding: EncodingName): (bytes: Uint8Array) => Uint8Array {
   const encode = encodings[encoding]?.encode
-  const text = new StringDecoder() // a piece of a large record can end in a character
+  const text = new StringDecoder() // a part of a large record can end inside a character
   return encode ? (bytes) => encode(text.write(bytes)) : (bytes) => bytes
 }
 
-/** The encoding that a byte order mark says, or UTF-8. */
+/** The encoding of the byte order mark; UTF-8 without one. */
 export function markedEncoding(head: Buffer): EncodingName {
   const mark = head.toString('latin1', 0, 2)
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : 'utf-8'
 }
 
 /**
- * Checks the first bytes of an input whose encoding was not given. Throws `malformed` for UTF-16 without a byte order mark, which begins
- * with a letter and a zero; for a binary file, which has zeros soon; and for a table whose letters are those of another encoding.
+ * Checks the first bytes of an input without `--encoding`. Throws `malformed` for UTF-16 without a byte order mark, which begins with a
+ * letter and a zero byte; for a binary file, which has zero bytes in its first line; and for a table with letters of another encoding.
  */
 export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLast: boolean; isTable: boolean; source: string }): void {
   if (/^PK(\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4)))
@@ -82,8 +82,8 @@ export function checkEncoding(head: Buffer, { isLast, isTable, source }: { isLas
   const encoding = unmarked[zeros] ?? (isOther ? 'windows-1252' : undefined)
   if (encoding) throw malformed(`${source} is not UTF-8, but seems to be ${encoding}`, `Run it again with: --encoding ${encoding}`)
   if (head.subarray(0, endOfLine(head, 0)).includes(0))
-    throw malformed(`${source} is no text: its first line holds U+0000`, 'Give CSV, TSV, NDJSON or JSON')
+    throw malformed(`${source} is not text: its first line contains U+0000`, 'Use a file of CSV, TSV, NDJSON or JSON')
 }
 
-/** by which of the first three bytes are zero */
+/** the encodings without a byte order mark, by which of the first three bytes are zero */
 const unmarked: Readonly<Record<string, EncodingName>> = { 'true,false,true': 'utf-16be', 'false,true,false': 'utf-16le' }

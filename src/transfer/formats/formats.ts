@@ -12,25 +12,25 @@ import type { FieldRules } from './record-mapper.js'
 /** All formats, in the order in which they are detected. */
 export const formats: Readonly<Record<FormatName, Format>> = { json, ndjson, csv, tsv }
 
-/** bytes that are enough to detect any format */
+/** the number of bytes that are enough to detect any format */
 export const headSize = 65_536
 
-/** What is said of an input; the rest is detected. */
+/** The options about the format of an input; the rest is detected. */
 export interface InputOptions {
   format: FormatName | undefined
   encoding: EncodingName | undefined
   rules: FieldRules
-  /** the options of the import, for a command in a hint: ` --store ./garden.db --map id=No` */
+  /** the options of the import, for the command in a hint: ` --store ./garden.db --map id=No` */
   given: string
 }
 
-/** The format of an input, by its first bytes where it was not given. Throws `malformed` for what is none, and for another encoding. */
+/** The format of an input, given or detected from its first bytes. Throws `malformed` for an unknown format or another encoding. */
 export function formatOf(bytes: Buffer, isLast: boolean, source: string, { format, encoding, rules, given }: InputOptions): FormatName {
   const known = format ?? (rules.columns || rules.delimiter ? 'csv' : undefined)
   let start = 0
   while (start < bytes.length && isSpace(bytes[start])) start += 1
   const head = { bytes, start, isLast }
-  // The keys of the table are the names of its type.
+  // The table has exactly these keys.
   const found = known ?? (Object.keys(formats) as FormatName[]).find((one) => formats[one].detect(head))
   const isTable = found === 'csv' || found === 'tsv'
   if (encoding === undefined && (isTable || known === undefined)) checkEncoding(bytes, { isLast, isTable, source })
@@ -38,24 +38,24 @@ export function formatOf(bytes: Buffer, isLast: boolean, source: string, { forma
   const path = isTable || known !== undefined ? undefined : pathToPlants(bytes, start, rules)
   if (path !== undefined)
     throw malformed(
-      `${source} holds its plants in an object, at ${path}`,
+      `${source} is an object with the plants at ${path}`,
       `Run: jq -c ${shellWord(`${path}[]`)}${fileArgument(source)} | plants import${given}`,
     )
   return found
 }
 
-/** How a command reads an input, after a space; nothing for stdin. */
+/** An input as an argument of a command, after a space; empty for stdin. */
 export function fileArgument(source: string): string {
   return source === 'stdin' ? '' : ` ${shellWord(source.startsWith('-') ? `./${source}` : source)}`
 }
 
-/** Where an object that has no field of a plant holds an array of objects, in the words of jq: `.data.plants`; undefined for any other text. */
+/** The jq path of the array of objects in an object that is not a plant: `.data.plants`; undefined for any other text. */
 function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string | undefined {
   const keys = [map.id || 'id', map.name || 'name']
   const first = new JsonScan()
   const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
   let rest = bytes.toString('utf8', start, isWhole ? start + first.length : bytes.length)
-  if (isWhole && !isOther(tryJson(rest), keys)) return undefined
+  if (isWhole && !isNotPlant(tryJson(rest), keys)) return undefined
   let path = ''
   for (;;) {
     const [whole, key, bracket] = wrapped.exec(rest) ?? []
@@ -66,12 +66,12 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
   }
 }
 
-/** Whether a value has none of the keys of a plant. */
-function isOther(parsed: ReturnType<typeof tryJson>, keys: string[]): boolean {
+/** Whether a value has neither the id nor the name of a plant. */
+function isNotPlant(parsed: ReturnType<typeof tryJson>, keys: string[]): boolean {
   if (isNotJson(parsed)) return false
   const { value } = parsed
   return !isObject(value) || !keys.some((key) => Object.hasOwn(value, key))
 }
 
-/** The first member of an object that is an object, or an array of objects, after those that are texts and numbers. */
+/** The first member of an object that is an object or an array of objects, after members that are strings or other scalars. */
 const wrapped = /^\s*\{(?:\s*"[^"\\]*"\s*:\s*(?:"[^"\\]*"|[-+.\w]+)\s*,)*\s*"([^"\\]*)"\s*:\s*(?:(\[)\s*)?(?=\{)/

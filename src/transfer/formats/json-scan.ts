@@ -1,28 +1,28 @@
 import { JsonGrammar, Kind, kinds, State } from '../../plant/json-grammar.js'
 
-/** Where a value ends, where its structure breaks, or that the bytes end inside it. */
+/** The value is complete, has a syntax error, or continues after the bytes. */
 type ScanResult = 'complete' | 'broken' | 'cut'
 
-/** Finds the end of a JSON value (RFC 8259), in bytes that come in pieces. Scalars and escapes are for the parser to check. */
+/** Finds the end of a JSON value (RFC 8259) in a stream of bytes. Scalars and escapes are not checked: the parser does that. */
 export class JsonScan {
-  /** bytes that were scanned: those of the value when it is complete, those before the break when it is broken */
+  /** the number of scanned bytes: the length of a complete value, or the bytes before the syntax error */
   length = 0
   readonly #grammar = new JsonGrammar()
   #token: number = Token.none
   #isBroken = false
   #isLong = false
 
-  /** Whether the value is complete if nothing follows, as only a number is. */
+  /** Whether the value is complete if nothing follows it, which is possible only for a scalar. */
   get isCompleteAtEnd(): boolean {
     return this.#token === Token.scalar && this.#grammar.state === State.done
   }
 
-  /** Whether the value is too long to be kept, and too deep to be followed. */
+  /** Whether the value is too long for a chunk, and nested too deeply to save the state of the scan. */
   get isTooDeep(): boolean {
     return this.#isLong && this.#grammar.open.length > maxLongDepth
   }
 
-  /** Continues a value that begins at `start`, after what was scanned. */
+  /** Continues to scan the value that begins at `start`, after the scanned bytes. */
   scan(bytes: Buffer, start: number, end: number): ScanResult {
     let at = start + this.length
     while (at < end && !this.#isBroken && (this.#token !== Token.none || this.#grammar.state !== State.done)) {
@@ -35,20 +35,20 @@ export class JsonScan {
     return this.#token === Token.none && this.#grammar.state === State.done ? 'complete' : 'cut'
   }
 
-  /** Drops what was scanned, because the value is too long to be kept: the next `start` is after it. */
+  /** Forgets the scanned bytes of a value that is too long for a chunk: the next `start` is after them. */
   discard(): void {
     this.length = 0
     this.#isLong = true
   }
 
-  /** The state of a scan that has discarded what it scanned. */
+  /** The state of a scan after `discard`. */
   save(): string {
     return JSON.stringify([this.#grammar.state, this.#token, this.#grammar.open.join('')])
   }
 
   static restore(saved: string): JsonScan {
     const scan = new JsonScan()
-    const [state, token, open] = JSON.parse(saved) as [number, number, string] // which is what `save` gives
+    const [state, token, open] = JSON.parse(saved) as [number, number, string] // as `save` returns it
     scan.#token = token
     scan.#grammar.state = state
     scan.#grammar.open = Array.from(open, (digit) => parseInt(digit, 10))
@@ -83,7 +83,7 @@ export class JsonScan {
       if (byte === quote || byte === lineFeed) {
         this.#token = Token.none
         if (byte === quote) return at + 1
-        this.#isBroken = true // a line break must be escaped, so most likely the closing quote is missing
+        this.#isBroken = true // JSON escapes line breaks, so most likely the closing quote is missing
         return at
       }
       if (byte !== backslash) continue
@@ -96,7 +96,7 @@ export class JsonScan {
 
 const Token = { none: 0, string: 1, escape: 2, scalar: 3 } as const
 
-/** open brackets of a value that is too long to be kept */
+/** the maximum number of open brackets in a value that is too long for a chunk */
 const maxLongDepth = 1000
 
 const lineFeed = 0x0a

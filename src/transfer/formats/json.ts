@@ -6,7 +6,7 @@ import { JsonScan } from './json-scan.js'
 import { readPlantObject, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** A JSON array of plants, or a stream of plants with or without white space between them. It is read up to the value that breaks it. */
+/** A JSON array of plants, or concatenated plants with or without white space between them. A syntax error ends the input. */
 export const json: Format = {
   detect: (head) => head.bytes[head.start] === bracket || (head.bytes[head.start] === brace && spansLines(head)),
   read: (mapper) => new JsonReader(mapper),
@@ -17,11 +17,11 @@ class JsonReader implements FormatReader {
   readonly #mapper: RecordMapper
   readonly #lines = new LineCounter()
   #state: State = 'start'
-  /** of the value that was cut */
+  /** the scan of a value that continues in the next chunk */
   #scan: JsonScan | undefined
-  /** whether that value is too long to be kept, and is skipped in pieces */
+  /** whether that value is too long for a chunk, and is skipped in parts */
   #isSkipping = false
-  /** elements of an array before the value that is read */
+  /** the number of elements of the array before the current value */
   #elements = 0
 
   constructor(mapper: RecordMapper) {
@@ -31,7 +31,7 @@ class JsonReader implements FormatReader {
   read(chunk: Chunk, isLast: boolean): number {
     const { bytes } = chunk
     const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, bytes.lastIndexOf(closingBrace) + 1))
-    const reading = { chunk, isLast, isFast }
+    const reading: ChunkContext = { chunk, isLast, isFast }
     this.#lines.begin(bytes)
     if (this.#state !== 'values') chunk.firstElement = this.#elements + (this.#isSkipping ? 1 : 0)
     let at = 0
@@ -40,7 +40,7 @@ class JsonReader implements FormatReader {
       at = this.#step(reading, at)
     }
     const isWhole = !this.#isSkipping && (this.#state === 'start' || this.#state === 'values' || this.#state === 'after')
-    if (isLast && !isWhole && at === bytes.length && !chunk.isFull) this.#break(reading, at)
+    if (isLast && !isWhole && at === bytes.length && !chunk.isFull) this.#fail(reading, at)
     this.#lines.pause(at)
     return at
   }
@@ -52,7 +52,7 @@ class JsonReader implements FormatReader {
   }
 
   restore(saved: ReaderState): void {
-    const { line, before, state, elements, scan } = saved as { line: number; before: number; state: State; elements: number; scan?: string } // what `save` gave
+    const { line, before, state, elements, scan } = saved as { line: number; before: number; state: State; elements: number; scan?: string } // as `save` returns it
     this.#lines.line = line
     this.#lines.before = before
     this.#state = state
@@ -61,8 +61,8 @@ class JsonReader implements FormatReader {
     this.#scan = scan === undefined ? undefined : JsonScan.restore(scan)
   }
 
-  /** Reads the next token of the array, or the next value; gives its end, or its start when it is not complete. */
-  #step(reading: Reading, from: number): number {
+  /** Reads the next token of the array, or the next value. Returns its end, or its start if it is incomplete. */
+  #step(reading: ChunkContext, from: number): number {
     const { bytes } = reading.chunk
     if (this.#scan && this.#isSkipping) return this.#skip(this.#scan, reading, from)
     let at = from
@@ -71,13 +71,12 @@ class JsonReader implements FormatReader {
     const byte = bytes[at]
     if (this.#state === 'start' && byte !== bracket) this.#state = 'values'
     const next = transitions[this.#state]?.[String.fromCharCode(byte ?? 0)]
-    if (next === undefined)
-      return this.#state === 'between' || this.#state === 'after' ? this.#break(reading, at) : this.#value(reading, at)
+    if (next === undefined) return this.#state === 'between' || this.#state === 'after' ? this.#fail(reading, at) : this.#value(reading, at)
     this.#state = next
     return at + 1
   }
 
-  #value(reading: Reading, at: number): number {
+  #value(reading: ChunkContext, at: number): number {
     const { chunk, isLast, isFast } = reading
     const { bytes } = chunk
     const fastEnd = isFast ? readPlantObject(chunk, at) : unread
@@ -92,32 +91,31 @@ class JsonReader implements FormatReader {
     const { length } = this.#scan
     const record = { start: at, end: at + length, line: this.#lines.at(at) }
     if (length > maxRecordBytes && result !== 'broken') chunk.addInvalid(recordTooLarge, record)
-    if (result === 'complete' || (isEnd && this.#scan.isCompleteAtEnd)) return this.#take(reading, record)
-    if (result === 'broken' || (isEnd && length <= maxRecordBytes)) return this.#break(reading, at, length)
+    if (result === 'complete' || (isEnd && this.#scan.isCompleteAtEnd)) return this.#add(reading, record)
+    if (result === 'broken' || (isEnd && length <= maxRecordBytes)) return this.#fail(reading, at, length)
     if (length <= maxRecordBytes) return at
     this.#scan.discard()
     this.#isSkipping = true
     return until
   }
 
-  #take(reading: Reading, record: RecordRange): number {
+  #add(reading: ChunkContext, record: RecordRange): number {
     const { chunk } = reading
     const { start, end } = record
     if (end - start > maxRecordBytes) return this.#leave(end)
     const text = chunk.bytes.toString('utf8', start, end)
-    // What is not UTF-8 was replaced by this character, which a text can hold as well.
-    const isText = !text.includes('\ufffd') || isUtf8(chunk.bytes.subarray(start, end))
-    if (!isText) {
+    // U+FFFD replaces invalid UTF-8, but can also be part of a text.
+    if (text.includes('\ufffd') && !isUtf8(chunk.bytes.subarray(start, end))) {
       chunk.addInvalid(notUtf8, record)
       return this.#leave(end)
     }
     const parsed = tryJson(text, { idKey: this.#mapper.idKey })
-    if (isNotJson(parsed)) return this.#break(reading, start, end - start)
+    if (isNotJson(parsed)) return this.#fail(reading, start, end - start)
     this.#mapper.add(parsed.value, record, chunk)
     return this.#leave(end)
   }
 
-  #skip(scan: JsonScan, { chunk, isLast }: Reading, at: number): number {
+  #skip(scan: JsonScan, { chunk, isLast }: ChunkContext, at: number): number {
     const { bytes } = chunk
     const result = scan.scan(bytes, at, bytes.length)
     const next = at + scan.length
@@ -141,16 +139,16 @@ class JsonReader implements FormatReader {
     return end
   }
 
-  /** Ends the input before what is not JSON, `length` bytes after `at`, once all bytes of the character are there that breaks it. */
-  #break({ chunk, isLast }: Reading, at: number, length = 0): number {
+  /** Ends the input with the syntax error `length` bytes after `at`, if all bytes of the invalid character are in the chunk. */
+  #fail({ chunk, isLast }: ChunkContext, at: number, length = 0): number {
     const { bytes } = chunk
-    const breakAt = at + length
-    if (!isLast && breakAt + maxCharacterBytes > bytes.length) return at
+    const errorAt = at + length
+    if (!isLast && errorAt + maxCharacterBytes > bytes.length) return at
     this.#scan = undefined
-    const [character = ''] = bytes.toString('utf8', breakAt, breakAt + maxCharacterBytes)
+    const [character = ''] = bytes.toString('utf8', errorAt, errorAt + maxCharacterBytes)
     const context = contexts[this.#state]
-    // A quote is closed, or the parser would complain of the end of the string.
-    const text = context + bytes.toString('utf8', at, breakAt) + (character === '"' ? '""' : character)
+    // An open quote would be reported as an unexpected end of input, so it is closed.
+    const text = context + bytes.toString('utf8', at, errorAt) + (character === '"' ? '""' : character)
     const { reason, line, column } = reasonOf(text)
     const firstLine = this.#lines.at(at)
     const offset = line === 1 ? this.#lines.columnAt(at) - context.length : 0
@@ -164,51 +162,51 @@ class JsonReader implements FormatReader {
   }
 }
 
-/** `isFast` says whether `readPlantObject` may read it. */
-type Reading = { chunk: Chunk; isLast: boolean; isFast: boolean }
+/** `isFast`: whether `readPlantObject` may read the chunk. */
+type ChunkContext = { chunk: Chunk; isLast: boolean; isFast: boolean }
 
 /**
- * Where a reader is: before everything; in an array, before its first element, after an element or after a comma; after the array; among
- * the values of a stream.
+ * The position of a reader: before the first token; in an array before its first element, after an element, or after a comma; after the
+ * array; among concatenated values.
  */
 type State = 'start' | 'first' | 'between' | 'next' | 'after' | 'values'
 
-/** The tokens of an array, and where they lead. */
+/** The tokens of an array in each state, with the next state. */
 const transitions: Readonly<Partial<Record<State, Readonly<Record<string, State>>>>> = {
   start: { '[': 'first' },
   first: { ']': 'after' },
   between: { ',': 'next', ']': 'after' },
 }
 
-/** For each state, a short text that leads there, so that the parser can say what is wrong with what follows. */
+/** A short text that puts the parser into each state, so that its error describes what follows. */
 const contexts: Readonly<Record<State, string>> = { start: '', first: '[', between: '[0 ', next: '[0,', after: '[]', values: '' }
 
 function reasonOf(text: string): { reason: string; line: number; column: number } {
   const parsed = tryJson(text)
-  // The scan is stricter nowhere, so this is for a text that the parser takes after all.
+  // The parser rejects everything that the scan rejects, so the fallback should never be used.
   return isNotJson(parsed) ? parsed : { reason: 'unexpected text', line: 1, column: 1 }
 }
 
-/** Counts the lines and columns of places in an input, which are asked for in their order. */
+/** Converts offsets, in ascending order, to lines and columns of the input. */
 class LineCounter {
-  /** the line of the place that was asked for last, from 1 */
+  /** the line of the last offset, from 1 */
   line = 1
   /** characters (UTF-16 units) of that line before `#lineStart` */
   before = 0
   #bytes: Buffer = Buffer.alloc(0)
-  /** where that line begins in the bytes, or the bytes in it */
+  /** the start of that line in the bytes, or of the bytes in that line */
   #lineStart = 0
   #nextBreak = 0
 
-  /** Continues in other bytes, at the place where it paused. */
+  /** Continues with the bytes of the next chunk, after `pause`. */
   begin(bytes: Buffer): void {
     this.#bytes = bytes
     this.#lineStart = 0
     this.#nextBreak = endOfLine(bytes, 0)
   }
 
-  at(place: number): number {
-    while (this.#nextBreak < place) {
+  at(offset: number): number {
+    while (this.#nextBreak < offset) {
       this.line += 1
       this.before = 0
       this.#lineStart = this.#nextBreak + 1
@@ -217,29 +215,29 @@ class LineCounter {
     return this.line
   }
 
-  /** How many characters of its line are before a place. */
-  columnAt(place: number): number {
-    this.at(place)
+  /** The number of characters between the start of the line and an offset. */
+  columnAt(offset: number): number {
+    this.at(offset)
     let count = this.before
-    for (let at = this.#lineStart; at < place; at += 1) {
+    for (let at = this.#lineStart; at < offset; at += 1) {
       const byte = this.#bytes[at] ?? 0
       if ((byte & 0xc0) !== 0x80) count += byte < 0xf0 ? 1 : 2
     }
     return count
   }
 
-  pause(place: number): void {
-    this.before = this.columnAt(place)
-    this.#lineStart = place
+  pause(offset: number): void {
+    this.before = this.columnAt(offset)
+    this.#lineStart = offset
   }
 }
 
-/** Whether the values of an input that begins with "{" span lines, or share one. An input whose first line is broken is NDJSON. */
+/** Whether the values of an input that begins with "{" span lines or share one. An input with a syntax error in its first line is NDJSON. */
 function spansLines({ bytes, start, isLast }: Head): boolean {
   const end = endOfLine(bytes, start)
   const line = new JsonScan()
   const result = line.scan(bytes, start, end)
-  // Anything but another value only breaks the line.
+  // Anything except another value makes only this line invalid.
   if (result === 'complete') return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', start + line.length, end)) || spansLinesLater(bytes, end)
   if (result === 'broken' || end === bytes.length) return false
   const value = new JsonScan()
@@ -249,18 +247,18 @@ function spansLines({ bytes, start, isLast }: Head): boolean {
   return value.length > end - start && (nextRecord === -1 || nextRecord >= start + value.length)
 }
 
-/** Whether a value begins in one line and continues in the next, after lines that hold one each. */
+/** Whether a value spans two lines, after lines with one value each. */
 function spansLinesLater(bytes: Buffer, from: number): boolean {
   for (let start = from + 1; start < bytes.length; ) {
     const end = endOfLine(bytes, start)
-    const isBegun = bytes[start] === brace && end < bytes.length && new JsonScan().scan(bytes, start, end) === 'cut'
-    if (isBegun && end + 1 < bytes.length && bytes[end + 1] !== brace) return true
+    const isOpen = bytes[start] === brace && end < bytes.length && new JsonScan().scan(bytes, start, end) === 'cut'
+    if (isOpen && end + 1 < bytes.length && bytes[end + 1] !== brace) return true
     start = end + 1
   }
   return false
 }
 
-/** bytes of a character in UTF-8 at most */
+/** the maximum length of a UTF-8 character in bytes */
 const maxCharacterBytes = 4
 
 const [bracket, brace, closingBrace] = [0x5b, 0x7b, 0x7d]

@@ -4,20 +4,20 @@ import type { FormatReader, ReaderState } from './format.js'
 import { unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 
-/** Reads records that end with a line. */
+/** Reads records that end with a line break. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
-  /** of the cells of a table, which can hold line breaks between quotes */
+  /** the delimiter of a table, whose quoted cells can contain line breaks */
   protected delimiter: string | undefined
   #line = 1
-  /** inside a record that is too long to be kept */
+  /** inside a record that is too long for a chunk */
   #isSkipping = false
 
   constructor(mapper: RecordMapper) {
     this.mapper = mapper
   }
 
-  /** @param start where the first record begins */
+  /** @param start the offset of the first record */
   read(chunk: Chunk, isLast: boolean, start = 0): number {
     const { bytes } = chunk
     const rows = new Rows(bytes, isLast, this.delimiter)
@@ -25,16 +25,16 @@ export abstract class LineReader implements FormatReader {
     const isFast = this.mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
     let at = start
     while (at < bytes.length && !chunk.isFull) {
-      const next = isFast && !this.#isSkipping ? this.takeFast(chunk, at, this.#line) : unread
+      const next = isFast && !this.#isSkipping ? this.addFast(chunk, at, this.#line) : unread
       if (next !== unread) this.#line += 1
-      else if (!this.#takeRow(rows, chunk, at)) break
+      else if (!this.#addRow(rows, chunk, at)) break
       at = next === unread ? rows.end : next
     }
     return at
   }
 
-  /** False when the end of the row is not there yet. */
-  #takeRow(rows: Rows, chunk: Chunk, start: number): boolean {
+  /** Returns false if the row is incomplete. */
+  #addRow(rows: Rows, chunk: Chunk, start: number): boolean {
     const isRest = this.#isSkipping
     if (isRest) rows.skip(start)
     else if (!rows.find(start)) return false
@@ -42,7 +42,7 @@ export abstract class LineReader implements FormatReader {
     this.#isSkipping = isCut
     const range = { start, end, line: this.#line }
     if (isRest) chunk.addInvalid(undefined, range)
-    else if (textEnd > start) this.take(rows, chunk, range)
+    else if (textEnd > start) this.add(rows, chunk, range)
     this.countLines(chunk.bytes, start, end)
     return true
   }
@@ -60,30 +60,28 @@ export abstract class LineReader implements FormatReader {
     this.#isSkipping = isSkipping === true
   }
 
-  /** Takes a line that holds one usual record, whose text is UTF-8, and gives where the next one begins; `unread` for any other. */
-  protected takeFast(_chunk: Chunk, _start: number, _line: number): number {
-    return unread
-  }
+  /** Adds the record of a UTF-8 line in its usual form, and returns the start of the next line; `unread` for any other line. */
+  protected abstract addFast(chunk: Chunk, start: number, line: number): number
 
-  protected abstract take(row: Rows, chunk: Chunk, range: RecordRange): void
+  protected abstract add(row: Rows, chunk: Chunk, range: RecordRange): void
 }
 
 /**
- * Finds lines in a range of bytes; with a delimiter, the rows of CSV (RFC 4180). A quote counts only where a cell begins. An invalid row
- * ends with its first line, because a quote too many or too few would take all that follows.
+ * Finds lines in a range of bytes; with a delimiter, the rows of CSV (RFC 4180). Only a quote at the start of a cell quotes the cell. An
+ * invalid row ends with its first line, because a superfluous or missing quote would otherwise include all rows that follow.
  */
 export class Rows {
   readonly #bytes: Buffer
   readonly #isLast: boolean
   readonly #delimiter: number | undefined
-  /** the next line break, and the next quote; Infinity when there is none */
+  /** the offsets of the next line break and the next quote; Infinity if there is none */
   #nextBreak = -1
   #nextQuote = -1
-  /** where what was found ends, and where it ends without its line break */
+  /** the end of the row that was found, with and without its line break */
   end = 0
   textEnd = 0
   error: RecordError | undefined
-  /** whether it continues after `end`, because it is too long to be kept */
+  /** whether the row continues after `end`, because it is too long for a chunk */
   isCut = false
 
   constructor(bytes: Buffer, isLast: boolean, delimiter: string | undefined) {
@@ -93,7 +91,7 @@ export class Rows {
     if (delimiter === undefined) this.#nextQuote = Infinity
   }
 
-  /** Finds the row that begins at a place. False when its end is not there yet. */
+  /** Finds the row that begins at an offset. Returns false if it is incomplete. */
   find(start: number): boolean {
     this.#look(start)
     const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
@@ -103,14 +101,14 @@ export class Rows {
     const { end, fault } = isQuoted ? this.#scanQuoted(start, until) : { end: lineEnd <= until ? lineEnd : undefined, fault: undefined }
     if (end !== undefined) return this.#row(start, end)
     const isEnd = this.#isLast && until === this.#bytes.length
-    const error = fault === openQuote && !isTooLong && !isEnd ? undefined : fault // an open quote may still be closed
+    const error = fault === openQuote && !isTooLong && !isEnd ? undefined : fault // the quote may be closed in the next chunk
     if (error && lineEnd <= until) return this.#invalid(lineEnd, error)
     if (isTooLong) return this.#invalid(until, recordTooLarge, true)
     if (!isEnd) return false
     return error ? this.#invalid(until, error) : this.#row(start, until)
   }
 
-  /** Finds the end of the line at a place, for a row that is too long to be kept. */
+  /** Finds the end of the line at an offset, for the rest of a row that is too long for a chunk. */
   skip(start: number): void {
     this.#look(start)
     const { length } = this.#bytes
@@ -143,7 +141,7 @@ export class Rows {
     return true
   }
 
-  /** Gives the end of a row with quotes, or what is wrong with it so far; neither for one that continues. */
+  /** Returns the end of a row with quotes, or its error; neither if the row is incomplete. */
   #scanQuoted(start: number, until: number): { end?: number; fault?: RecordError } {
     const bytes = this.#bytes
     for (let at = start; at < until; at += 1) {
@@ -166,12 +164,12 @@ export class Rows {
 const openQuote: RecordError = { kind: 'malformed', message: 'Not CSV: a quote is not closed' }
 const strayQuote: RecordError = {
   kind: 'malformed',
-  message: 'Not CSV: a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it',
+  message: 'Not CSV: a stray quote. Write a quote in a cell as "", and the cell in quotes',
 }
 
 /**
- * Where a cell in quotes ends, past the first half of a CRLF; `notClosed` where its last quote is not there. A quote at the end may
- * still be doubled, but only in a longer range.
+ * The end of a quoted cell, past the CR of a CRLF; `notClosed` without a closing quote. A quote at the end of the range counts as the
+ * closing one, although the next byte could double it.
  */
 function endOfQuoted(bytes: Buffer, start: number, until: number): number {
   for (let at = start + 1; ; at += 2) {

@@ -5,11 +5,11 @@ import { type Format, type Head, isSpace } from './format.js'
 import { LineReader, type Rows } from './line-reader.js'
 import { readPlantObject, unread } from './plant-object.js'
 
-/** One JSON object a line (https://github.com/ndjson/ndjson-spec); blank lines are skipped. */
+/** One JSON object per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
 export const ndjson: Format = {
   detect: ({ bytes, start }: Head) => {
     if (start === bytes.length || bytes[start] === brace) return true
-    // A line that is not JSON, before lines that are.
+    // The first line is invalid, but the second one is an object.
     const [, second = ''] = bytes
       .toString('utf8', start)
       .split('\n')
@@ -21,7 +21,7 @@ export const ndjson: Format = {
 }
 
 class NdjsonReader extends LineReader {
-  protected override takeFast(chunk: Chunk, start: number, line: number): number {
+  protected addFast(chunk: Chunk, start: number, line: number): number {
     const { bytes } = chunk
     const end = readPlantObject(chunk, start)
     if (end === unread) return unread
@@ -34,7 +34,7 @@ class NdjsonReader extends LineReader {
     return unread
   }
 
-  protected take({ textEnd, error }: Rows, chunk: Chunk, range: RecordRange): void {
+  protected add({ textEnd, error }: Rows, chunk: Chunk, range: RecordRange): void {
     const content = chunk.bytes.subarray(range.start, textEnd)
     const invalid = error ?? (isUtf8(content) ? undefined : notUtf8)
     if (invalid) chunk.addInvalid(invalid, range)

@@ -3,9 +3,9 @@ import { noText, type PlantRows } from '../../plant/rows.js'
 import { type Chunk, maxRecordBytes } from './chunk.js'
 
 /**
- * Reads an object as programs write it, `{"id":1,"name":"Fern","tag":"shade"}` with or without a space after each colon and comma, straight
- * into the columns of a chunk, whose bytes are UTF-8. Adds a row, whose range is then to be set, and gives the end of the object; adds
- * nothing, and gives `unread`, for any other text.
+ * Reads an object in its usual form, `{"id":1,"name":"Fern","tag":"shade"}` with or without a space after each colon and comma, directly
+ * into the columns of a chunk of UTF-8. Adds a row, whose range the caller sets, and returns the end of the object. For any other text, adds
+ * nothing and returns `unread`.
  */
 export function readPlantObject(chunk: Chunk, start: number): number {
   const { bytes, rows } = chunk
@@ -20,17 +20,17 @@ export function readPlantObject(chunk: Chunk, start: number): number {
   return unread
 }
 
-/** what `readPlantObject` gives for what only the parser can read */
+/** The result for a text that the fast path does not read: the parser must. */
 export const unread = -1
 
-/** Reads an int64 into the columns of a row. False for one that is written in an unusual way or does not fit: `parseInt64` judges that. */
+/** Reads an int64 into the columns of a row. Returns false for an unusual notation or a number out of range, for `parseInt64`. */
 export function readId(rows: PlantRows, row: number, start: number, end: number): boolean {
   const { bytes } = rows
   const isNegative = bytes[start] === minus
   const first = isNegative ? start + 1 : start
   const count = end - first
   if (count < 1 || count > 19 || (bytes[first] === zero && (count > 1 || isNegative))) return false
-  // Nine digits and those before them are exact as numbers; so are their products below.
+  // The last nine digits and those before them are exact as numbers, and so are the products below.
   const upper = numberOf(bytes, first, Math.max(first, end - 9))
   const lower = numberOf(bytes, Math.max(first, end - 9), end)
   const upperLow = upper % 65_536
@@ -50,7 +50,7 @@ function numberOf(bytes: Uint8Array, start: number, end: number): number {
   return value
 }
 
-/** Reads the member of a text field, if it is there, and returns the place after it; `unread` for what only the parser can judge. */
+/** Reads the member of a text field, which may be missing if it is optional, and returns the offset after it, or `unread`. */
 function readText(rows: PlantRows, row: number, field: number, at: number): number {
   const { bytes } = rows
   const column = rows.texts[field]
@@ -71,7 +71,7 @@ function readText(rows: PlantRows, row: number, field: number, at: number): numb
   return quoteAt(end) + 1
 }
 
-/** Where the text after an expected one begins; a space of that may be left out. */
+/** The offset after an expected text, whose spaces are optional; `unread` if the bytes differ. */
 function after(bytes: Uint8Array, start: number, expected: Uint8Array): number {
   let at = start
   for (let index = 0; index < expected.length; index += 1) {
@@ -87,7 +87,7 @@ export function digitsEnd(bytes: Uint8Array, start: number): number {
   return at
 }
 
-/** Where a string ends that has no control characters: at its quote, or, where it has escapes, at `quoteAt` of a negative number. */
+/** The offset of the closing quote of a string; encoded as a negative number, for `quoteAt`, if it has escapes; `unread` if it is invalid. */
 function textEnd(bytes: Uint8Array, start: number): number {
   let isEscaped = false
   for (let at = start; ; at += 1) {

@@ -1,26 +1,29 @@
+import { parseInt64 } from '../../plant/json.js'
 import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
 import type { Chunk, RecordRange } from './chunk.js'
 
-/** How the fields of a record become those of a NewPlant. */
+/** How to read the fields of a NewPlant from a record. */
 export interface FieldRules {
   /**
-   * the field of a record for one of a NewPlant, such as `CommonName` for `name`; a field without an entry keeps its name, and one with an
-   * empty entry is not read
+   * the field of the record for each field of a NewPlant, such as `CommonName` for `name`. A field without an entry has the same name, and a
+   * field with an empty entry is not read
    */
   map: Partial<Record<FieldName, string>>
-  /** the id of the first record that has none */
+  /** the id of the first record without one; the next one gets the next id */
   idFrom: bigint | undefined
   /** the columns of a table without a header */
   columns?: readonly string[] | undefined
-  /** what is between the cells of a table: one ASCII character; detected where it is not given */
+  /** the delimiter of a table, one ASCII character; by default detected */
   delimiter?: string | undefined
 }
 
-/** Maps records to NewPlants: renames their fields, numbers those without an id, validates them, and adds them to a chunk. */
+/** Maps records to NewPlants: renames their fields, numbers records without an id, validates them, and adds them to a chunk. */
 export class RecordMapper {
   readonly rules: FieldRules
   readonly #sources: ReadonlySet<string>
   nextId: bigint | undefined
+  /** whether a record was rejected that has an id such as "A-7" */
+  hasTextId = false
 
   constructor(rules: FieldRules) {
     this.rules = rules
@@ -42,14 +45,18 @@ export class RecordMapper {
     const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
     for (const field of otherFields) chunk.countField(field)
     if (accepted) chunk.addPlant(accepted.plant, range)
-    else chunk.addInvalid({ kind: 'invalid', message: `Not a NewPlant: ${problemsOf(mapped).join('; ')}` }, range)
+    else {
+      const id: unknown = isObject(mapped) && 'id' in mapped ? mapped.id : undefined
+      this.hasTextId ||= typeof id === 'string' && parseInt64(id) === undefined
+      chunk.addInvalid({ kind: 'invalid', message: `Invalid plant: ${problemsOf(mapped).join('; ')}` }, range)
+    }
   }
 
   #map(record: unknown): unknown {
     if (!isObject(record)) return record
     const { map } = this.rules
     const mapped = new Map<string, unknown>()
-    // A field that is called like one of a NewPlant, which has another source, is one that no NewPlant has.
+    // A field of the record with the name of a mapped field is an unknown field.
     const sources: Readonly<Record<string, string>> = map
     for (const [key, item] of Object.entries(record))
       if (!this.#sources.has(key) && sources[key] !== '') mapped.set(Object.hasOwn(map, key) ? `${key} (of the input)` : key, item)

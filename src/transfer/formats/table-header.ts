@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type KnownField, plantFields, textFields } from '../../plant/fields.js'
+import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -7,44 +7,45 @@ import { maxRecordBytes, notUtf8, type RecordError } from './chunk.js'
 import { Rows } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
-/** What comes before the first row of a table: nothing where its columns were given, or a `sep=` line, lines of a title, and a header. */
-export interface TableHeader {
+/** The part of a table before its first row: an optional `sep=` line and, unless the columns were given, title lines and the header. */
+interface TableHeader {
   delimiter: string
   columns: Columns
-  /** where the first row begins */
+  /** the offset of the first row */
   end: number
 }
 
 export interface Columns {
   names: readonly string[]
-  /** the field of a record that each column is */
+  /** the field of the record for each column */
   keys: readonly string[]
-  /** the column of the id; -1 where records are numbered */
+  /** the column of the id; -1 if there is none */
   id: number
-  /** the column of each of `textFields`; -1 for one that is not there */
+  /** the column of each of `textFields`; -1 if there is none */
   texts: readonly number[]
-  /** those of the texts that every plant has */
+  /** the columns of required texts */
   required: readonly number[]
+  /** the columns of unknown fields */
   others: readonly number[]
-  /** where the cells of the row that is read begin, and one more after it */
+  /** the offsets of the cells of the current row, and of one after the last; reused for each row */
   starts: Uint32Array
 }
 
 /**
- * Finds the delimiter and the header of a table that begins with a line that is not blank.
+ * Finds the delimiter and the header of a table, whose first line is not blank.
  *
- * @param given the delimiter; by default what a `sep=` line says, or the one with which a line names the columns that are needed
- * @returns undefined when more bytes are needed to say
- * @throws {PlantsError} `malformed` when there is no header that can be used
+ * @param given the delimiter; by default that of a `sep=` line, or the one with which a line names the required columns
+ * @returns undefined if more bytes are needed
+ * @throws {PlantsError} `malformed` if there is no usable header
  */
 export function findHeader(bytes: Buffer, isLast: boolean, rules: FieldRules, given: string | undefined): TableHeader | undefined {
-  const [separator = '', said] = /^"?sep=([^\r\n])"?\r?(?:\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
-  const known = given ?? said
-  const tables = (known === undefined ? delimiters : [known]).map((one) => readFirstLines(bytes, isLast, separator.length, one))
+  const [separatorLine = '', separator] = /^"?sep=([^\r\n])"?\r?(?:\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
+  const known = given ?? separator
+  const tables = (known === undefined ? delimiters : [known]).map((one) => readFirstLines(bytes, isLast, separatorLine.length, one))
   const [best] = tables.toSorted((one, other) => cellsOf(other) - cellsOf(one))
   if (rules.columns)
     return best && (known !== undefined || cellsOf(best) > 0)
-      ? { delimiter: best.delimiter, columns: columnsOf(rules.columns, rules, true), end: separator.length }
+      ? { delimiter: best.delimiter, columns: columnsOf(rules.columns, rules, true), end: separatorLine.length }
       : undefined
   for (const { delimiter, lines } of tables) {
     const header = lines.find(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
@@ -57,10 +58,10 @@ export function findHeader(bytes: Buffer, isLast: boolean, rules: FieldRules, gi
   return { delimiter: best.delimiter, columns: columnsOf(first.names, rules, false), end: first.end }
 }
 
-/** by which cells are separated */
+/** the delimiters that are detected */
 const delimiters = [',', ';', '\t', '|']
 
-/** lines that may come before a header, of which each holds one cell at most */
+/** the maximum number of lines before a header, each with one cell at most */
 export const maxTitles = 10
 
 interface FirstLine {
@@ -69,7 +70,7 @@ interface FirstLine {
   error: RecordError | undefined
 }
 
-/** The first lines of a table that are not blank, up to one with several cells, and whether more bytes could show more of them. */
+/** The first lines of a table that are not blank, up to one with several cells; `isCut` if the bytes end before. */
 function readFirstLines(bytes: Buffer, isLast: boolean, start: number, delimiter: string) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
@@ -97,17 +98,17 @@ function isHeader(names: readonly string[], rules: FieldRules): boolean {
   )
 }
 
-/** Throws `malformed` for a first line that is no header. */
+/** Throws `malformed` for a first line that is not a header. */
 function checkHeader({ names, error }: FirstLine, bytes: Buffer): void {
-  // Lines end with LF or CRLF. A carriage return alone ended them before 2001; today it is a character like others, so it is not guessed at.
+  // Lines end with LF or CRLF. A carriage return alone was the line break of classic Mac OS.
   if (error ? bytes.includes('\r') : names.some((name) => name.includes('\r')))
-    throw malformed('The header holds a carriage return, as if lines ended with that alone', "Make them line feeds first: tr '\\r' '\\n'")
+    throw malformed('The header contains a carriage return: its lines seem to end with CR', "Convert them to LF first: tr '\\r' '\\n'")
   if (error)
     throw malformed(`The header cannot be read: ${error.message}`, 'The first line must name the columns, for example: id,name,tag')
-  if (names.some(isNumber)) throw noHeader(names)
+  if (names.some(isNumber)) throw missingHeader(names)
 }
 
-/** The cells of a valid row without its line break; an empty one without quotes is undefined. */
+/** The cells of a valid row without its line break; undefined for an unquoted empty cell. */
 export function parseCells(text: string, delimiter: string): (string | undefined)[] {
   const cells: (string | undefined)[] = []
   for (let at = 0; ; at += 1) {
@@ -127,14 +128,14 @@ export function parseCells(text: string, delimiter: string): (string | undefined
   }
 }
 
-/** Finds the fields in the names of columns. Throws `malformed` for a field that is missing, or there twice. */
+/** Finds the fields in the names of the columns. Throws `malformed` for a missing or repeated column. */
 function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolean): Columns {
   const seen = new Set<string>()
   const repeated = names.find((name) => name !== '' && seen.size === seen.add(name).size)
   if (repeated !== undefined)
-    throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a name of its own')
+    throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a different name')
   const missing = missingIn(names, rules)
-  if (missing.length > 0) throw withoutColumns(missing, names, rules, areGiven ? '--columns' : 'The header')
+  if (missing.length > 0) throw missingColumns(missing, names, rules, areGiven ? '--columns' : 'The header')
   const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
   const [id = -1, ...texts] = columns
   const keys = [...names]
@@ -149,16 +150,16 @@ function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolea
   return { names, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
 }
 
-/** The fields whose columns are needed and not there. */
-function missingIn(names: readonly string[], rules: FieldRules): KnownField[] {
+/** The fields whose required columns are missing. */
+function missingIn(names: readonly string[], rules: FieldRules): PlantField[] {
   return plantFields.filter(({ name, isRequired }) => {
     const isNumbered = name === 'id' && rules.idFrom !== undefined
     return columnOf(name, names, rules) === -1 && (rules.map[name] || (isRequired && !isNumbered))
   })
 }
 
-/** The column of a field, exactly as it is called, or without regard to case and the spaces around it. */
-function columnOf(field: KnownField['name'], names: readonly string[], { map }: FieldRules): number {
+/** The column of a field: an exact match, else one without regard to case and surrounding spaces; -1 if there is none. */
+function columnOf(field: PlantField['name'], names: readonly string[], { map }: FieldRules): number {
   const wanted = map[field] ?? field
   if (wanted === '') return -1
   const exact = names.indexOf(wanted)
@@ -166,12 +167,12 @@ function columnOf(field: KnownField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function withoutColumns(missing: KnownField[], names: readonly string[], { map: given, idFrom }: FieldRules, what: string): PlantsError {
+function missingColumns(missing: PlantField[], names: readonly string[], { map: given, idFrom }: FieldRules, what: string): PlantsError {
   const wanted = missing.map(({ name }) => (given[name] ? `${JSON.stringify(shorten(given[name]))} for ${name}` : name)).join(' and ')
   const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
   const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${shown.join(', ')}${more}`
-  const map = (fields: KnownField[]) => (fields.length === 0 ? '' : `--map ${fields.map(({ name }) => `${name}=COLUMN`).join()} `)
+  const map = (fields: PlantField[]) => (fields.length === 0 ? '' : `--map ${fields.map(({ name }) => `${name}=COLUMN`).join()} `)
   const others = missing.filter(({ name }) => name !== 'id')
   const isIdMissing = idFrom === undefined && others.length < missing.length
   const numbered = isIdMissing ? `. Or number the rows: ${map(others)}--id-from 1` : ''
@@ -180,11 +181,11 @@ function withoutColumns(missing: KnownField[], names: readonly string[], { map: 
   return malformed(message, `Name the columns: ${map(missing).trimEnd()}${numbered}${headless}`)
 }
 
-/** The error for a first line with a number, as no header has it. */
-function noHeader(cells: readonly string[]): PlantsError {
+/** The error for a first line that contains a number, which is not a header. */
+function missingHeader(cells: readonly string[]): PlantsError {
   const id = cells.findIndex(isNumber)
   const texts = cells.flatMap((cell, index) => (index === id || cell === '' ? [] : index))
-  const columns = cells.map((_, index) => (index === id ? 'id' : (['name', 'tag'][texts.indexOf(index)] ?? '')))
+  const columns = cells.map((_, index) => (index === id ? 'id' : (textFields[texts.indexOf(index)]?.name ?? '')))
   const shown = cells.slice(0, 8).map((cell) => JSON.stringify(shorten(cell)))
   return malformed(
     `There is no header: the first line is ${shown.join(', ')}`,

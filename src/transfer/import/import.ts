@@ -18,36 +18,36 @@ export interface ImportOptions {
   plan: ImportPlan
   /** absolute */
   rejects: string | undefined
-  /** absolute; false for none, undefined for the usual place */
+  /** absolute; false for none, undefined for the default path */
   journal: string | false | undefined
   isRestart: boolean
-  /** only to check whether it would work, or to do all of it at once */
+  /** `check`: a dry run; `atomic`: all plants or none */
   staging: 'check' | 'atomic' | undefined
-  /** requests in flight, and a second */
+  /** maximum numbers of requests in flight and per second */
   concurrency: number | undefined
   rate: number | undefined
-  /** milliseconds for which refused connections are retried */
+  /** how long refused connections are retried, in milliseconds */
   retry: number | undefined
 }
 
 export interface ImportPlan extends InputOptions {
   inputs: Input[]
   ifExists: CreateManyOptions['ifExists']
-  /** whether it stops before the first rejected record, and resumes there */
+  /** whether the import stops before the first rejected record, and resumes there */
   stopsAtReject: boolean
-  /** it stops after so many were rejected */
+  /** the number of rejected records after which the import stops */
   maxErrors: number
 }
 
 export interface ImportContext {
   store: BulkStore
   checkpoints: Checkpoints
-  /** what the keys for a service begin with */
+  /** the prefix of the idempotency keys for a service */
   key: string
   rejects: Rejects | undefined
-  /** its signal ends the import: nothing new is begun */
+  /** `signal` stops the import */
   io: Io
-  /** called with the rejected records, in the order of the input */
+  /** called with rejected records, in input order */
   onRejected(rejected: RejectedRecord[], input: Input): Promise<void>
   onProgress(): void
 }
@@ -60,22 +60,23 @@ export class Import {
   readonly #checkpoints: Checkpoints
   readonly #mapper: RecordMapper
   readonly counters: Counters
-  /** rejected in this run */
+  /** records rejected in this run */
   rejected = 0
   isDone = false
-  /** whether it stopped before a record, and resumes with that */
+  /** whether the import stopped before a rejected record, and resumes with it */
   isBeforeRecord = false
   format: FormatName = 'ndjson'
-  /** bytes of the input, where it is the only one and not compressed; and those before the chunk */
+  /** the size of the input, if it is the only one and not compressed, and the offset of the chunk, in bytes */
   #size: number | undefined
   #offset = 0
   #input = 0
   /** whether anything was sent to a service */
   #hasSent = false
   #encode = encoderFor('utf-8')
-  readonly #mayBeLast: boolean
+  /** whether the import can stop at any record, so that chunks are small */
+  readonly #canStop: boolean
   #chunkBytes: number
-  #begunAt: number
+  #startedAt: number
   /** the chunk in progress, until it is reported */
   #chunk: Chunk | undefined
 
@@ -85,15 +86,14 @@ export class Import {
     this.#start = start
     this.#checkpoints = context.checkpoints
     this.#mapper = new RecordMapper(plan.rules)
-    // Whether a chunk is the last one is known only when it is done.
-    this.#mayBeLast = plan.stopsAtReject || plan.maxErrors < Infinity
+    this.#canStop = plan.stopsAtReject || plan.maxErrors < Infinity
     const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
-    this.#chunkBytes = this.#mayBeLast ? chunkBytes.smallest : first
-    this.#begunAt = context.io.now()
+    this.#chunkBytes = this.#canStop ? chunkBytes.smallest : first
+    this.#startedAt = context.io.now()
     this.counters = start?.counters ?? { created: 0, updated: 0, skipped: 0, refused: {}, unknown: 0, otherFields: {} }
   }
 
-  /** Imports until the end, or until it is stopped. Throws for an input that has changed since, and what the store throws. */
+  /** Imports until the end, or until a stop. Throws for an input that has changed since an earlier run, and errors of the store. */
   async run(): Promise<void> {
     let hash = createHash('sha256')
     const { inputs, given, encoding } = this.#plan
@@ -111,12 +111,17 @@ export class Import {
     this.isDone = true
   }
 
-  /** The id of the next record that has none. */
+  /** The id of the next record without one. */
   get nextId(): bigint | undefined {
     return this.#mapper.nextId
   }
 
-  /** How far it is, with what is settled of the chunk in progress; as a part from 0 to 1, where that is known. */
+  /** Whether this run rejected a record with an id such as "A-7". */
+  get hasTextId(): boolean {
+    return this.#mapper.hasTextId
+  }
+
+  /** The progress, with the settled rows of the chunk in progress. `part` is from 0 to 1, if the size of the input is known. */
   get snapshot() {
     const { rows, bytes } = this.#chunk ?? { rows: { length: 0 }, bytes: { length: 0 } }
     const offset = this.#offset + (rows.length > 0 ? (this.#settled / rows.length) * bytes.length : 0)
@@ -128,7 +133,7 @@ export class Import {
     return settledIn(this.counters) + this.#settled
   }
 
-  /** Whether it can have changed anything, in this run or an earlier one. */
+  /** Whether this run or an earlier one may have changed the store. */
   get isBegun(): boolean {
     return this.#hasSent || this.done > 0 || this.#start !== undefined
   }
@@ -137,7 +142,7 @@ export class Import {
     return this.#chunk?.outcomes.reduce((sum, outcome) => sum + (outcome === Outcome.pending ? 0 : 1), 0) ?? 0
   }
 
-  /** False when it was stopped before the end. */
+  /** Returns false if the import stopped before the end. */
   async #readInput(reader: Reader): Promise<boolean> {
     const start = this.#start
     const { bytes, isLast } = await reader.head(readTimeout)
@@ -152,47 +157,47 @@ export class Import {
       const chunk = await reader.next(this.#chunkBytes, readTimeout)
       if (!chunk) return !this.#context.io.signal.aborted
       this.#checkpoints.begin(0)
-      if (!(await this.#take(chunk, reader))) return false
+      if (!(await this.#process(chunk, reader))) return false
     }
     return false
   }
 
-  /** Skips to where the earlier run stopped, and settles the rest of the chunk there. */
+  /** Skips to the checkpoint, and completes the chunk there. */
   async #resume(reader: Reader, start: Position): Promise<boolean> {
-    const isThere = await reader.skipTo(start.offset)
+    const wasReached = await reader.skipTo(start.offset)
     this.#offset = reader.offset
     if (start.reading) reader.restore(start.reading)
-    const chunk = isThere && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
-    if (reader.hash.digest('base64url') !== start.hash) throw changed(reader.source.name)
+    const chunk = wasReached && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
+    if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.source.name)
     if (!chunk) return true
     this.#checkpoints.begin(start.sent)
-    return this.#take(chunk, reader, start)
+    return this.#process(chunk, reader, start)
   }
 
-  /** Creates the plants of a chunk, and reports their outcomes. False when the import ends there. */
-  async #take(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
+  /** Creates the plants of a chunk, and reports their outcomes. Returns false if the import ends there. */
+  async #process(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
     const { stopsAtReject, maxErrors, inputs } = this.#plan
     const left = stopsAtReject ? 1 : maxErrors - this.rejected
     const before = (stopsAtReject ? read.invalid[0] : undefined) ?? read.syntaxError
     const chunk = await this.#create(before ? reader.again(before.start) : read, reader, left, resumed)
     const row = stopsAtReject ? chunk.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
     if (row >= 0) return this.#stopBeforeRow(row, chunk, reader)
-    if (chunk.outcomes.includes(Outcome.pending)) return this.#leave(chunk, reader)
+    if (chunk.outcomes.includes(Outcome.pending)) return this.#interrupt(chunk, reader)
     if (before && rejectsIn(chunk).length < left) return this.#stopBefore([rejectInvalid(before)], chunk, read.bytes, reader)
     await this.#report(chunk, reader)
-    if (!this.#mayBeLast) this.#adaptChunkBytes(chunk.order !== undefined)
+    if (!this.#canStop) this.#adaptChunkBytes(chunk.order !== undefined)
     if (this.rejected < maxErrors) return true
-    await this.#keepPassed(reader)
+    await this.#keepNext(reader)
     return reader.isDone && this.#input === inputs.length - 1
   }
 
-  /** The more plants are put in order at once, the better, but where most ids exist already that takes memory and gains nothing. */
+  /** Large chunks make sorting effective. If most ids exist already, they only take memory. */
   #adaptChunkBytes(wasUnsorted: boolean): void {
-    const [begunAt, now] = [this.#begunAt, this.#context.io.now()]
-    this.#begunAt = now
+    const [startedAt, now] = [this.#startedAt, this.#context.io.now()]
+    this.#startedAt = now
     const isWorthSorting = wasUnsorted && this.counters.created * 2 >= settledIn(this.counters)
     if (this.#checkpoints.areInStore) this.#chunkBytes = isWorthSorting ? chunkBytes.unsorted : chunkBytes.sorted
-    else this.#chunkBytes = nextChunkBytes(this.#chunkBytes, now - begunAt)
+    else this.#chunkBytes = nextChunkBytes(this.#chunkBytes, now - startedAt)
   }
 
   #stopBeforeRow(row: number, chunk: Chunk, reader: Reader): Promise<false> {
@@ -202,17 +207,17 @@ export class Import {
     return this.#stopBefore(rejected, before, chunk.bytes, reader)
   }
 
-  /** Ends before a rejected record, so that it can be fixed and the import resumes with it. */
+  /** Stops before a rejected record, so that it can be fixed and the import resumes with it. */
   async #stopBefore(rejected: RejectedRecord[], before: Chunk, bytes: Buffer, reader: Reader): Promise<false> {
     this.isBeforeRecord = true
     await this.#report(before, reader)
-    await this.#keepPassed(reader)
+    await this.#keepNext(reader)
     await this.#reject(rejected, bytes, reader)
     return false
   }
 
-  /** Leaves a chunk that was not finished, with nothing in flight; a store that keeps positions has kept it already. */
-  async #leave(chunk: Chunk, reader: Reader): Promise<false> {
+  /** Stops inside a chunk, with nothing in flight. A store with checkpoints has kept the position already. */
+  async #interrupt(chunk: Chunk, reader: Reader): Promise<false> {
     this.#checkpoints.sent = 0
     if (!this.#checkpoints.areInStore && this.isBegun) await this.#checkpoints.keep(this.#position(chunk, reader))
     return false
@@ -221,20 +226,20 @@ export class Import {
   /**
    * Creates the plants of a chunk.
    *
-   * @param left records that may be rejected
-   * @returns the chunk, up to the last of these
+   * @param left the number of rejected records after which the import stops
+   * @returns the chunk, up to the last of them
    */
   async #create(chunk: Chunk, reader: Reader, left: number, resumed: Position | undefined): Promise<Chunk> {
     const mayEnd = chunk.rows.length + chunk.invalid.length >= left
     if (this.#checkpoints.areInStore && (resumed ? resumed.isSorted : !mayEnd)) chunk.order = orderById(chunk.rows)
     chunk.outcomes = new Uint8Array(chunk.rows.length)
-    if (resumed && !unpackBatch(chunk, resumed)) throw changed(reader.source.name)
+    if (resumed && !unpackBatch(chunk, resumed)) throw changedInput(reader.source.name)
     if (mayEnd) return this.#createInOrder(chunk, reader, left)
     await this.#createMany(chunk, reader, false)
     return chunk
   }
 
-  /** The same in the order of the input, from one rejected record to the next: the import may end with any. */
+  /** Creates in input order, up to one rejected record after another, because the import may stop at any of them. */
   async #createInOrder(read: Chunk, reader: Reader, left: number): Promise<Chunk> {
     let chunk = read
     chunk.order = undefined
@@ -267,7 +272,7 @@ export class Import {
       },
     })
     await created.catch(async (error: unknown) => {
-      await this.#leave(chunk, reader)
+      await this.#interrupt(chunk, reader)
       throw error
     })
   }
@@ -288,8 +293,8 @@ export class Import {
     }
   }
 
-  /** Keeps the place after the chunk that was reported, for an import that ends there. */
-  #keepPassed(reader: Reader): Promise<void> {
+  /** Keeps the position after the reported chunk, for an import that stops there. */
+  #keepNext(reader: Reader): Promise<void> {
     return this.#checkpoints.keep({
       ...this.#position(new Chunk(Buffer.alloc(0)), reader),
       offset: reader.offset + reader.extent.length,
@@ -310,7 +315,7 @@ export class Import {
     await this.#reject(rejectedRecords(chunk, this.#checkpoints.sentBefore), chunk.bytes, reader)
   }
 
-  /** Reports rejected records, a thousand at a time: they take more memory than their bytes. */
+  /** Reports rejected records, a thousand at a time to limit memory. */
   async #reject(all: Iterable<RejectedRecord>, bytes: Buffer, reader: Reader): Promise<void> {
     const { rejects, onRejected } = this.#context
     const input = this.#plan.inputs[this.#input]
@@ -337,7 +342,7 @@ export class Import {
   }
 }
 
-/** The rejected records of a chunk, each by what the chunk has when it ends with it. */
+/** For each rejected record of a chunk, the limit with which the chunk ends after it. */
 function rejectsIn({ rows, outcomes, invalid }: Chunk): ChunkLimit[] {
   const limits: ChunkLimit[] = []
   for (let [row, next] = [0, 0]; row <= rows.length; row += 1) {
@@ -347,7 +352,7 @@ function rejectsIn({ rows, outcomes, invalid }: Chunk): ChunkLimit[] {
   return limits
 }
 
-/** A chunk again, only a part of it. */
+/** Reads a chunk again, up to a limit, with the outcomes so far. */
 function upTo(limit: ChunkLimit, { outcomes, rejections }: Chunk, reader: Reader): Chunk {
   const chunk = reader.first(limit)
   chunk.outcomes = outcomes.slice(0, chunk.rows.length)
@@ -355,10 +360,10 @@ function upTo(limit: ChunkLimit, { outcomes, rejections }: Chunk, reader: Reader
   return chunk
 }
 
-/** milliseconds to wait for more of an input that comes slowly */
+/** milliseconds to wait for more of a slow input */
 const readTimeout = 100
 
-function changed(name: string): PlantsError {
-  const hint = 'To begin again with what it is now, add --restart; what is there already is then refused, or skipped with --if-exists skip'
-  return malformed(`${name} was changed since its import was stopped`, hint)
+function changedInput(name: string): PlantsError {
+  const hint = 'To import all of it, add --restart. Plants that exist are then rejected, or skipped with --if-exists skip'
+  return malformed(`${name} was changed since its import was interrupted`, hint)
 }

@@ -8,7 +8,7 @@ import type { ImportPlan } from './import.js'
 import { Reader } from './reader.js'
 import { type Input, openSource, unreadableInput } from './source.js'
 
-/** Checks the inputs of an import, and the files that its flags write. Throws `malformed` for one that is missing, or written over. */
+/** Checks the inputs of an import and the paths of its output files. Throws `malformed` for an unreadable input or a repeated path. */
 export async function checkInputs(plan: ImportPlan, places: Record<string, string | undefined>, io: Io): Promise<void> {
   const files = plan.inputs.filter(({ path }) => path !== '-')
   for (const { path, name } of files) checkReadable(path, name)
@@ -19,14 +19,15 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
     if (other !== undefined) throw malformed(`${flag} names ${other}`, 'Choose another file')
     if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
   }
-  if (plan.inputs.length < 2) return // the first thing that is done with it is the same
+  if (plan.inputs.length < 2) return // the import itself begins with the same check
   const kinds: string[] = []
   for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
-  // A rejects file is an input again, so all its records must be of one kind.
+  // A rejects file must be importable, so all its records must be of one kind.
   const other = places['--rejects'] === undefined ? -1 : kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
   if (other < 0) return
-  const names = `${plan.inputs[0]?.name} and of ${plan.inputs[other]?.name}`
-  throw malformed(`What is refused of ${names} cannot be in one file: their records are not alike`, 'Import them one by one')
+  const names = `${plan.inputs[0]?.name} and ${plan.inputs[other]?.name}`
+  const message = `The rejected records of ${names} cannot be in one file: their formats, headers or encodings differ`
+  throw malformed(message, 'Import them one by one')
 }
 
 function checkReadable(path: string, name: string): void {
@@ -39,7 +40,7 @@ function checkReadable(path: string, name: string): void {
   }
 }
 
-/** A path that is the same for all names of a file. */
+/** The path of a file after all symbolic links. */
 function identityOf(path: string): string {
   try {
     return realpathSync(path)
@@ -49,7 +50,7 @@ function identityOf(path: string): string {
   }
 }
 
-/** "JSON", or the header of a table, which must have the columns that are needed, and the encoding; what can be read only once is not looked at. */
+/** The format, encoding and header of an input, as a text to compare; `unknown` for a stream, which can be read only once. */
 async function kindOf(input: Input, plan: ImportPlan, io: Io): Promise<string> {
   if (input.path === '-' || !statSync(input.path).isFile()) return 'unknown'
   const source = await openSource(input, plan.given, io)

@@ -3,15 +3,15 @@ import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode, systemReasons } from '../../platform/errors.js'
 import { holdLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 
-/** The record of an import that has begun and is not done, in a file of its own. */
+/** The file that makes an import resumable until it is complete. */
 export type Journal = ReturnType<typeof openJournal>
 
-/** Reads the journal of an import, if there is one. Throws `malformed` for one that belongs to another import, or is none. */
+/** Opens the journal of an import, and reads it if it exists. Throws `malformed` for a journal of another import and for another file. */
 export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Binding) {
   const found = read(path, io)
   const all = ({ store, inputs, flags }: Binding): Record<string, string> => ({ store, inputs: inputs.join(' '), ...flags })
@@ -19,10 +19,10 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
   const changed = [...Object.keys(is), ...Object.keys(was)].find((name) => was[name] !== is[name])
   if (changed !== undefined) {
     const before = was[changed] === undefined ? `no ${changed}` : `${changed} ${was[changed]}`
-    throw malformed(`This import was begun with ${before} (${path})`, 'Give the same flags as then, or begin again with --restart')
+    throw malformed(`This import was started with ${before} (${path})`, 'Use the same flags, or start again with --restart')
   }
   const saved: Saved = found ?? { kind, version: 4, ...binding, id: randomUUID() }
-  /** Writes the position, down to the disk, in place of the one before. */
+  /** Replaces the position, on disk. */
   const save = (position?: object) => {
     if (position) saved.position = JSON.stringify(position)
     let file: AtomicFile | undefined
@@ -43,7 +43,7 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
     get position(): string | undefined {
       return saved.position
     },
-    /** Makes its file, before anything happens that it is about. */
+    /** Creates the file, before the import changes anything. */
     begin: () => {
       if (!found) save()
     },
@@ -52,19 +52,19 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
   }
 }
 
-/** Removes a journal, and gives what it was of. In a place that is not `isUsual`, of this program alone, any other file stays. */
-export function discardJournal(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
+/** Removes a journal and returns its content. Unless `isDefaultPath`, a file that is not a journal is an error and is not removed. */
+export function discardJournal(path: string, io: Pick<Io, 'trusts'>, isDefaultPath: boolean): (Binding & { id: string }) | undefined {
   let saved: Saved | undefined
   try {
     saved = read(path, io)
   } catch (error) {
-    if (!(error instanceof PlantsError) || !isUsual) throw error
+    if (!(error instanceof PlantsError) || !isDefaultPath) throw error
   }
   rmSync(path, { force: true })
   return saved
 }
 
-const hint = 'Choose a place for it with --journal FILE, or do without: --no-journal'
+const hint = 'Choose another file with --journal FILE, or import without a journal: --no-journal'
 
 const kind = 'the journal of plants import'
 
@@ -75,18 +75,18 @@ const schema = z.object({
   store: z.string(),
   /** absolute paths, and "-" for stdin */
   inputs: z.array(z.string()),
-  /** the flags that decide what becomes of a record */
+  /** the flags that determine how records are read and rejected */
   flags: z.record(z.string(), z.string()),
-  /** where the import is, if the store keeps no positions */
+  /** the position of the import, if the store does not keep it */
   position: z.optional(z.string()),
 })
 
 type Saved = z.infer<typeof schema>
 
-/** What an import must be like to be the same one. */
+/** The properties that identify an import: a resumed one must have the same. */
 export type Binding = Pick<Saved, 'store' | 'inputs' | 'flags'>
 
-/** The usual place for the journal of an import; one for each store and inputs. */
+/** The default path of the journal of an import, one for each store and inputs. */
 export function journalPath(folder: string, { store, inputs }: Binding): string {
   const name = createHash('sha256')
     .update(JSON.stringify([store, inputs]))
@@ -95,7 +95,7 @@ export function journalPath(folder: string, { store, inputs }: Binding): string 
   return join(folder, 'imports', `${name}.json`)
 }
 
-/** Runs an action while no other process can resume with the same journal. Throws `unavailable` when one does. */
+/** Runs an action under the lock of a journal. Throws `unavailable` if another process has it. */
 export async function whileAlone<T>(path: string, io: Io, action: () => Promise<T>): Promise<T> {
   let hasBegun = false
   try {
@@ -107,8 +107,8 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
   } catch (error) {
     if (hasBegun) throw error
     if (!(error instanceof PlantsError && error.retryable)) throw unwritable(`The journal ${path}`, error, hint)
-    const wait = 'Wait for it. To import the same once more meanwhile, give another --journal'
-    throw new PlantsError('unavailable', 'Another plants is importing this into this store', { hint: wait, retryable: true, cause: error })
+    const message = 'Another plants process is importing the same inputs into this store'
+    throw new PlantsError('unavailable', message, { hint: 'Wait for it, or choose another --journal', retryable: true, cause: error })
   }
 }
 
@@ -116,12 +116,13 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
   let text: string
   try {
     const stats = statSync(path)
-    if (!stats.isFile()) throw noJournal(path, 'is no file')
-    if (!trusts(stats.uid)) throw noJournal(path, `belongs to another user (uid ${stats.uid})`)
+    if (!stats.isFile()) throw invalidJournal(path, 'is not a regular file')
+    if (!trusts(stats.uid)) throw invalidJournal(path, `belongs to another user (uid ${stats.uid})`)
     text = readFileSync(path, 'utf8')
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return undefined
-    throw systemCode(error) === undefined ? error : noJournal(path, `could not be read: ${systemCode(error)}`, error)
+    const code = systemCode(error)
+    if (code === 'ENOENT') return undefined
+    throw code === undefined ? error : invalidJournal(path, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
   }
   try {
     const { data } = schema.safeParse(JSON.parse(text), { jitless: true })
@@ -129,9 +130,9 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw noJournal(path, 'is not the journal of an import, or one of another version')
+  throw invalidJournal(path, 'is not the journal of an import, or has another version')
 }
 
-function noJournal(path: string, why: string, cause?: unknown): PlantsError {
-  return malformed(`The journal ${path} ${why}`, 'Choose another file with --journal, or begin again with --restart', cause)
+function invalidJournal(path: string, why: string, cause?: unknown): PlantsError {
+  return malformed(`The journal ${path} ${why}`, 'Choose another file with --journal, or start again with --restart', cause)
 }

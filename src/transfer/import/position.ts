@@ -18,33 +18,33 @@ const schema = z.object({
       nextId: z.optional(z.string().check(z.regex(/^-?\d{1,20}$/))),
     }),
   ),
-  /** bytes before the chunk, decompressed, and in UTF-8 */
+  /** the offset of the chunk, in bytes of the decompressed input in UTF-8 */
   offset: count,
   chunk: z.object({ length: count.check(z.lte(64 * 1_048_576)), isLast: z.boolean() }),
-  /** of all that was read, with the chunk */
+  /** the SHA-256 of the input up to the end of the chunk */
   hash: z.string(),
   /**
-   * What was reported before the chunk: `refused` by the `error` that says why, `unknown` were sent and have no known outcome, and
-   * `otherFields` has the first thousand names, shortened, of fields that no NewPlant has.
+   * The records before the chunk. `refused` counts rejected records by their `error`, `unknown` those whose outcome is unknown, and
+   * `otherFields` the records with an unknown field, for the first thousand names, shortened.
    */
   counters: z.object({ created: count, updated: count, skipped: count, refused: counts, unknown: count, otherFields: counts }),
   rejects: z.optional(z.object({ records: count, reasons: count })),
-  /** whether the rows of the chunk are taken in the order of their ids */
+  /** whether the rows of the chunk are created in the order of their ids */
   isSorted: z.boolean(),
-  /** the outcomes of the rows of the chunk, in the order in which they are taken: run lengths, each with its outcome */
+  /** the outcomes of the rows of the chunk, in the order of creation, as run lengths: `LENGTH:OUTCOME …` */
   outcomes: z.string().check(z.regex(/^(\d{1,9}:[0-6]( |$))*$/)),
-  /** the refusals of the chunk: row, `error` and message */
+  /** the rejections of the chunk: row, `error` and message */
   refusals: z.array(z.tuple([count, z.number(), z.string()])),
   /** rows of the chunk that may have been sent to a service without idempotency keys */
   sent: count,
 })
 
-/** Where an import is: before a chunk of an input, of which some rows may be settled. It is kept as JSON. */
+/** The position of an import, which is kept as JSON: the start of a chunk of an input, and the outcomes of its settled rows. */
 export type Position = z.infer<typeof schema>
 
 export type Counters = Position['counters']
 
-/** Adds the fields of a chunk that no NewPlant has. */
+/** Adds the counts of the unknown fields of a chunk. */
 export function countFields(counters: Counters, counts: ReadonlyMap<string, number>): void {
   const known = new Map(Object.entries(counters.otherFields))
   for (const [name, count] of counts) {
@@ -62,7 +62,7 @@ export function settledIn(counters: Counters): number {
   return counters.created + counters.updated + counters.skipped + counters.unknown + rejectedIn(counters)
 }
 
-/** Reads a position that was kept for an import of so many inputs; undefined when it is none. */
+/** Parses a position; returns undefined for an invalid one, or one of an input beyond `inputs`. */
 export function readPosition(text: string, inputs: number): Position | undefined {
   try {
     const parsed = schema.safeParse(JSON.parse(text), { jitless: true })
@@ -86,7 +86,7 @@ export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Po
   return { outcomes: runs.join(' '), refusals: [...rejections].map(([row, { error, message }]) => [row, error, message]) }
 }
 
-/** Restores the outcomes of a batch; false when it has fewer rows. */
+/** Restores the outcomes of a batch. Returns false if the batch has fewer rows. */
 export function unpackBatch({ rows, order, outcomes, rejections }: Batch, position: Position): boolean {
   for (const [row, error, message] of position.refusals) rejections.set(row, { error, message })
   let rank = 0
@@ -104,15 +104,15 @@ export function settledAt({ counters, outcomes }: Position): number {
   return settled
 }
 
-/** Keeps the position of an import: with its plants in a store that can do that, else in the journal; nowhere without a journal. */
+/** Keeps the position of an import: in the transaction of its plants if the store has checkpoints, else in the journal, if there is one. */
 export type Checkpoints = ReturnType<typeof checkpointsIn>
 
-/** @param store the store, if it keeps positions */
+/** @param store the store, if it has checkpoints */
 export function checkpointsIn(store: CheckpointStore | undefined, journal: Journal | undefined, { now }: Pick<Clock, 'now'>) {
   let savedAt = 0
   return {
     areInStore: store !== undefined,
-    /** rows of the chunk that may have been sent before their outcome is kept, and as many of them as an earlier run has kept */
+    /** the number of rows of the chunk that may have been sent, and how many of them were sent by an earlier run */
     sent: 0,
     sentBefore: 0,
 
@@ -121,7 +121,7 @@ export function checkpointsIn(store: CheckpointStore | undefined, journal: Journ
       this.sentBefore = sentBefore
     },
 
-    /** What keeps the position while the rows of a chunk are created. */
+    /** The options of `createMany` that keep the position while the rows of a chunk are created. */
     optionsFor(position: () => Position): Pick<CreateManyOptions, 'checkpoint' | 'beforeSend' | 'onProgress'> {
       return {
         checkpoint: journal && store && (() => ({ id: journal.id, state: JSON.stringify(position()) })),
@@ -154,8 +154,8 @@ export function checkpointsIn(store: CheckpointStore | undefined, journal: Journ
   }
 }
 
-/** milliseconds between two saves of the position, where the store does not keep it */
+/** milliseconds between two saves of the position in the journal */
 const saveInterval = 500
 
-/** rows that are kept as sent before they are */
+/** how many rows are recorded as sent in advance */
 const rowsAhead = 200

@@ -8,17 +8,17 @@ import type { RecordMapper } from '../formats/record-mapper.js'
 import type { Position } from './position.js'
 import { decodedSource, type Source } from './source.js'
 
-/** How much of an input a chunk is, and what it takes to continue reading, as a position keeps them. */
+/** The extent of a chunk and the state of the reader, as a position keeps them. */
 type Extent = Position['chunk']
 type ReadingState = NonNullable<Position['reading']>
 
-/** Reads one input chunk by chunk. Only the last chunk is valid: its bytes are overwritten by the next. */
+/** Reads one input chunk by chunk. Each chunk overwrites the bytes of the one before. */
 export class Reader {
   source: Source
   #encoding: EncodingName | undefined
-  /** what the input began with, before its first record */
+  /** the byte order mark of the input */
   #mark = Buffer.alloc(0)
-  /** SHA-256 of all that was read before the chunk read last, and together with it */
+  /** the SHA-256 of the input before the current chunk, and including it */
   #hashBefore: Hash
   #hash: Hash
   #format: Format | undefined
@@ -27,20 +27,20 @@ export class Reader {
   #buffer = Buffer.alloc(0)
   #filled = 0
   #isAtEnd = false
-  /** a little less than what a plant has taken so far */
+  /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
-  /** whether the records were read up to the end of the input */
+  /** whether the current chunk is the last one */
   #isEnded = false
-  /** unpacked bytes of the input before the chunk read last */
+  /** the offset of the current chunk, in decompressed bytes */
   offset = 0
-  /** of the chunk read last */
+  /** of the current chunk */
   extent: Extent = { length: 0, isLast: false }
-  /** the bytes that it was read from */
+  /** the bytes that the current chunk was read from */
   #wanted: Extent = { length: 0, isLast: false }
-  /** before the chunk read last */
+  /** before the current chunk */
   state: ReadingState | undefined
 
-  /** @param encoding by default what a byte order mark says, or UTF-8 */
+  /** @param encoding by default that of the byte order mark, or UTF-8 */
   constructor(source: Source, hash: Hash, encoding?: EncodingName) {
     this.source = source
     this.#encoding = encoding
@@ -48,14 +48,14 @@ export class Reader {
     this.#hash = hash
   }
 
-  /** SHA-256 of all that was read, of the inputs before this one as well. */
+  /** The SHA-256 of everything read, including the inputs before this one. */
   get hash(): Hash {
     return this.#hash.copy()
   }
 
   /**
-   * The first bytes in UTF-8, up to 64 KiB and at least a line that is not blank, without a byte order mark; the first chunk begins with
-   * them. All that is counted from here on are bytes of UTF-8.
+   * The first bytes in UTF-8, without a byte order mark: up to 64 KiB, and at least a line that is not blank. They remain part of the first
+   * chunk. All offsets count bytes of UTF-8.
    */
   async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     await this.#fill(byteOrderMark.length)
@@ -95,7 +95,7 @@ export class Reader {
     return this.#encoding ?? 'utf-8'
   }
 
-  /** What comes before the first record of the input, as an input of some of its records begins as well. */
+  /** The byte order mark and the header of the input, for a file with some of its records. */
   get header(): Buffer {
     return Buffer.concat([this.#mark, this.#records?.header ?? Buffer.alloc(0)])
   }
@@ -104,7 +104,7 @@ export class Reader {
     return this.#isEnded && this.#filled === this.extent.length
   }
 
-  /** Skips to a place, past earlier chunks. False when the input is shorter. */
+  /** Skips to an offset. Returns false if the input is shorter. */
   async skipTo(offset: number): Promise<boolean> {
     this.finish()
     while (this.offset < offset) {
@@ -116,8 +116,8 @@ export class Reader {
   }
 
   /**
-   * Reads the next chunk, of about so many bytes, or exactly as it was read before; nothing when the input ends first. Waits for more for
-   * `timeout` milliseconds when there is something.
+   * Reads the next chunk, of about `size` bytes, or of exactly an earlier extent. Returns undefined if the input ends before. After the first
+   * bytes, waits at most `timeout` milliseconds for more.
    */
   async next(size: number | Extent, timeout?: number): Promise<Chunk | undefined> {
     this.finish()
@@ -134,13 +134,13 @@ export class Reader {
     }
   }
 
-  /** Reads the chunk again, only up to a place in it. */
+  /** Reads the current chunk again, up to a length in bytes. */
   again(length: number): Chunk {
     if (this.state) this.restore(this.state)
     return this.#read({ length, isLast: false })
   }
 
-  /** Reads the chunk again, only so many of its records. */
+  /** Reads the current chunk again, up to a number of records. */
   first(limit: ChunkLimit): Chunk {
     if (this.state) this.restore(this.state)
     return this.#read(this.#wanted, limit)
@@ -153,7 +153,7 @@ export class Reader {
     this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
   }
 
-  /** Continues after the chunk read last. */
+  /** Moves past the current chunk. */
   finish(): void {
     this.#hashBefore = this.#hash
     this.#drop(this.extent.length)
@@ -174,7 +174,7 @@ export class Reader {
     return chunk
   }
 
-  /** What it takes to continue after the chunk read last. */
+  /** The state from which a reader can continue after the current chunk. */
   save(): ReadingState | undefined {
     return this.#records && { format: this.#records.save(), nextId: this.#mapper?.nextId?.toString() }
   }
@@ -209,10 +209,10 @@ export class Reader {
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const readSize = 1_048_576
 
-/** bytes of a chunk, about: the first, for a service too, and the next ones of plants that came in the order of their ids, or did not */
+/** approximate sizes of chunks in bytes: the first one, and later ones of an input sorted by id or not */
 export const chunkBytes = { smallest: 8192, firstForService: 65_536, first: 262_144, sorted: 2_097_152, unsorted: 16_777_216 } as const
 
-/** Bytes of the next chunk for a service: what takes about a second, so that progress is shown soon. */
+/** The size of the next chunk for a service, which should take about a second, so that progress is visible. */
 export function nextChunkBytes(bytes: number, milliseconds: number): number {
   if (milliseconds > 2000) return Math.max(chunkBytes.smallest, bytes / 2)
   return milliseconds < 1000 ? Math.min(1_048_576, bytes * 2) : bytes

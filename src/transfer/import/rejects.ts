@@ -10,12 +10,12 @@ import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
 type Lengths = Record<'records' | 'reasons', number>
 
 /**
- * The rejected records, exactly as they came, and in a second file the reasons, a line of JSON for each. What was written counts
- * only up to the lengths in a position: a run that resumes cuts off the rest.
+ * The files of the rejected records, unchanged, and of the reasons, one line of JSON each. A resumed run truncates both to the lengths in
+ * its position.
  */
 export type Rejects = ReturnType<typeof openRejects>
 
-/** Opens both files, of the lengths at which a run resumes. Throws `malformed` for other content; its functions `unwritable`. */
+/** Opens both files, at the lengths of the position of a resumed run. Throws `malformed` for other content. The methods throw `unwritable`. */
 export function openRejects(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
   const records = openAppended(path, lengths?.records, io)
   let reasons: Appended
@@ -30,7 +30,7 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
       return { records: records.length, reasons: reasons.length }
     },
 
-    /** Writes records of a chunk and the reasons. `header` is what the input begins with. */
+    /** Writes rejected records of a chunk and their reasons. */
     add(rejected: RejectedRecord[], { bytes, name, header, encode }: RejectedInput): void {
       let isFirst = records.length === 0
       if (isFirst) records.add(encode(header))
@@ -44,13 +44,13 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
       reasons.write()
     },
 
-    /** Brings what was written down to the disk. */
+    /** Flushes both files to disk. */
     flush(): void {
       records.flush()
       reasons.flush()
     },
 
-    /** Removes them when nothing was rejected. */
+    /** Closes both files, and removes the ones it created if they are empty. */
     close(): void {
       records.close()
       reasons.close()
@@ -61,20 +61,21 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
 interface RejectedInput {
   name: string
   bytes: Uint8Array
+  /** the byte order mark and the header of the input */
   header: Uint8Array
-  /** gives the bytes of the input for those that were decoded */
+  /** converts UTF-8 to the encoding of the input */
   encode(bytes: Uint8Array): Uint8Array
 }
 
 type Appended = ReturnType<typeof openAppended>
 
-/** Opens a file to write it from a place on. */
+/** Opens a file to append to it, truncated to its known length. */
 function openAppended(path: string, known: number | undefined, io: Pick<Io, 'trusts'>) {
   const attempt = <T>(action: () => T): T => {
     try {
       return action()
     } catch (error) {
-      throw unwritable(`The rejects file ${path}`, error, 'Choose another file with --rejects, or make room')
+      throw unwritable(`The rejects file ${path}`, error, 'Choose another file with --rejects, or free some space')
     }
   }
   const isOurs = known !== undefined || !fs.existsSync(path)
@@ -85,8 +86,8 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
     fs.closeSync(fd)
     const [what, hint] =
       known === undefined
-        ? ['is there already, and would be lost', 'Choose another file with --rejects, or remove it']
-        : ['is shorter than it was when the import stopped', 'Begin again with --restart, or put the file back']
+        ? ['already exists, and would be overwritten', 'Choose another file with --rejects, or remove it']
+        : ['is shorter than it was when the import was interrupted', 'Restore the file, or start again with --restart']
     throw malformed(`${path} ${what}`, hint)
   }
   attempt(() => fs.ftruncateSync(fd, length))
@@ -101,13 +102,13 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
     end = Buffer.from(bytes.subarray(-2))
   }
   return {
-    /** with what is still to be written */
+    /** including bytes that are not written yet */
     get length(): number {
       return length
     },
-    /** @param bytes to be left alone until they are written */
+    /** @param bytes must not change before `write` */
     add,
-    /** Adds a line break, in its encoding, where none is. */
+    /** Adds an encoded line break, unless the file ends with one. */
     breakLine: (lineBreak: Uint8Array) => {
       if (Buffer.compare(end.subarray(-lineBreak.length), lineBreak) !== 0) add(lineBreak)
     },
@@ -131,31 +132,31 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
   }
 }
 
-/** Only files can be cut back: what is a device, or a pipe, is not opened, which may wait for somebody to read it. */
+/** Opens only regular files: a device or a pipe cannot be truncated, and opening a pipe could wait for a reader. */
 function openTarget(path: string, io: Pick<Io, 'trusts'>): { target: string; fd: number } {
   const target = targetOf(path, io)
   const stats = fs.statSync(target, { throwIfNoEntry: false })
-  if (stats && !stats.isFile() && !stats.isDirectory()) throw malformed(`${path} is no file`, 'Name a file with --rejects')
+  if (stats && !stats.isFile() && !stats.isDirectory()) throw malformed(`${path} is not a regular file`, 'Choose a file with --rejects')
   const flags = fs.constants.O_RDWR | fs.constants.O_APPEND | fs.constants.O_CREAT
-  return { target, fd: fs.openSync(target, flags | (fs.constants.O_NOFOLLOW ?? 0), 0o600) } // a link that is there by now is somebody else's
+  return { target, fd: fs.openSync(target, flags | (fs.constants.O_NOFOLLOW ?? 0), 0o600) } // a link created since the check may be another user's
 }
 
 const lineFeed = 0x0a
 
 /** A record that was not created, or whose outcome is unknown. */
 export interface RejectedRecord extends RecordRange {
-  /** why: the specification's `error` and `message`; nothing for the rest of the one before, which was too long to be kept */
+  /** the specification's `error` and `message`; undefined for a further part of the record before, which is too long for a chunk */
   why: { error: number; message: string } | undefined
   isUnknown: boolean
-  /** its place in a JSON array, from 0 */
+  /** its index in a JSON array */
   element: number | undefined
 }
 
-/** The rejected records of a chunk, in their order. An earlier run may have sent the first `sent` rows without idempotency keys. */
+/** The rejected records of a chunk, in input order. An earlier run may have sent the first `sent` rows without idempotency keys. */
 export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
   const { invalid, outcomes, rows } = chunk
   let [next, before] = [0, chunk.firstElement ?? NaN]
-  const element = (place: number) => (Number.isNaN(place) ? undefined : place)
+  const element = (index: number) => (Number.isNaN(index) ? undefined : index)
   for (let row = 0; row <= rows.length; row += 1) {
     for (let record = invalid[next]; record?.row === row; record = invalid[next]) {
       yield rejectInvalid(record, element(before + row))
@@ -180,6 +181,6 @@ function rejectRow(
   const [start, end, line] = [chunk.recordStart[row] ?? 0, chunk.recordEnd[row] ?? 0, chunk.recordLine[row] ?? 0]
   const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
   const wasSent = outcome === Outcome.taken && row < sent
-  const why = wasSent ? `${message}, perhaps this very one: it was on its way when the import stopped` : message
+  const why = wasSent ? `${message}, possibly this very plant: it was in flight when the import was interrupted` : message
   return { start, end, line, element, why: { error, message: why }, isUnknown: wasSent || outcome === Outcome.unknown }
 }

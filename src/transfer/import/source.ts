@@ -12,26 +12,26 @@ import { fileArgument } from '../formats/formats.js'
 export interface Input {
   /** absolute, or "-" for stdin */
   path: string
-  /** what people call it */
+  /** the name in messages */
   name: string
 }
 
 export interface Source {
   name: string
-  /** bytes that it has, where that is known */
+  /** in bytes, if known */
   size: number | undefined
   /**
-   * Puts its next bytes into a buffer, after `from`, as many as are there and fit, and gives how many: none at its end; undefined when none
-   * came within `timeout` milliseconds, or before it was stopped.
+   * Reads available bytes into a buffer at `from`, and returns their number; 0 at the end of the input, and undefined if none arrived within
+   * `timeout` milliseconds, or before the import was stopped.
    */
   read(into: Buffer, from: number, timeout?: number): Promise<number | undefined>
   close(): void
 }
 
 /**
- * Opens an input, and decompresses it where it is compressed. Throws `malformed` for what cannot be read.
+ * Opens an input, and decompresses it if it is compressed. Throws `malformed` for an unreadable one.
  *
- * @param given the options of the import, for a command in a hint
+ * @param given the options of the import, for the command in a hint
  */
 export async function openSource({ path, name }: Input, given: string, { stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
   const streamOf = (stream: AsyncIterable<Uint8Array>, handle: () => NodeJS.ReadableStream) =>
@@ -39,7 +39,7 @@ export async function openSource({ path, name }: Input, given: string, { stdin, 
   if (path === '-') return streamOf(stdin.chunks(), () => stdin.stream())
   const fileStream = (stream: Readable) => streamOf(stream, () => stream)
   try {
-    // Without O_NONBLOCK, the call waits for somebody who writes to a FIFO, and hears no signal.
+    // Without O_NONBLOCK, the call would wait for a writer of a FIFO, and could not be interrupted.
     const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stats = fstatSync(fd)
     if (stats.isFIFO()) return fileStream(await readPipe(fd))
@@ -48,7 +48,7 @@ export async function openSource({ path, name }: Input, given: string, { stdin, 
       return fileStream(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: chunkSize }))
     return { name, size: stats.size, read: async (into, from) => readInto(fd, name, into.subarray(from)), close: () => closeSync(fd) }
   } catch (error) {
-    throw explained(error, name)
+    throw inputError(error, name)
   }
 }
 
@@ -56,20 +56,20 @@ function readInto(fd: number, name: string, into: Buffer): number {
   try {
     return readSync(fd, into)
   } catch (error) {
-    throw explained(error, name)
+    throw inputError(error, name)
   }
 }
 
-/** Reads a pipe as it comes, without a thread that would outlive Ctrl-C. */
+/** Reads a pipe without blocking a thread, which could not be interrupted. */
 async function readPipe(fd: number): Promise<Readable> {
-  // Bun's Socket takes no file descriptor: it stays silent. What it reads files with waits as a Socket does, and Node has no such thing.
+  // Bun ignores the file descriptor of a Socket, without an error. Bun.file reads a pipe the same way, and does not exist in Node.
   const { Bun } = globalThis as { Bun?: { file(fd: number): Blob } }
   if (Bun) return Readable.fromWeb(Bun.file(fd).stream() as ReadableStream)
   const { Socket } = await import('node:net')
   return new Socket({ fd, readable: true, writable: false })
 }
 
-function explained(error: unknown, name: string): unknown {
+function inputError(error: unknown, name: string): unknown {
   const code = systemCode(error)
   return code?.startsWith('E') && !code.startsWith('ERR_') ? unreadableInput(name, error) : error
 }
@@ -77,18 +77,18 @@ function explained(error: unknown, name: string): unknown {
 export function unreadableInput(name: string, cause: unknown): PlantsError {
   const hint = /^https?:\/\//i.test(name)
     ? `Download it first: curl -sSfLO ${shellWord(name)}`
-    : 'Give files that hold plants, or "-" for stdin'
+    : 'Use files that contain plants, or "-" for stdin'
   return unreadable(name, cause, hint)
 }
 
-/** @param stream what the input comes from, which would keep the process */
+/** @param stream the underlying stream, which would keep the process running */
 function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: AbortSignal, stream: () => NodeJS.ReadableStream): Source {
   let rest: Uint8Array = new Uint8Array()
   let next: Promise<IteratorResult<Uint8Array>> | undefined
-  /** The next piece, if it comes in time; otherwise it is there for the next call. */
+  /** The next piece, if it arrives in time; otherwise the next call waits for the same piece. */
   const nextPiece = async (timeout = maxTimer) => {
     next ??= pieces.next()
-    next.catch(() => undefined) // the race below reports it, now or in the next call
+    next.catch(() => undefined) // the race below throws it, now or in the next call
     const settled = new AbortController()
     const late = wait(timeout, [stop, settled.signal]).catch(() => undefined)
     try {
@@ -96,7 +96,7 @@ function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: Ab
       if (result) next = undefined
       return result
     } catch (error) {
-      throw explained(error, name)
+      throw inputError(error, name)
     } finally {
       settled.abort()
     }
@@ -122,7 +122,7 @@ function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: Ab
   }
 }
 
-/** A source of UTF-8 for one in another encoding, of which the first bytes were read; undefined for UTF-8. */
+/** A source that decodes another one to UTF-8, after its first bytes were read; undefined for UTF-8. */
 export function decodedSource(source: Source, encoding: EncodingName, head: Uint8Array): Source | undefined {
   const decode = decoderFor(encoding, source.name)
   if (!decode) return undefined
@@ -147,7 +147,7 @@ export function decodedSource(source: Source, encoding: EncodingName, head: Uint
   }
 }
 
-/** Gives the pieces of an input as they are, or decompressed. */
+/** Yields the pieces of an input, decompressed if it is compressed. */
 async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string, given: string): AsyncGenerator<Uint8Array> {
   const iterator = pieces[Symbol.asyncIterator]()
   let head = Buffer.alloc(0)
@@ -187,12 +187,12 @@ async function* decompress(
     const what = `${name} is compressed with ${compression}, which this version of Node cannot decompress`
     throw malformed(what, `Use Node 22.15 or newer, or: ${compression} -dc${fileArgument(name)} | plants import${given}`)
   }
-  pipeline(pieces, stream, () => undefined) // whose errors come out of the stream
+  pipeline(pieces, stream, () => undefined) // the stream emits the same errors
   try {
-    yield* stream as AsyncIterable<Buffer> // of which a stream of bytes consists
+    yield* stream as AsyncIterable<Buffer> // a stream of bytes consists of buffers
   } catch (error) {
     if (!systemCode(error)?.startsWith('Z')) throw error
     const what = error instanceof Error ? error.message : ''
-    throw malformed(`${name} is damaged: ${compression} says "${what}"`, 'Compress it again from its source', error)
+    throw malformed(`${name} is damaged: ${compression} reports "${what}"`, 'Compress the original again', error)
   }
 }

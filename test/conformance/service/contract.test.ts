@@ -195,17 +195,17 @@ const json = (title: string, body: string | Uint8Array, message: string) => refu
 const malformed: Row[] = [
   json('nothing', '', 'The body is empty'),
   refused(400, 'nothing in chunks', inChunks(0), 'The body is empty'),
-  json('white space alone', ' \n', 'The body is not JSON: the text ends at line 2, column 1'),
+  json('white space alone', ' \n', 'The body is not JSON: unexpected end of input at line 2, column 1'),
   json('no JSON', 'id=1&name=Fern', 'The body is not JSON: unexpected "i" at line 1, column 1'),
-  json('half of it', '{"id":1,"name":"Fe', 'The body is not JSON: the text ends at line 1, column 19'),
+  json('half of it', '{"id":1,"name":"Fe', 'The body is not JSON: unexpected end of input at line 1, column 19'),
   json('a byte order mark', `\ufeff${fern}`, 'The body is not JSON: unexpected U+FEFF at line 1, column 1'),
   json('a byte order mark alone', '\ufeff', 'The body is not JSON: unexpected U+FEFF at line 1, column 1'),
   json('UTF-16', Buffer.from(`\ufeff${fern}`, 'utf16le'), 'The body is not UTF-8'),
   json('Latin-1', Buffer.from('{"id":1,"name":"gr\u00fcn"}', 'latin1'), 'The body is not UTF-8'),
   json('a surrogate in UTF-8', Buffer.from('7b22696422 3a312c226e616d65223a22eda080227d'.replace(' ', ''), 'hex'), 'The body is not UTF-8'),
   json('an overlong encoding', Buffer.from([0x22, 0xc0, 0xaf, 0x22]), 'The body is not UTF-8'),
-  json('two values', `${fern}\n${fern}`, 'The body holds more than one JSON value, the second at line 2, column 1'),
-  json('100,000 open brackets', '['.repeat(100_000), 'The body is not JSON: the text ends at line 1, column 100001'),
+  json('two values', `${fern}\n${fern}`, 'The body contains more than one JSON value, the second at line 2, column 1'),
+  json('100,000 open brackets', '['.repeat(100_000), 'The body is not JSON: unexpected end of input at line 1, column 100001'),
   json('U+0000 as it is', '{"id":1,"name":"\u0000"}', 'The body is not JSON: unexpected U+0000 at line 1, column 17'),
   ...['', 'a b', 'a\tb', '\u00e9', 'k'.repeat(256)].map((key) =>
     refused(400, `the Idempotency-Key "${key.slice(0, 9)}" of ${key.length}`, { headers: { 'Idempotency-Key': key } }, badKey),
@@ -230,10 +230,10 @@ const invalid: Row[] = [
   ],
   ['{"id":1,"name":"Fern","tag":null}', 'tag must be a string, but was null'],
   ['{"id":1,"name":null}', 'name must be a string, but was null'],
-  ['{"id":1,"name":"\\ud83c"}', 'name must be well-formed Unicode, but holds half of a surrogate pair'],
-  ['{"id":1,"name":"Fern","tag":"\\udf3f\\ud83c"}', 'tag must be well-formed Unicode, but holds half of a surrogate pair'],
-  ['{"id":1,"name":"a\\u0000b"}', 'name must be text without U+0000, but holds it'],
-  ['{"id":1,"name":"Fern","tag":"\\u0000"}', 'tag must be text without U+0000, but holds it'],
+  ['{"id":1,"name":"\\ud83c"}', 'name must be well-formed Unicode, but contains a lone surrogate'],
+  ['{"id":1,"name":"Fern","tag":"\\udf3f\\ud83c"}', 'tag must be well-formed Unicode, but contains a lone surrogate'],
+  ['{"id":1,"name":"a\\u0000b"}', 'name must be text without U+0000, but contains it'],
+  ['{"id":1,"name":"Fern","tag":"\\u0000"}', 'tag must be text without U+0000, but contains it'],
   ...['1.0000000000000000001', '1.5', '1e-1', 'null', 'true'].map((id) => [
     `{"id":${id},"name":"Fern"}`,
     `id must be an integer, but was ${id}`,
@@ -243,7 +243,7 @@ const invalid: Row[] = [
     `id must be ${range}, but was ${id}`,
   ]),
   ['{"id":1,"id":"1","name":"Fern"}', 'id must be an integer, not a string, but was "1"'],
-].map(([body = '', problems]) => refused(422, body.slice(0, 60), { body }, `Not a NewPlant: ${problems}`))
+].map(([body = '', problems]) => refused(422, body.slice(0, 60), { body }, `Invalid plant: ${problems}`))
 
 const conflicts: Row[] = [
   refused(409, 'an id that is taken', { body: '{"id":409,"name":"Moss"}' }, 'A plant with id 409 already exists'),
@@ -327,14 +327,14 @@ const order: Row[] = [
     400,
     '400 (not JSON) before 409',
     { headers: { 'Idempotency-Key': 'used' }, body: '{' },
-    'The body is not JSON: the text ends at line 1, column 2',
+    'The body is not JSON: unexpected end of input at line 1, column 2',
   ),
-  refused(422, '422 before 409 (the id)', { body: '{"id":409}' }, 'Not a NewPlant: name must be a string, but is missing'),
+  refused(422, '422 before 409 (the id)', { body: '{"id":409}' }, 'Invalid plant: name must be a string, but is missing'),
   refused(
     422,
     '422 before 409 (the key)',
     { headers: { 'Idempotency-Key': 'used' }, body: '{"id":1}' },
-    'Not a NewPlant: name must be a string, but is missing',
+    'Invalid plant: name must be a string, but is missing',
   ),
 ]
 

@@ -96,7 +96,7 @@ describe('GET /plants', () => {
     ['limit=1001', 'limit must be a whole number from 1 to 1000, but was "1001"'],
     ['limit=', 'limit must be a whole number from 1 to 1000, but was ""'],
     ['after=1.5', `after must be ${int64}, but was "1.5"`],
-    ['tag=%00', 'tag must be text without U+0000, but holds it'],
+    ['tag=%00', 'tag must be text without U+0000, but contains it'],
     ['search=%FF', 'The query of the request is not valid'],
     ['tag=a&tag=b', 'The parameter tag must be given once'],
     ['name=Fern', 'There is no parameter "name", only limit, after, tag, search'],

@@ -94,7 +94,7 @@ describe.runIf(canTrace)('interrupted before a write, each in its turn (needs st
     const codes = new Set<number | undefined>()
     await forEachCall({ signal: 'INT', calls: ['pwrite64'], before }, ['restore', 'plants.bak', '--yes'], async (folder, result) => {
       codes.add(result.code)
-      const isDone = result.out !== '' || result.err.includes('It is done')
+      const isDone = result.out !== '' || result.err.includes('The command succeeded')
       if (!isDone) expect(ends).toContainEqual(result)
       expect(await listOf(folder)).toEqual(isDone ? [1] : all)
       const left = readdirSync(join(folder, 'data')).filter((name) => !/-(wal|shm)$/.test(name))

@@ -15,7 +15,7 @@ const repeated = { repeats: rounds(1) - 1 }
 const patience = { timeout: 20_000, interval: 5 }
 
 describe.runIf(isLinux)('a stdout that takes no more', () => {
-  const unwritten = (hint: string) => `plants: The answer could not be written to stdout: no space left\n  ${hint}\n`
+  const unwritten = (hint: string) => `plants: Could not write to stdout: no space left on the disk\n  ${hint}\n`
 
   test('does not undo a create, which tells that the plant is stored', async () => {
     const folder = temporaryFolder()

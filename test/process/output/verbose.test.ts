@@ -154,7 +154,7 @@ describe('a process', () => {
       const short = wire(screen.replaceAll('\r', ''), remote.url).filter((line) => /^(> POST|< \d+$|\* whole|plants:)/.test(line))
       expect({ code, short }).toEqual({
         code: 1,
-        short: ['> POST URL/plants', '< 400', '* whole answer N ms', 'plants: No ferns'],
+        short: ['> POST URL/plants', '< 400', '* whole response N ms', 'plants: No ferns'],
       })
     }
   })

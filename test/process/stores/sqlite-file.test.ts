@@ -55,7 +55,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     const out = join(temporaryFolder(), 'out.csv')
     writeFileSync(out, 'old', { mode: 0o400 })
     for (const path of [out, join(folder, 'out.csv')]) {
-      const err = `plants: ${path} could not be written: permission denied\n  Choose another place with --out FILE\n`
+      const err = `plants: ${path} could not be written: permission denied\n  Choose another file with --out FILE\n`
       expect(await unprivileged(['export', '--store', store, '--out', path])).toEqual({ code: 74, out: '', err })
     }
     expect([readFileSync(out, 'utf8'), readdirSync(folder)]).toEqual(['old', ['plants.db']])

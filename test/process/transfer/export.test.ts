@@ -56,7 +56,7 @@ describe('an export to a file', () => {
     const { folder, out, run } = await startExport()
     run.kill(signal)
     const { exitCode: code, stdout, stderr } = await run
-    expect({ code, stdout, stderr }).toEqual({ code: exitCode, stdout: '', stderr: `plants: ${word}, ${out} stays as it was\n` })
+    expect({ code, stdout, stderr }).toEqual({ code: exitCode, stdout: '', stderr: `plants: ${word}, ${out} was not changed\n` })
     expect([readFileSync(out, 'utf8'), temporaryFiles(folder)]).toEqual(['old', []])
   })
 
@@ -74,7 +74,7 @@ describe('an export to a file', () => {
     const { inside } = await smallDisk()
     const out = join(inside, 'out.json')
     writeFileSync(out, 'old')
-    const err = `plants: ${out} could not be written: no space left on the disk\n  Free some space, or choose another place with --out FILE\n`
+    const err = `plants: ${out} could not be written: no space left on the disk\n  Free some space, or choose another file with --out FILE\n`
     expect(await plants(['export', '--out', out], folder)).toEqual({ code: 74, out: '', err })
     expect([readFileSync(out, 'utf8'), readdirSync(inside)]).toEqual(['old', ['out.json']])
   })

@@ -59,7 +59,7 @@ describe('an import that was stopped, and whose file', () => {
       const { code, out, err } = await importAgain(folder)
       expect({ what, code, out, err, count: countOf(storeIn(folder)) }).toEqual({
         ...{ what, code: 2, out: '', count: done },
-        err: expect.stringMatching(/plants: plants\.ndjson was changed since its import was stopped\n {2}.*--restart/),
+        err: expect.stringMatching(/plants: plants\.ndjson was changed since its import was interrupted\n {2}.*--restart/),
       })
       writeLines(folder, inputLines)
     }
@@ -88,7 +88,7 @@ describe('the journal', () => {
       const { code, out, err } = await importAgain(folder)
       expect({ broken, code, out, err }).toEqual({
         ...{ broken, code: 2, out: '' },
-        err: `plants: The journal ${path} is not the journal of an import, or one of another version\n  Choose another file with --journal, or begin again with --restart\n`,
+        err: `plants: The journal ${path} is not the journal of an import, or has another version\n  Choose another file with --journal, or start again with --restart\n`,
       })
     }
     const again = await importAgain(folder, '--restart', '--if-exists', 'same')
@@ -111,9 +111,7 @@ describe('the journal', () => {
       const { code, out, err } = await plants(['import', ...args, '--journal', 'j.json'], folder, { cwd: folder })
       expect({ args, code, out, err }).toEqual({
         ...{ args, code: 2, out: '' },
-        err: expect.stringMatching(
-          /^plants: This import was begun with .*\n {2}Give the same flags as then, or begin again with --restart\n$/,
-        ),
+        err: expect.stringMatching(/^plants: This import was started with .*\n {2}Use the same flags, or start again with --restart\n$/),
       })
     }
     expect([existsSync(join(folder, 'other.db')), existsSync(join(folder, 'rejects.ndjson'))]).toEqual([false, false])

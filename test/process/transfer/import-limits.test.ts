@@ -64,7 +64,7 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     expect(full).toEqual({
       ...{ code: 74, out: '' },
       err: expect.stringMatching(
-        /^(plants: plants\.ndjson:.*\n)*plants: The rejects file .* could not be written: no space left on the disk\n {2}.*make room.*run the same command again\n$/,
+        /^(plants: plants\.ndjson:.*\n)*plants: The rejects file .* could not be written: no space left on the disk\n {2}.*free some space.*run the same command again\n$/,
       ),
     })
     expect((await disk.plants(args)).code).toBe(74)

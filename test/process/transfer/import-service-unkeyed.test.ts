@@ -21,7 +21,7 @@ describe('a service that keeps no keys', () => {
     const ids = new Set(reasons.map(({ line }) => idOf(lines[line - 1] ?? '')))
     expect({ all: kept.every((id) => ids.has(id)), others: [...ids].filter((id) => !before.has(id)) }).toEqual({ all: true, others: [] })
     for (const { error, message } of reasons)
-      expect({ error, message }).toEqual({ error: 409, message: expect.stringContaining('perhaps this very one') })
+      expect({ error, message }).toEqual({ error: 409, message: expect.stringContaining('possibly this very plant') })
     expect(result.err).toContain(`plants: Whether ${unknown} plants are stored is unknown\n  They are in ${join(run.folder, 'rejects')}`)
   })
 

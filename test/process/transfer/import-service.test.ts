@@ -92,7 +92,7 @@ describe('an import into a service that does not come to anything', () => {
     await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(0)
     expect(await run.run()).toMatchObject({
       code: 4,
-      err: expect.stringContaining('plants: Another plants is importing this into this store\n'),
+      err: expect.stringContaining('plants: Another plants process is importing the same inputs into this store\n'),
     })
     gate.open()
     expect(run.resultOf(await child)).toEqual({ code: 0, counts: allCreated(lines.length), err: '', journals: 0 })

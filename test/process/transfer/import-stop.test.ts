@@ -155,7 +155,7 @@ test('the same import twice in the same moment: one does it, the other says so',
   const second = await importAgain(folder)
   expect(second).toEqual({
     ...{ code: 4, out: '' },
-    err: expect.stringContaining('plants: Another plants is importing this into this store\n'),
+    err: expect.stringContaining('plants: Another plants process is importing the same inputs into this store\n'),
   })
   await judgeDone(folder, await stop())
 })

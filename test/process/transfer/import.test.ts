@@ -19,7 +19,7 @@ describe('an import as a process of its own', () => {
     const result = await plants(['import', ...argv], folder)
     expect({ code: result.code, created: result.out && JSON.parse(result.out).created, err: result.err }).toEqual(
       code === 0
-        ? { code, created: 0, err: '' }
+        ? { code, created: 0, err: `plants: warning: ${argv[0] === '-' ? 'stdin' : '/dev/null'} contains no records\n` }
         : { code, created: '', err: 'plants: import needs a file, or plants on stdin\n  For example: plants import plants.ndjson\n' },
     )
   })
@@ -92,7 +92,7 @@ describe.skipIf(process.platform === 'win32')('an import of a pipe with a name',
     const script = `"$0" import <(printf '{"id":1,"name":"A"}\\n') <(printf '{"id":2,"name":"B"}\\n{"id":2}') last`
     const { exitCode, stdout, stderr } = await execa('bash', ['-c', script, bin], inFolder(folder))
     expect({ exitCode, created: JSON.parse(stdout).created }).toEqual({ exitCode: 6, created: 3 })
-    expect(stderr).toMatch(/^plants: \/dev\/fd\/\d+:2: Not a NewPlant: name must be a string, but is missing\n/)
+    expect(stderr).toMatch(/^plants: \/dev\/fd\/\d+:2: Invalid plant: name must be a string, but is missing\n/)
   })
 })
 

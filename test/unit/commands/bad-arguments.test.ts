@@ -73,7 +73,7 @@ const flags: Refusal[] = [
     { argv: ['create', '--id', '1', '--name', '\ud800'] },
     2,
     422,
-    'name must be well-formed Unicode, but holds half of a surrogate pair',
+    'name must be well-formed Unicode, but contains a lone surrogate',
     `Correct the flags${orFile}`,
   ],
   [{ argv: 'create --name Fern --id' }, 2, 400, '--id needs a value', 'See: plants create --help'],

@@ -19,13 +19,13 @@ async function plant(...plantsToCreate: object[]): Promise<void> {
 const missing = (id: string) => ({
   code: 1,
   out: '',
-  err: `plants: No plant has the id ${id} in ${env['PLANTS_DATA_DIR']}/plants.db\n  See what is there with: plants list\n`,
+  err: `plants: No plant has the id ${id} in ${env['PLANTS_DATA_DIR']}/plants.db\n  List the plants with: plants list\n`,
 })
 
 const noStore = (id: string) => ({
   code: 1,
   out: '',
-  err: `plants: No plant has the id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  plants create makes it\n`,
+  err: `plants: No plant has the id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  Create it with: plants create\n`,
 })
 
 describe('get', () => {
@@ -54,7 +54,7 @@ describe('get', () => {
     const store = `${env['PLANTS_DATA_DIR']}/it's a garden.db`
     await plants(['create', '--id', '1', '--name', 'Fern', '--store', store])
     const flag = `--store '${env['PLANTS_DATA_DIR']}/it'\\''s a garden.db'`
-    expect((await plants(['get', '2', '--store', store])).err).toContain(`\n  See what is there with: plants list ${flag}\n`)
+    expect((await plants(['get', '2', '--store', store])).err).toContain(`\n  List the plants with: plants list ${flag}\n`)
     expect((await plants(['create', '--id', '1', '--name', 'x', '--store', store])).err).toContain(
       `\n  Look at it with: plants get 1 ${flag}\n`,
     )

@@ -15,12 +15,12 @@ describe('a settings file that is broken is named, and left as it is:', () => {
 
   const broken: [name: string, bytes: string | Uint8Array, why: string, hint?: string][] = [
     ['empty', '', 'are empty', 'Move the file away, or write {"version":1} into it'],
-    ['blank', ' \n', 'are not JSON: the text ends at line 2, column 1'],
-    ['cut short in a key', '{"version":1,\n "sto', 'are not JSON: the text ends at line 2, column 6'],
+    ['blank', ' \n', 'are not JSON: unexpected end of input at line 2, column 1'],
+    ['cut short in a key', '{"version":1,\n "sto', 'are not JSON: unexpected end of input at line 2, column 6'],
     [
       'cut short in a token',
       `{"version":1,"tokens":{"${team}":{"token":"${token}`,
-      expect.stringMatching(/^are not JSON: the text ends at line 1, /),
+      expect.stringMatching(/^are not JSON: unexpected end of input at line 1, /),
     ],
     ['another format', 'version = 1', 'are not JSON: unexpected "v" at line 1, column 1'],
     ['with a comment', '{"version":1}\n// mine', 'are not JSON: unexpected "/" at line 2, column 1'],

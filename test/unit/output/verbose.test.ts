@@ -102,7 +102,7 @@ describe('a request and its answer are shown', () => {
     const { code, out, err } = await create(remote.url)
     expect({ code, out }).toEqual({ code: 1, out: '' })
     expect(wire(err, remote.url).slice(8)).toEqual([
-      ...['< 400', '< content-length: 34', '< content-type: application/json', '* first byte N ms', '< 34 bytes', '* whole answer N ms'],
+      ...['< 400', '< content-length: 34', '< content-type: application/json', '* first byte N ms', '< 34 bytes', '* whole response N ms'],
       'plants: No ferns',
       '  Choose another id; to repeat an earlier create safely, use the same --idempotency-key for both',
     ])
@@ -120,7 +120,7 @@ describe('a request and its answer are shown', () => {
   test('with a large body as its size alone', async () => {
     const remote = await Hostile.listen({ posts: [json(200, `{"name":"Fern"}${' '.repeat(1_000_000)}`)] })
     const { err } = await create(remote.url)
-    expect(wire(err, remote.url).slice(-2)).toEqual(['< 1000015 bytes', '* whole answer N ms'])
+    expect(wire(err, remote.url).slice(-2)).toEqual(['< 1000015 bytes', '* whole response N ms'])
   })
 
   test.each([

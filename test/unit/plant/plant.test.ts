@@ -39,7 +39,7 @@ test.each([
     {
       problems: [
         `${wrongId} was an object`,
-        'name must be well-formed Unicode, but holds half of a surrogate pair',
+        'name must be well-formed Unicode, but contains a lone surrogate',
         'tag must be a string, but was null',
       ],
       otherFields: [],
@@ -65,8 +65,8 @@ const wrongFields: [field: FieldName, value: unknown, problem: string][] = [
   ['id', new NumberText('9'.repeat(41)), `${outOfRange} was ${'9'.repeat(39)}…`],
   ['id', 'a"\n', 'id must be an integer, in digits only, but was "a\\"\\n"'],
   ['name', 5n, 'name must be a string, but was 5'],
-  ['name', 'a\0', 'name must be text without U+0000, but holds it'],
-  ['name', '\udf31\ud83c', 'name must be well-formed Unicode, but holds half of a surrogate pair'],
+  ['name', 'a\0', 'name must be text without U+0000, but contains it'],
+  ['name', '\udf31\ud83c', 'name must be well-formed Unicode, but contains a lone surrogate'],
   ['tag', undefined, 'tag must be a string, but is missing'],
   ['tag', {}, 'tag must be a string, but was an object'],
 ]

@@ -184,8 +184,8 @@ describe('export --out', () => {
 
   test.each(['.cvs', '.xlsx', '.txt', '.db'])('refuses a file whose name ends in %s, unless its format is given', async (end) => {
     await plant(fern)
-    const hint = 'Choose one, for example: --format csv. There are ndjson, json, csv, tsv'
-    const err = `plants: ${end} is no format of an export\n  ${hint}\n`
+    const hint = 'Choose one of ndjson, json, csv, tsv, for example: --format csv'
+    const err = `plants: ${end} is not an export format\n  ${hint}\n`
     expect(await plants(['export', '--out', `out.csv${end}`])).toEqual({ code: 2, out: '', err })
     expect(existsSync(join(folder, `out.csv${end}`))).toBe(false)
     expect((await plants(['export', '--out', `out.csv${end}`, '--format', 'csv'])).err).toBe('')
@@ -254,7 +254,7 @@ describe('export --out', () => {
     for (const out of ['/dev/full', 'full.csv.gz']) {
       if (out !== '/dev/full') symlinkSync('/dev/full', join(folder, out))
       const path = out === '/dev/full' ? out : join(folder, out)
-      const err = `plants: ${path} could not be written: no space left on the disk\n  Free some space, or choose another place with --out FILE\n`
+      const err = `plants: ${path} could not be written: no space left on the disk\n  Free some space, or choose another file with --out FILE\n`
       expect(await plants(['export', '--out', out])).toEqual({ code: 74, out: '', err })
     }
   })
@@ -267,7 +267,7 @@ describe('export --out', () => {
   ])('says why %j could not be written', async (out, why) => {
     await plant(fern)
     const path = join(folder, out).replace(/\/$/, '')
-    const err = `plants: ${path} could not be written: ${why}\n  Choose another place with --out FILE\n`
+    const err = `plants: ${path} could not be written: ${why}\n  Choose another file with --out FILE\n`
     expect(await plants(['export', '--out', out])).toEqual({ code: 74, out: '', err })
   })
 
@@ -277,7 +277,7 @@ describe('export --out', () => {
       await plant(fern)
       symlinkSync(store, join(folder, 'link'))
       symlinkSync('.', join(folder, 'here'))
-      const err = `plants: ${join(folder, out)} is the store itself\n  Choose another place with --out FILE\n`
+      const err = `plants: ${join(folder, out)} is the store itself\n  Choose another file with --out FILE\n`
       expect(await plants(['export', '--out', out])).toEqual({ code: 2, out: '', err })
       expect((await plants(['get', '1'])).code).toBe(0)
     },

@@ -9,7 +9,7 @@ import { type ReadRecord, readRecords } from '../../../helpers/records.js'
 import { rounds } from '../../../helpers/rounds.js'
 
 const plain: FieldRules = { map: {}, idFrom: undefined }
-const strayQuote = 'a quote stands inside a cell. One that belongs to its text is doubled, in a cell with quotes around it'
+const strayQuote = 'a stray quote. Write a quote in a cell as "", and the cell in quotes'
 const openQuote = 'a quote is not closed'
 
 test.each<[string, string, ReadRecord[]]>([
@@ -170,7 +170,7 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     'The header has no column "Family" for tag, only "id", "name"',
     'Name the columns: --map tag=COLUMN',
   ],
-  ['a column twice', 'id,name,name\n', {}, 'The header has the column "name" twice', 'Give each column a name of its own'],
+  ['a column twice', 'id,name,name\n', {}, 'The header has the column "name" twice', 'Give each column a different name'],
   [
     'many columns',
     'a,b,c,d,e,f,g,h,i,j\n',
@@ -196,15 +196,15 @@ test.each<[string, string, Partial<FieldRules>, string, string]>([
     'lines that end with carriage returns',
     'id,name\r1,a\r',
     {},
-    'The header holds a carriage return, as if lines ended with that alone',
-    "Make them line feeds first: tr '\\r' '\\n'",
+    'The header contains a carriage return: its lines seem to end with CR',
+    "Convert them to LF first: tr '\\r' '\\n'",
   ],
   [
     'many lines that end with carriage returns',
     `id,name\r${'1,a\r'.repeat(300_000)}`,
     {},
-    'The header holds a carriage return, as if lines ended with that alone',
-    "Make them line feeds first: tr '\\r' '\\n'",
+    'The header contains a carriage return: its lines seem to end with CR',
+    "Convert them to LF first: tr '\\r' '\\n'",
   ],
   [
     'no end',
@@ -328,7 +328,7 @@ function problem(message: string, line: number, raw: string): ReadRecord {
 }
 
 function notPlant(message: string, line: number, raw: string): ReadRecord {
-  return { problem: `invalid: Not a NewPlant: ${message}`, line, raw }
+  return { problem: `invalid: Invalid plant: ${message}`, line, raw }
 }
 
 function quote(text: string, isQuoted: boolean): string {

@@ -68,8 +68,8 @@ test.each<[string, string | Buffer, string, string]>([
   [
     'bytes of a program',
     Buffer.from('\x7fELF\x02\x01\x01\0\0\0'),
-    'plants.csv is no text: its first line holds U+0000',
-    'Give CSV, TSV, NDJSON or JSON',
+    'plants.csv is not text: its first line contains U+0000',
+    'Use a file of CSV, TSV, NDJSON or JSON',
   ],
   ['a spreadsheet', 'PK\x03\x04', 'plants.csv is a ZIP archive, or a spreadsheet', 'Save the sheet as CSV (UTF-8) first'],
   ['HTML', '<!DOCTYPE html>\n<p>a, b</p>\n', 'plants.csv is not CSV, TSV, NDJSON or JSON', 'See the formats: plants help formats'],
@@ -77,19 +77,19 @@ test.each<[string, string | Buffer, string, string]>([
   [
     'an object with plants',
     '{"plants":[{"id":1,"name":"a"}]}',
-    'plants.csv holds its plants in an object, at .plants',
+    'plants.csv is an object with the plants at .plants',
     "Run: jq -c '.plants[]' plants.csv | plants import --map id=no",
   ],
   [
     'an object with plants that are cut',
     `{\n "plants": [\n${'  {"id":1,"name":"a"},\n'.repeat(5000)}`.slice(0, headSize),
-    'plants.csv holds its plants in an object, at .plants',
+    'plants.csv is an object with the plants at .plants',
     "Run: jq -c '.plants[]' plants.csv | plants import --map id=no",
   ],
   [
     'an object with an object with plants',
     '{"total": 2, "next": null, "data": {"page": "1", "my plants": [ {"id":1}]}}',
-    'plants.csv holds its plants in an object, at .data."my plants"',
+    'plants.csv is an object with the plants at .data."my plants"',
     'Run: jq -c \'.data."my plants"[]\' plants.csv | plants import --map id=no',
   ],
 ])('%s is refused', (_, head, message, hint) => {

@@ -41,9 +41,9 @@ test.each<[string, string, number, string]>([
   ['at a comma too many', '[{"id":1,"name":"a"},]', 1, 'unexpected "]" at line 1, column 22'],
   ['after an array', '[{"id":1,"name":"a"}]\nx', 2, 'unexpected "x" at line 2, column 1'],
   ['at a second array', '[{"id":1,"name":"a"}]\n[]', 2, 'more than one JSON value, the second at line 2, column 1'],
-  ['at an array that is not closed', '[{"id":1,"name":"a"}\n', 2, 'the text ends at line 2, column 1'],
-  ['at an array that is not continued', '[{"id":1,"name":"a"},', 1, 'the text ends at line 1, column 22'],
-  ['at a value that is cut', '[{"id":1,"name":"a"},{"id":2', 1, 'the text ends at line 1, column 29'],
+  ['at an array that is not closed', '[{"id":1,"name":"a"}\n', 2, 'unexpected end of input at line 2, column 1'],
+  ['at an array that is not continued', '[{"id":1,"name":"a"},', 1, 'unexpected end of input at line 1, column 22'],
+  ['at a value that is cut', '[{"id":1,"name":"a"},{"id":2', 1, 'unexpected end of input at line 1, column 29'],
   ['at a brace too many', '{"id":1,"name":"a"}}\n{"id":2,"name":"b"}', 1, 'unexpected "}" at line 1, column 20'],
   ['at a missing quote', '[{"id":1,"name":"a"},{"id":2,"name":"b},\n{"id":3,"name":"c"}]', 1, 'unexpected U+000A at line 1, column 41'],
   ['at a missing brace', '[{"id":1,"name":"a"},{"id":2,"name":"b",\n{"id":3,"name":"c"}]', 1, 'unexpected "{" at line 2, column 1'],
@@ -107,7 +107,7 @@ describe('a record larger than 1 MiB', () => {
   test.each<[string, string, string]>([
     ['its quote is missing', `${long(limit + 900_000).slice(0, -2)}\n`, `unexpected U+000A at line 1, column ${limit + 900_000}`],
     ['its brace is missing', `${long(limit + 900_000).slice(0, -1)}\n]`, 'unexpected "]" at line 2, column 1'],
-    ['the input ends', long(limit + 9).slice(0, -2), `the text ends at line 1, column ${limit + 9}`],
+    ['the input ends', long(limit + 9).slice(0, -2), `unexpected end of input at line 1, column ${limit + 9}`],
     ['it is nested too deep', `{"id":1,"x":${'['.repeat(2 * limit)}`, 'the value is nested deeper than 1000 levels at line 1, column '],
   ])('ends the input where %s', (_, record, reason) => {
     for (const isRestored of [false, true]) {
@@ -156,7 +156,7 @@ function fern(id: number, name: string, line: number): ReadRecord {
 }
 
 function notPlant(what: string, line: number, raw: string): ReadRecord {
-  return { problem: `invalid: Not a NewPlant: it must be an object, but was ${what}`, line, raw }
+  return { problem: `invalid: Invalid plant: it must be an object, but was ${what}`, line, raw }
 }
 
 /** Pieces of JSON in an order that is often right. */

@@ -166,7 +166,7 @@ describe('flags that go together', () => {
         code: 2,
         err: expect.stringMatching(
           new RegExp(
-            `^plants: This import was begun with no ${other[0]} \\(.*\\)\n {2}Give the same flags as then, or begin again with --restart\n$`,
+            `^plants: This import was started with no ${other[0]} \\(.*\\)\n {2}Use the same flags, or start again with --restart\n$`,
           ),
         ),
       })
@@ -186,7 +186,7 @@ describe('flags that go together', () => {
     expect(await user.import(flags)).toMatchObject({
       code: 2,
       summary: undefined,
-      err: expect.stringContaining('plants was changed since its import was stopped\n'),
+      err: expect.stringContaining('plants was changed since its import was interrupted\n'),
     })
     user.write('plants', `${good}{"id":2,"name":"B"}\n`)
     expect(await user.import(flags)).toMatchObject({ code: 0 })
@@ -231,7 +231,7 @@ test('how many other fields there are besides those that are named is told', asy
 
 describe('the summary', () => {
   const told = async (argv: string[], world = {}) => (await user.run(['import', ...argv, '--output', 'text'], world)).out
-  const time = '\\d+\\.\\d s(?: \\([\\d,]+/s\\))?'
+  const time = '\\d+(?:\\.\\d)? s(?: \\([\\d,]+/s\\))?'
 
   test.each([
     [0, [], '', 'Read 0 plants in TIME: 0 created'],
@@ -242,6 +242,17 @@ describe('the summary', () => {
     [1, ['--check'], good, 'Checked 1 plant in TIME: 1 can be created'],
   ])('counts %i for people', async (_, flags, stdin, expected) => {
     expect(await told([...flags], { stdin })).toMatch(new RegExp(`^${expected.replace('TIME', time)}\n$`))
+  })
+
+  test.each([
+    ['of an empty input', [], '', 'plants: warning: stdin contains no records\n'],
+    ['of a header alone', [], 'id,name\n', 'plants: warning: stdin contains no records\n'],
+    ['of two empty inputs', ['empty', '-'], ' \n', 'plants: warning: the inputs contain no records\n'],
+    ['without a warning', ['--quiet'], '', ''],
+  ])('%s counts nothing', async (_, flags, stdin, err) => {
+    user.write('empty', '')
+    const result = await user.run(['import', ...flags], { stdin })
+    expect({ code: result.code, err: result.err }).toEqual({ code: 0, err })
   })
 
   test('groups the digits of what is many', async () => {

@@ -75,8 +75,8 @@ describe('an import reads', () => {
     ['packed nothing', zlib.gzipSync('')],
   ])('%s, and creates nothing', async (_, content) => {
     user.write('empty', content)
-    expect(await user.import(['empty'])).toEqual(imported({}))
-    expect(await user.import([], { stdin: content })).toEqual(imported({}))
+    expect(await user.import(['empty'])).toEqual(imported({}, 'plants: warning: empty contains no records\n'))
+    expect(await user.import([], { stdin: content })).toEqual(imported({}, 'plants: warning: stdin contains no records\n'))
     expect(await user.list()).toBe('')
   })
 
@@ -123,7 +123,7 @@ describe('an import reads', () => {
 })
 
 describe('an import does not read', () => {
-  const usual = 'Give files that hold plants, or "-" for stdin'
+  const usual = 'Use files that contain plants, or "-" for stdin'
   test.each([
     ['a file that is not there', 'missing', 'there is no such file', usual],
     ['a folder', 'folder', 'it is a folder', usual],
@@ -162,7 +162,7 @@ describe('an import does not read', () => {
     ] as const) {
       const { code, summary: told, err } = await user.import([...argv], { stdin: content })
       expect({ code, told }).toEqual({ code: 2, told: undefined })
-      expect(err).toMatch(`plants: ${name} is damaged: gzip says "${why}"\n  Compress it again from its source`)
+      expect(err).toMatch(`plants: ${name} is damaged: gzip reports "${why}"\n  Compress the original again`)
     }
   })
 
