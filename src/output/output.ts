@@ -130,7 +130,7 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
 /** The error for an id that no plant has, in a store that may not even be there. */
 export function notFound(id: bigint, { store, storeFlag }: { store: { name: string }; storeFlag: string }, isStore: boolean): PlantsError {
   const place = isStore ? `in ${store.name}` : `because there is no store at ${store.name} yet`
-  const hint = isStore ? `See what is there with: plants list${storeFlag}` : 'plants create makes it'
+  const hint = isStore ? `List the plants with: plants list${storeFlag}` : 'Create it with: plants create'
   return new PlantsError('notFound', `No plant has the id ${id} ${place}`, { hint })
 }
 

@@ -19,13 +19,13 @@ async function plant(...plantsToCreate: object[]): Promise<void> {
 const missing = (id: string) => ({
   code: 1,
   out: '',
-  err: `plants: No plant has the id ${id} in ${env['PLANTS_DATA_DIR']}/plants.db\n  See what is there with: plants list\n`,
+  err: `plants: No plant has the id ${id} in ${env['PLANTS_DATA_DIR']}/plants.db\n  List the plants with: plants list\n`,
 })
 
 const noStore = (id: string) => ({
   code: 1,
   out: '',
-  err: `plants: No plant has the id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  plants create makes it\n`,
+  err: `plants: No plant has the id ${id} because there is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet\n  Create it with: plants create\n`,
 })
 
 describe('get', () => {
@@ -54,7 +54,7 @@ describe('get', () => {
     const store = `${env['PLANTS_DATA_DIR']}/it's a garden.db`
     await plants(['create', '--id', '1', '--name', 'Fern', '--store', store])
     const flag = `--store '${env['PLANTS_DATA_DIR']}/it'\\''s a garden.db'`
-    expect((await plants(['get', '2', '--store', store])).err).toContain(`\n  See what is there with: plants list ${flag}\n`)
+    expect((await plants(['get', '2', '--store', store])).err).toContain(`\n  List the plants with: plants list ${flag}\n`)
     expect((await plants(['create', '--id', '1', '--name', 'x', '--store', store])).err).toContain(
       `\n  Look at it with: plants get 1 ${flag}\n`,
     )
@@ -91,7 +91,7 @@ describe('list', () => {
   })
 
   test('prints nothing for a store that is not there, and says so', async () => {
-    const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet. plants create makes it\n`
+    const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet. Create it with: plants create\n`
     expect(await plants(['list'])).toEqual({ code: 0, out: '', err })
   })
 
@@ -165,7 +165,7 @@ describe('update', () => {
   })
 
   test('wants something to change', async () => {
-    const err = 'plants: Nothing to change was given\n  Give --name TEXT, --tag TEXT or --no-tag\n'
+    const err = 'plants: update needs something to change\n  Add --name TEXT, --tag TEXT or --no-tag\n'
     expect(await plants(['update', '1'])).toEqual({ code: 2, out: '', err })
   })
 
@@ -193,7 +193,7 @@ describe('delete', () => {
 
   test('wants --yes where nobody can be asked', async () => {
     await plant({ id: 1, name: 'Fern' })
-    const err = 'plants: Deleting the plant 1 needs confirmation\n  To delete without a question, add --yes\n'
+    const err = 'plants: Deleting the plant 1 requires confirmation\n  To delete without confirmation, add --yes\n'
     expect(await plants(['delete', '1'])).toEqual({ code: 2, out: '', err })
     expect(await plants(['delete', '1', '--no-input', '--no-color'], { terminals: ['stdin', 'stderr'] })).toEqual({ code: 2, out: '', err })
     expect((await plants(['get', '1'])).code).toBe(0)
