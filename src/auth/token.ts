@@ -7,7 +7,7 @@ import { malformed } from '../platform/errors.js'
 export function checkToken(token: string, source: string): string {
   const why = failureOf(token)
   if (why === undefined) return token
-  throw malformed(`${source} ${why}`, 'Copy the token again, and nothing else with it')
+  throw malformed(`${source} ${why}`, 'Copy the token again, without any other text')
 }
 
 export function failureOf(token: string): string | undefined {

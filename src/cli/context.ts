@@ -21,12 +21,12 @@ import type { Login, OpenOptions } from '../stores/store.js'
 import type { GlobalFlags } from './define-command.js'
 
 export interface Preferences extends OutputStyle {
-  /** milliseconds that a store may take */
+  /** milliseconds to wait for a store */
   timeout: number
-  /** milliseconds to wait for another process that changes the settings; the timeout that is saved with a store says nothing about that */
+  /** milliseconds to wait for another process that changes the settings; a timeout that is saved with a store does not apply */
   lockTimeout: number
   isVerbose: boolean
-  /** whether a line on the terminal shows how far it is */
+  /** whether to show a progress line on the terminal */
   showsProgress: boolean
   mayAsk(): boolean
   warn(text: string, label?: 'warning'): Promise<void>
@@ -34,33 +34,33 @@ export interface Preferences extends OutputStyle {
   file: SettingsFile
 }
 
-/** What a command receives that uses a store. */
+/** The settings of a command that uses a store. */
 export interface Settings extends Preferences {
   store: Address
-  /** the name that the store was saved under, where it was called by it */
+  /** the name of the store, if it was selected by its name */
   storeName: string | undefined
-  /** what a command in a hint needs to mean this store, such as " --store ./garden.db"; empty when it does without */
+  /** selects this store in the command of a hint, such as " --store ./garden.db"; empty if the command needs no option for that */
   storeFlag: string
-  /** whether it is the store of this run, for which PLANTS_TOKEN is, and not another one that is looked at */
+  /** whether it is the store of this run, to which PLANTS_TOKEN applies, and not another saved store */
   isOfRun: boolean
   allowHttp: boolean
-  /** absolute path of a file of PEM certificates, and where it was named */
+  /** absolute path of a file of PEM certificates, and the source of the setting */
   caCert: { path: string; source: string } | undefined
   tokenCommand: string | undefined
   storeOptions: OpenOptions
 }
 
 interface ResolveOptions {
-  /** the name or the address of another store than the one of this run, to be looked at besides */
+  /** the name or the address of a store other than the one of this run */
   other?: string
   file?: SettingsFile
-  /** leaves out what is saved and invalid, for the commands that can correct it */
+  /** ignores invalid saved values, for the commands that can correct them */
   ignoresSaved?: boolean
-  /** leaves out what is invalid in the file and in the environment, without a warning: `doctor` reports it */
+  /** ignores invalid values in the file and in the environment, without a warning, because `doctor` reports them */
   ignoresInvalid?: boolean
 }
 
-/** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and a broken settings file. */
+/** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
   const { other, ignoresInvalid } = options
   const file = options.file ?? (await readSettings(io))
@@ -95,7 +95,7 @@ export async function resolvePreferences(flags: GlobalFlags, io: Io, options: Re
   return preferences
 }
 
-/** The preferences, and the sources without those that the options leave out. */
+/** The preferences, and the sources of the settings, with defaults for the values that the options ignore. */
 function preferencesFor(
   chosen: SettingSource,
   storeName: string | undefined,
@@ -132,33 +132,33 @@ function preferencesFor(
 /** milliseconds */
 export const defaultLockTimeout = 30_000
 
-/** Joins a store, which knows no settings, to the credentials and the output of a run. */
+/** The callbacks that give a store its credentials and print its warnings. */
 function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onOwner'> {
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once
-  const knownOwners = new Set<string>()
+  const reportedPaths = new Set<string>()
   return {
     access: async (address) => (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io))),
     login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io))),
     onAway: (failure) => {
-      if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout is over`, settings())
+      if (failure) void warnMeanwhile(io, `${failure.message}. Retrying until --timeout expires`, settings())
     },
     onCreated: (path) => settings().warn(`Created store ${path}`),
     onOwner: async (path, uid, what) => {
-      if (knownOwners.has(path) || io.trusts(uid)) return
-      knownOwners.add(path)
+      if (reportedPaths.has(path) || io.trusts(uid)) return
+      reportedPaths.add(path)
       const user = `another user (uid ${uid}), who`
       const warnings = {
-        store: `The store ${path} belongs to ${user} can read and change all that is in it`,
-        link: `The store ${path} is a link of ${user} can make it lead to another file`,
-        backup: `The backup ${path} belongs to ${user} may have put tokens in it`,
+        store: `The store ${path} belongs to ${user} can read and change everything in it`,
+        link: `The store ${path} is a link of ${user} can point it to another file`,
+        backup: `The backup ${path} belongs to ${user} may have added tokens to it`,
       }
       await settings().warn(warnings[what])
     },
   }
 }
 
-/** Warns of the settings file, and logs the settings with `--verbose`. */
+/** Prints the warnings about the settings file, and logs the settings with `--verbose`. */
 async function report(preferences: Preferences, io: Io): Promise<void> {
   for (const { what, command } of preferences.file.warnings) await preferences.warn(`${what}. Fix it with: ${command}`)
   if (!preferences.isVerbose) return
@@ -169,10 +169,10 @@ async function report(preferences: Preferences, io: Io): Promise<void> {
     fallback: defaultOf(setting.name),
   }))
   traceSettings(preferences.file.path, settings, preferences, io)
-  await new Promise(setImmediate) // in which a log is written, so that it comes before the answer
+  await new Promise(setImmediate) // writes the log before the output of the command
 }
 
-/** How errors look that came before the settings were known, or because of them, after what `--output` says. */
+/** The format of errors before the settings are resolved, or about the settings. `given` is the value of `--output`. */
 export async function errorFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   try {
     const file = await readSettings(io)
@@ -184,19 +184,19 @@ export async function errorFormat(given: string | undefined, io: Io): Promise<'t
   }
 }
 
-/** How answers look, for a command that has to work where the settings are broken. Throws for a flag that is invalid. */
+/** The output format of a command that works even if the settings are invalid. Throws for an invalid `--output`. */
 export async function outputFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
   if (given !== undefined) return settingsTable.output.parse('--output', given)
-  const asked = await errorFormat(undefined, io)
-  return asked === 'json' || !io.stdout.isTerminal ? 'json' : 'text'
+  const configured = await errorFormat(undefined, io)
+  return configured === 'json' || !io.stdout.isTerminal ? 'json' : 'text'
 }
 
-/** Whether somebody may be asked, or be waited for: not with `--no-input`, nor where a variable says that nobody is there. */
+/** Whether prompts and a pager are allowed: not with `--no-input`, PLANTS_NO_INPUT or CI. */
 export function isInteractive({ input }: GlobalFlags, { env }: Io): boolean {
   return input !== false && ['PLANTS_NO_INPUT', 'CI'].every((name) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? ''))
 }
 
-/** See https://no-color.org and https://force-color.org: the flag wins, then FORCE_COLOR, then NO_COLOR, then the terminal. */
+/** Precedence: the flag, FORCE_COLOR, NO_COLOR, the terminal. See https://no-color.org and https://force-color.org. */
 export function mayColor(stream: Output, flags: GlobalFlags, { env }: Io): boolean {
   if (flags.color === false) return false
   if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])

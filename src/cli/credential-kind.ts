@@ -10,10 +10,10 @@ import { takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo, loginTo } from './store-access.js'
 
-/** The credential that a store takes: the token of a service, or the password of a database. */
+/** The credential of a store: the token of a service, or the password of a database. */
 export type CredentialKind = ReturnType<typeof credentialKindOf>
 
-/** `savedAt` is of a saved one, and `expires` of a token from a command that says so; both are in ISO 8601. */
+/** `savedAt` is set for a saved credential, and `expires` if a token command prints it; both are in ISO 8601. */
 export interface CredentialSource {
   source: Credential['source'] | Password['source']
   savedAt?: string | undefined
@@ -28,13 +28,13 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io) {
   const { storeName, tokenCommand, storeFlag, storeOptions } = settings
   return {
     noun: 'token' as const,
-    /** the credential in a text that was typed or piped */
+    /** extracts the credential from text that was typed or piped */
     clean: (text: string) => text.trim(),
     failureOf,
-    /** Throws `malformed` where a saved one would not be used. */
+    /** Throws `malformed` if a saved credential would not be used. */
     refuseUnusable: () => {
-      const hint = `Renew the token where the command takes it from, or forget the command: plants config unset stores.${storeName}.token-command`
-      if (tokenCommand !== undefined) throw malformed(`${storeName} takes its token from a command`, hint)
+      const hint = `Renew the token where the command reads it, or remove the command: plants config unset stores.${storeName}.token-command`
+      if (tokenCommand !== undefined) throw malformed(`${storeName} gets its token from a command`, hint)
       refuseExposed(store, settings, io)
     },
     redact: (token: string) => void io.secrets.add(token),
@@ -42,22 +42,22 @@ function tokenFor(store: RemoteAddress, settings: Settings, io: Io) {
       const { checkToken } = await import('../stores/http/check-token.js')
       return checkToken(store, await accessTo(store, settings, io, { token, source: 'file', place: 'this login' }), storeOptions)
     },
-    hint: 'Copy the token again, or ask for a new one where the service is run: plants tokens create',
+    hint: 'Copy the token again, or ask the operator of the service for a new one: plants tokens create',
     find: async (): Promise<(CredentialSource & { token: string; password?: string }) | undefined> => {
       const { place, ...found } = (await findToken(store, settings, io)) ?? {}
       return 'token' in found ? found : undefined
     },
-    /** Of another store than the one of this run. No token command is run. */
+    /** The source for a store other than the one of this run. Runs no token command. */
     findSource: async (): Promise<CredentialSource | undefined> => {
       if (tokenCommand !== undefined) return { source: 'command' }
       const saved = savedToken(settings.file.saved, store.name)
       return saved && { source: 'file', savedAt: saved.savedAt }
     },
     missing: () => noToken(store, storeFlag),
-    /** what there is besides a saved one */
+    /** other sources, which take precedence over a saved credential */
     others: () => [
       ...(tokenVariable(io) ? ['PLANTS_TOKEN is still set'] : []),
-      ...(tokenCommand === undefined ? [] : [`${storeName} still has its token command`]),
+      ...(tokenCommand === undefined ? [] : [`${storeName} still has a token command`]),
     ],
   }
 }
@@ -72,11 +72,11 @@ function passwordFor(store: PostgresAddress, settings: Settings, io: Io) {
   return {
     noun: 'password' as const,
     clean: (text: string) => text.replace(/\r?\n$/, ''),
-    /** PostgreSQL itself takes up to 1000 bytes or so; a line break comes from a slip. */
+    /** PostgreSQL accepts about 1000 bytes; a line break is a mistake. */
     failureOf: (text: string): string | undefined => {
       if (text === '') return 'is empty'
       if (Buffer.byteLength(text) > 1000) return 'is longer than 1000 bytes'
-      return /[\0\r\n]/.test(text) ? 'holds a line break, or U+0000' : undefined
+      return /[\0\r\n]/.test(text) ? 'contains a line break or U+0000' : undefined
     },
     refuseUnusable: () => {},
     redact: (password: string) => redactPassword(password, store, io),
@@ -84,12 +84,12 @@ function passwordFor(store: PostgresAddress, settings: Settings, io: Io) {
       const { checkPassword } = await import('../stores/postgres/inspect.js')
       return checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, password) })
     },
-    hint: 'Give it again, or ask who runs the database for another',
+    hint: 'Enter it again, or ask the administrator of the database for a new one',
     find,
     findSource: find,
     missing: () => noPassword(store, storeFlag),
     others: () => [
-      ...(store.password === undefined ? [] : ['There is still a password in the address']),
+      ...(store.password === undefined ? [] : ['The address still contains a password']),
       ...(io.env['PGPASSWORD'] ? ['PGPASSWORD is still set'] : []),
     ],
   }

@@ -6,21 +6,21 @@ import type { Io } from '../platform/io.js'
 import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
 import { type Right, rights } from '../stores/store.js'
 
-/** A command: the command line, the help and the completion of shells are built from it. What `run` needs and is slow to load is imported there. */
+/** The definition of a command: parsing, help and shell completion are built from it. `run` imports what is slow to load. */
 export interface CommandDefinition {
   name: string
-  /** for the list of commands; the description if there is none */
+  /** for the list of commands; by default the description */
   summary?: string
   description: string
   /** the title above it in the list of commands */
   group?: string
   arguments?: readonly ArgumentDefinition[]
   options?: readonly OptionDefinition[]
-  /** subcommands, of a command that does nothing itself */
+  /** subcommands, of a command without `run` */
   commands?: readonly CommandDefinition[]
-  /** pages of help besides those of the commands; the program has some */
+  /** further pages of help, of the program */
   topics?: readonly Topic[]
-  /** The lines are not wrapped, since some are for a shell. */
+  /** The lines are not wrapped, because some are shell commands. */
   notes?: readonly { title: string; lines: readonly string[] }[]
   /** three at most */
   examples?: readonly string[]
@@ -29,7 +29,7 @@ export interface CommandDefinition {
 
 export type Topic = Record<'name' | 'meaning', string> & { page(layout: HelpLayout): Promise<string> }
 
-/** How wide help may be, and how its titles look. */
+/** The width of help, and the style of its titles. */
 export interface HelpLayout {
   width: number
   strong(text: string): string
@@ -40,7 +40,7 @@ export interface ArgumentDefinition {
   name: string
   description: string
   values?: Values
-  /** Reads a value. Throws `malformed`. */
+  /** Parses a value. Throws `malformed`. */
   parse?(name: string, text: string): unknown
 }
 
@@ -48,13 +48,13 @@ export interface OptionDefinition {
   /** `--limit <count>`, `-y, --yes`, `-n, --name <text>` or `--no-color` */
   flags: string
   description: string
-  /** the only values that it takes */
+  /** the valid values */
   choices?: readonly string[]
-  /** what a shell completes, where there are no choices */
+  /** the values for shell completion, if there are no choices */
   values?: Values
   /** as it would be typed */
   default?: string
-  /** Reads a value. Throws `malformed`. */
+  /** Parses a value. Throws `malformed`. */
   parse?(flag: string, text: string): unknown
   /** the options that it cannot be used with, in camel case */
   conflicts?: string[]
@@ -66,7 +66,7 @@ interface Given<Args = string[], Flags = object> {
   flags: GlobalFlags & Flags
 }
 
-/** What people type for a command from habit, wherever there is one of that name and none of this. */
+/** Aliases from other programs. A command that has one of these names takes precedence. */
 const aliases: Readonly<Record<string, readonly string[]>> = {
   create: ['new', 'add'],
   get: ['show'],
@@ -79,12 +79,12 @@ export function aliasesOf({ name }: Pick<CommandDefinition, 'name'>): readonly s
   return aliases[name] ?? []
 }
 
-/** The command that a word means. */
+/** The command with this name or alias. */
 export function commandFor(word: string, commands: readonly CommandDefinition[] = []): CommandDefinition | undefined {
   return commands.find(({ name }) => name === word) ?? commands.find((command) => aliasesOf(command).includes(word))
 }
 
-/** Defines a command, whose `run` gets the values that its arguments and options say. */
+/** Defines a command. The types of its arguments and options determine the types that `run` receives. */
 export function defineCommand<
   const Arguments extends readonly ArgumentDefinition[] = [],
   const Options extends readonly OptionDefinition[] = [],
@@ -101,12 +101,12 @@ export function defineCommand<
 const ownOptions = [
   { flags: '-V, --version', description: 'show the version' },
   { flags: '-v, --verbose', description: 'log settings and their sources, requests and responses on stderr' },
-  { flags: '-q, --quiet', description: 'print only what was asked for and errors: no confirmations, warnings or progress' },
-  { flags: '--no-input', description: 'never ask questions; also PLANTS_NO_INPUT and CI' },
+  { flags: '-q, --quiet', description: 'print only results and errors: no confirmations, warnings or progress' },
+  { flags: '--no-input', description: 'never prompt; also PLANTS_NO_INPUT and CI' },
   { flags: '--no-color', description: 'no colours; also NO_COLOR' },
 ] as const satisfies readonly OptionDefinition[]
 
-/** The options of every command: the settings, which are read where they are resolved, and a few others. */
+/** The options of every command: those of the settings, and a few others. */
 export const globalOptions: readonly OptionDefinition[] = [
   ...settingNames.flatMap((name) => {
     const { flag, short, meaning, isSwitch, values } = settingOf(name)
@@ -122,7 +122,7 @@ export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | u
 /** The options that select plants by their texts. */
 export const filterOptions = [
   { flags: '-t, --tag <text>', description: 'only plants with this tag' },
-  { flags: '--search <text>', description: `only plants whose ${textsInWords} contains this text, in either case of A to Z` },
+  { flags: '--search <text>', description: `only plants whose ${textsInWords} contains this text, ignoring the case of A to Z` },
 ] as const satisfies readonly OptionDefinition[]
 
 /** The options that select some of the plants. */
@@ -140,11 +140,10 @@ export function pathOption<const Flags extends string>(flags: Flags, description
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition
 }
 
-/** An option that takes rights, by default these. */
 export function allowOption<const Default extends string>(description: string, byDefault: Default) {
   return {
     flags: '--allow <rights>',
-    description: `${description}: some of ${rights.join(', ')}, separated by commas`,
+    description: `${description}, separated by commas: ${rights.join(', ')}`,
     values: rights,
     default: byDefault,
     parse: parseRights,
@@ -156,24 +155,24 @@ function parseRights(flag: string, text: string): readonly Right[] {
   return rights.filter((right) => given.includes(right))
 }
 
-/** Reads some of these words, separated by commas, each once. */
+/** Returns a parser for some of these words, separated by commas, without duplicates. */
 export function parseWords<const Word extends string>(words: readonly Word[], example: string) {
   return (flag: string, text: string): readonly Word[] => {
     const given = [...new Set(text.split(',').map((word) => word.trim()))]
     const found = given.flatMap((word) => words.find((each) => each === word) ?? [])
     if (found.length === given.length) return found
-    throw invalidValue(flag, `some of ${words.join(', ')}, separated by commas`, text, example)
+    throw invalidValue(flag, `one or more of ${words.join(', ')}, separated by commas`, text, example)
   }
 }
 
-/** Of what creates plants at a service. */
+/** The option of commands that create plants at a service. */
 export const retryOption = {
   flags: '--retry <duration>',
   description: 'how long to retry while a service refuses connections: 0 to 1h; by default 2s',
   parse: parseRetry,
 } as const satisfies OptionDefinition
 
-/** Reads an id in JSON's number grammar, for the option or argument that has this name. */
+/** Parses an id in JSON's number grammar, for the option or argument with this name. */
 export function parseId(name: string, text: string): bigint {
   const id = parseInt64(text)
   if (id === undefined) throw invalidValue(name, idRuleFor(text), text, '1')
@@ -187,8 +186,8 @@ type ArgumentValue<One> = One extends { parse(name: string, text: string): infer
 type OptionalOf<One> = One extends { name: `[${string}` } ? undefined : never
 
 /**
- * The values of options as commander gives them: `--id-from <int64>` gives `{ idFrom?: string }`, or what `parse` or `choices` says,
- * `--yes` gives `{ yes?: boolean }`, and `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. One with a default is there.
+ * The values of options as commander gives them: `--id-from <int64>` gives `{ idFrom?: string }`, or the type of `parse` or `choices`,
+ * `--yes` gives `{ yes?: boolean }`, and `--journal <path>` with `--no-journal` gives `{ journal?: string | false }`. An option with a default is required.
  */
 export type OptionValues<Options extends readonly OptionDefinition[]> = {
   [One in Options[number] as One extends { default: string } ? never : NameOf<One['flags']>]?: ValueOf<One, Options[number]>

@@ -4,7 +4,7 @@ import type { ImportPlan } from '../transfer/import/import.js'
 
 type RecordOptions = Omit<InputOptions, 'given'>
 
-/** The flags that decide what becomes of a record, as they were given. */
+/** The flags that determine how records are read, as they were given. */
 export function recordFlags({ format, encoding, rules }: RecordOptions): Record<string, string> {
   const { columns, delimiter, map, idFrom } = rules
   const fields = Object.entries(map).map((entry) => entry.join('='))
@@ -22,14 +22,13 @@ function present(flags: Readonly<Record<string, string | undefined>>): Record<st
   return Object.fromEntries(Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 }
 
-/** What a command needs to import like this one, into the same store: ` --store ./garden.db --map 'id=No,name=Common name'`. */
+/** The flags of a command that imports in the same way into the same store: ` --store ./garden.db --map 'id=No,name=Common name'`. */
 export function givenFlags(storeFlag: string, plan: RecordOptions & Pick<ImportPlan, 'ifExists'>): string {
   const flags = recordFlags(plan)
   if (plan.ifExists !== 'error') flags['--if-exists'] = plan.ifExists
   return storeFlag + flagWords(flags)
 }
 
-/** Flags as a command takes them. */
 export function flagWords(flags: Readonly<Record<string, string | undefined>>): string {
   return Object.entries(flags)
     .map(([name, value]) => shellOption(name.slice(2), value))

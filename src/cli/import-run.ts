@@ -50,7 +50,7 @@ function bindingOf({ plan, rejects }: ImportOptions, { store }: Settings): Bindi
   return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags }
 }
 
-/** Stdin cannot be read again, so it has a journal only when one is named. */
+/** The path of the journal, if there is one. Stdin cannot be read again, so it has a journal only with `--journal`. */
 async function journalPathOf({ journal, staging, plan }: ImportOptions, binding: Binding, io: Io): Promise<string | undefined> {
   if (journal === false || staging || (journal === undefined && plan.inputs.some(({ path }) => path === '-'))) return undefined
   const folder = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : undefined
@@ -95,7 +95,7 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
     if (!importing.isDone && io.signal.aborted) throw interrupted(importing, run)
     if (importing.isDone && rejectedIn(importing.counters) === 0) await many.commit?.()
   } catch (error) {
-    if (options.staging) throw error // nothing stays, so there is nothing to resume
+    if (options.staging) throw error // nothing was created, so there is nothing to resume
     throw await withResumeHint(error, importing, checkpoints, run)
   } finally {
     await progress.clear()
@@ -104,39 +104,39 @@ async function importInto(many: ManyStore, checkpoints: Checkpoints, run: Run): 
   try {
     await writeSummary(importing, options, { start, hasJournal: journal !== undefined }, settings, io)
   } finally {
-    // Last, so that who is killed before it can see the result again.
+    // Last, so that an import that is killed before this can print its result again.
     if (importing.isDone) await checkpoints.remove()
   }
 }
 
-/** Where an earlier run stopped, if there was one, of which it warns. */
+/** The position at which an earlier run stopped, if there was one. Warns that the import is resumed. */
 async function findPosition(checkpoints: Checkpoints, { options, settings, journal }: Run): Promise<Position | undefined> {
   const text = await checkpoints.find()
   if (text === undefined) return undefined
   const position = readPosition(text, options.plan.inputs.length)
   if (!position) throw malformed(`The journal ${journal?.path} is damaged`, 'Begin again with --restart')
   const done = settledAt(position)
-  await settings.warn(`Resuming an import that was stopped: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
+  await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
   return position
 }
 
-/** A rejects file that is not empty must be the one of the import that is resumed or restarted. */
+/** A rejects file that is not empty must belong to the import that is resumed or restarted. */
 function rejectsFor(position: Position | undefined, { options: { rejects }, journal, restarted, io }: Run): Rejects | undefined {
   if (rejects === undefined) return undefined
-  const isOurs = journal?.isOld || restarted?.flags['--rejects'] === rejects
-  return openRejects(rejects, position?.rejects ?? (isOurs ? { records: 0, reasons: 0 } : undefined), io)
+  const isSameImport = journal?.isOld || restarted?.flags['--rejects'] === rejects
+  return openRejects(rejects, position?.rejects ?? (isSameImport ? { records: 0, reasons: 0 } : undefined), io)
 }
 
-/** Prints rejected records: all as JSON, and `maxShown` for people. */
+/** Prints rejected records: all as JSON, at most `maxShown` as text. */
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
-  let left = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
+  let remaining = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
   return async (rejected, { name }) => {
-    if (left === 0) return
+    if (remaining === 0) return
     const all = rejected.flatMap(({ line, element, why }) =>
       why ? { error: why.error, message: why.message, file: name, line, element } : [],
     )
-    const shown = all.slice(0, left)
-    left -= shown.length
+    const shown = all.slice(0, remaining)
+    remaining -= shown.length
     if (shown.length === 0) return
     await progress.clear()
     await writeRejected(io, shown, settings)
@@ -144,12 +144,12 @@ function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportC
 }
 
 function interrupted(importing: Import, { options, io: { signal } }: Run): PlantsError {
-  const { kind, message } = signal.reason as PlantsError // which is what aborts it
+  const { kind, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
   const after = importing.isBegun && !options.staging ? ` after ${plantCount(importing.done)}` : ', nothing was changed'
   return new PlantsError(kind, `${message}${after}`, { cause: signal.reason })
 }
 
-/** Whether there may be a position to resume from. A store that is away is not asked: it would take as long again to say so. */
+/** Whether there may be a position to resume from. An unavailable store is not queried again, because that would time out again. */
 async function mayResume(error: unknown, importing: Import, checkpoints: Checkpoints): Promise<boolean> {
   const kind = error instanceof PlantsError ? error.kind : undefined
   if (kind === 'unavailable' || kind === 'unknownOutcome') return importing.isBegun || kind === 'unknownOutcome'
@@ -159,7 +159,7 @@ async function mayResume(error: unknown, importing: Import, checkpoints: Checkpo
   )
 }
 
-/** What was created before a failure stays. The journal of an import that changed nothing is removed. */
+/** Adds to the hint of an error how to resume. Removes the journal of an import that changed nothing. */
 async function withResumeHint(
   error: unknown,
   importing: Import,
@@ -170,9 +170,9 @@ async function withResumeHint(
   if (journal && !isKept) journal.remove()
   if (!(journal ? isKept : importing.isBegun)) return error
   if (!(error instanceof PlantsError) || error.kind === 'defect') return error
-  if (error.hint?.includes('--restart')) return error // which says how
+  if (error.hint?.includes('--restart')) return error // the hint already explains how to continue
   const policy = options.plan.ifExists === 'update' ? 'update' : isOwn(settings.store) ? 'same' : 'skip'
-  const again = `What was created stays. To continue, run it again with --if-exists ${policy}`
+  const again = `The plants created so far are kept. To continue, run it again with --if-exists ${policy}`
   const resume = journal ? 'To resume, run the same command again' : again
   const { message, hint, retryable, status, requestId } = error
   const hints = hint === undefined ? resume : `${hint}. ${resume}`

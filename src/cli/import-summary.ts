@@ -10,10 +10,10 @@ import { type Counters, rejectedIn, settledIn } from '../transfer/import/positio
 import type { Settings } from './context.js'
 import { flagWords, givenFlags, recordFlags } from './flag-words.js'
 
-/** rejected records that are shown to a person at most */
+/** maximum number of rejected records that are printed as text */
 export const maxShown = 20
 
-/** Prints the result of an import. Throws `incomplete` for rejected records, and `unknownOutcome` for some of which that is unknown. */
+/** Prints the result of an import. Throws `incomplete` for rejected records, and `unknownOutcome` if it is unknown whether some plants are stored. */
 export async function writeSummary(
   importing: Import,
   options: ImportOptions,
@@ -42,7 +42,7 @@ export async function writeSummary(
   if (rejected > 0) throw incomplete(importing, options, settings, hasJournal)
 }
 
-/** The counts besides what was created, such as `, 2 skipped, 3 rejected (409: 1, 422: 2)`. */
+/** The counts other than of created plants, such as `, 2 skipped, 3 rejected (409: 1, 422: 2)`. */
 function listOf(counters: Counters): string {
   const { updated, skipped, unknown, refused } = counters
   const reasons = Object.entries(refused).map(([error, count], _, all) => (all.length === 1 ? error : `${error}: ${grouped(count)}`))
@@ -63,18 +63,21 @@ async function warnOfOmissions(
     await warn(inputs.length === 1 ? `${inputs[0]?.name} contains no records` : 'the inputs contain no records', 'warning')
   const hidden = rejected - maxShown
   if (hidden > 0 && errors === 'text')
-    await warn(hidden === 1 ? '1 more was rejected than is shown here' : `${grouped(hidden)} more were rejected than are shown here`)
+    await warn(hidden === 1 ? '1 more rejected record is not shown' : `${grouped(hidden)} more rejected records are not shown`)
   const fields = Object.entries(counters.otherFields)
   for (const [name, count] of fields.slice(0, maxShown))
     await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
   const more = fields.length - maxShown
   if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  if (staging === 'check' && !isOwn(store)) await warn(`Only the input was checked, and not which plants exist at ${store.name}`)
+  if (staging === 'check' && !isOwn(store)) await warn(`Only the input was checked, not which ids exist at ${store.name}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
   return new PlantsError('unknownOutcome', `Whether ${plantCount(unknown)} ${unknown === 1 ? 'is' : 'are'} stored is unknown`, {
-    hint: rejects === undefined ? 'Look in the store for those that were named' : `They are in ${rejects}: look in the store for them`,
+    hint:
+      rejects === undefined
+        ? 'Check whether the plants that were named are in the store'
+        : `They are in ${rejects}. Check whether they are in the store`,
   })
 }
 
@@ -86,8 +89,8 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
   const stopped = isDone ? '' : ', and the import stopped there'
   const nothing = staging === 'atomic' ? ', so nothing was created' : ''
   const hints = {
-    stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume there' : 'Fix it. What comes before it was imported',
-    stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'What comes after them was not read',
+    stoppedBefore: hasJournal ? 'Fix it, then run the same command again to resume from it' : 'Fix it. The records before it were imported',
+    stoppedAfter: hasJournal ? 'Run the same command again to resume after them' : 'The records after them were not read',
     done: hintOfRejected(importing, options, settings),
   }
   const stop = isBeforeRecord ? hints.stoppedBefore : hints.stoppedAfter
@@ -108,11 +111,11 @@ function hintOfRejected(importing: Import, options: ImportOptions, { store, stor
   }
   const isError = plan.ifExists === 'error'
   const choice = plan.rules.idFrom === undefined ? '--if-exists skip, same or update' : 'another --id-from'
-  const exist = counters.refused[409] && isError ? `For ids that exist, choose ${choice}. ` : ''
+  const exist = counters.refused[409] && isError ? `For ids that exist, use ${choice}. ` : ''
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
   if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects PATH`
-  const rules = { ...plan.rules, idFrom: nextId } // those before were used
+  const rules = { ...plan.rules, idFrom: nextId } // the ids before it were used
   const given = givenFlags(storeFlag, { ...plan, format: format === 'json' ? format : plan.format, rules })
   return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
 }

@@ -16,35 +16,40 @@ import { accessTo } from './store-access.js'
 interface CreateRequest {
   idempotencyKey: string | undefined
   isCurl: boolean
-  /** reads and validates the plant as a create does, with settings that start no token command */
+  /** reads and validates the plant as a create does, with settings that run no token command */
   readPlant(settings: Settings): Promise<NewPlant>
 }
 
-/** Shows what a create would do, and throws what it would. Nothing is written or sent, no token is shown, and no command is started. */
+/** Shows what a create would do, and throws the same errors. Writes and sends nothing, shows no token, and runs no token command. */
 export async function showPreview(create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { store, storeFlag } = settings
   if (takesToken(store)) return previewAtService(store, create, settings, io)
-  if (!create.isCurl) return previewHere(store, create, settings, io)
-  const hint = `Serve it over HTTP with: plants serve${storeFlag}, and give the address that it prints with --store`
-  throw malformed(`${store.name} is ${kindNoun(store.kind)}, where curl cannot create a plant`, hint)
+  if (!create.isCurl) return previewInOwnStore(store, create, settings, io)
+  const hint = `Serve it over HTTP with: plants serve${storeFlag}. Then use the address that it prints with --store`
+  throw malformed(`${store.name} is ${kindNoun(store.kind)}, but --curl needs a service`, hint)
 }
 
-async function previewHere(store: OwnAddress, { idempotencyKey, readPlant }: CreateRequest, settings: Settings, io: Io): Promise<void> {
+async function previewInOwnStore(
+  store: OwnAddress,
+  { idempotencyKey, readPlant }: CreateRequest,
+  settings: Settings,
+  io: Io,
+): Promise<void> {
   const plant = await readPlant(settings)
   const { exists, creates } = await previewCreate(store, plant, { idempotencyKey }, settings.storeOptions).catch((error: unknown) => {
     throw addLookupHint(error, plant.id, settings)
   })
   const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
   const sentence = creates
-    ? `Would plant ${what} in ${quoteIfNeeded(store.name)}${exists ? '' : ', which would be made'}`
-    : `Would plant nothing: the idempotency key has made ${what} already`
+    ? `Would plant ${what} in ${quoteIfNeeded(store.name)}${exists ? '' : ', which would be created'}`
+    : `Would plant nothing: the idempotency key has already created ${what}`
   const fields = { dryRun: true, ...plant, store: store.name, exists, creates, idempotencyKey }
   await writeResult(io, { output: settings.output }, fields, sentence, 'Nothing was created')
 }
 
 async function previewAtService(store: RemoteAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const found = locateToken(store, settings, io)
-  const token = { token: '***', source: found?.source ?? 'variable', place: found?.place ?? 'nowhere yet' } as const
+  const token = { token: '***', source: found?.source ?? 'variable', place: found?.place ?? 'no source yet' } as const
   let previewed: Promise<Access> | undefined
   const preview = () => {
     previewed ??= accessTo(store, settings, io, token)
@@ -85,12 +90,12 @@ async function showCommand(
 ): Promise<void> {
   const isProxySecure = ownProxy?.startsWith('https:') ?? false
   const command = curlCommand(request, { address, caCert: caCert?.path, timeout, proxy: proxyForCurl(address, io), isProxySecure })
-  // It must stay as it is, so control characters cannot be escaped in it.
-  const hint = 'Write it into a file instead: plants create --curl … > create.sh'
+  // The command must stay exact, so its control characters cannot be escaped.
+  const hint = 'Write it to a file instead: plants create --curl … > create.sh'
   if (io.stdout.isTerminal && errors !== 'json' && escapeControlCharsInLines(command) !== command)
-    throw malformed('The command holds a path with control characters, which a terminal would obey', hint)
+    throw malformed('The command contains a path with control characters, which a terminal would interpret', hint)
   const get = source === 'none' ? '' : `. Set it with: export PLANTS_TOKEN="$(plants auth token${storeFlag})"`
-  if (source !== 'variable') await warn(`The command takes the token from PLANTS_TOKEN, which is not set${get}`)
-  // Other programs get it as it is, unless they have asked for JSON.
+  if (source !== 'variable') await warn(`The command reads the token from PLANTS_TOKEN, which is not set${get}`)
+  // Printed as text for other programs too, unless JSON is requested.
   await writeAnswer(io, `${errors === 'json' ? toJson({ command }) : command}\n`, 'Nothing was created')
 }

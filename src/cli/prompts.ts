@@ -8,11 +8,11 @@ import type { Io } from '../platform/io.js'
 
 interface IdQuestion {
   check(id: bigint): Promise<string | undefined>
-  /** what Enter alone says */
+  /** the answer if Enter is pressed at once */
   proposal: bigint | undefined
 }
 
-/** Asks on stderr for the fields that are not given. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM. */
+/** Prompts on stderr for the missing fields. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM. */
 export async function askForPlant(
   given: Record<string, unknown>,
   id: IdQuestion,
@@ -29,21 +29,21 @@ export async function askForPlant(
   }
   const plant: Record<string, unknown> = { id: given['id'] ?? parseInt64(await ask('id', checkNewId, id.proposal)) }
   for (const { name, isRequired } of textFields) {
-    // An empty text is valid, but Enter alone is a slip.
+    // An empty text is valid, but Enter at once is probably a mistake.
     const check = (text: string) =>
-      isRequired && text === '' ? `Give a ${name}. For an empty one, use --${name}=` : checkField(name, text)
+      isRequired && text === '' ? `Enter a ${name}. For an empty one, use --${name}=` : checkField(name, text)
     const value = given[name] ?? (await ask(isRequired ? name : `${name} (Enter for none)`, check))
     if (isRequired || value !== '' || given[name] === '') plant[name] = value
   }
   return plant
 }
 
-/** Asks on stderr for a token or a password without echo. Throws as `askForPlant` does. */
+/** Prompts on stderr for a token or a password, without echo. Throws as `askForPlant` does. */
 export function askForSecret(message: string, check: Check, isColored: boolean, io: Io): Promise<string> {
   return prompt(io, (context) => password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context))
 }
 
-/** Asks a question on stderr that only `y` answers with yes. Throws as `askForPlant` does. */
+/** Prompts on stderr for a confirmation; the default is no. Throws as `askForPlant` does. */
 export function askToConfirm(question: string, isColored: boolean, io: Io): Promise<boolean> {
   return prompt(io, (context) => confirm({ message: question, default: false, theme: themeFor(isColored) }, context))
 }

@@ -10,30 +10,30 @@ import type { Settings } from './context.js'
 
 interface TokenSourceOptions {
   tokenFile: string | undefined
-  /** what the tokens allow that no store keeps */
+  /** rights of the tokens that are not in the store */
   allow: readonly Right[]
-  /** whether somebody sees what is printed, so that a first token can be made */
+  /** whether to create a first token and print it on the terminal */
   mayShow: boolean
   settings: Settings
   io: Io
   warn(message: string): void
 }
 
-/** characters below which a token can be guessed */
+/** number of characters below which a token can be guessed */
 const minTokenLength = 16
 
 /**
- * Who may use a service: those with a token from PLANTS_SERVE_TOKEN or from a file, if there is one of these, else those
- * with a token of the store. On a terminal a store without one gets one, which is printed there.
+ * The tokens that a service accepts: that of PLANTS_SERVE_TOKEN and those of the token file, or those of the store if neither is set.
+ * On a terminal, a store without tokens gets a first one, which is printed.
  *
- * @throws {PlantsError} `unauthorized` when there is no valid token, `malformed` for tokens that are none
+ * @throws {PlantsError} `unauthorized` if there is no valid token, `malformed` for an invalid one
  */
 export async function tokenSourceFor(tokens: TokenStore, options: TokenSourceOptions): Promise<TokenSource> {
   const { tokenFile, allow, io, warn } = options
   const given = io.env['PLANTS_SERVE_TOKEN'] ? io.env['PLANTS_SERVE_TOKEN'].trim() : undefined
   const fixed =
     given === undefined ? undefined : fixedTokens(new Map([[checkToken(given, 'PLANTS_SERVE_TOKEN'), 'PLANTS_SERVE_TOKEN']]), allow)
-  if (given !== undefined && given.length < minTokenLength) warn('PLANTS_SERVE_TOKEN is short enough to be guessed')
+  if (given !== undefined && given.length < minTokenLength) warn('PLANTS_SERVE_TOKEN is so short that it can be guessed')
   if (tokenFile === undefined) return fixed ?? storeTokens(tokens, options)
   const inFile = fileTokens(io.resolvePath(parseText('--token-file', tokenFile)), options)
   return fixed ? (token) => fixed(token) ?? inFile(token) : inFile
@@ -48,19 +48,19 @@ async function storeTokens(tokens: TokenStore, { mayShow, settings, io, warn }: 
   }
   if (isEmpty && mayShow) {
     const token = newToken()
-    const note = 'made by plants serve'
+    const note = 'created by plants serve'
     await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt: new Date(io.time()), expiresAt: undefined })
-    const use = 'Who uses the service gives it as PLANTS_TOKEN, or to: plants auth login'
-    await io.stderr.write(`The store had no token. This one is shown only now:\n\n  ${token}\n\n${use}\n`)
+    const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login'
+    await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
   } else if (!isAnyUsable) {
-    const message = `${settings.store.name} has no token that is valid, so nobody could use the service`
-    const hint = `Make one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or give --token-file PATH`
+    const message = `${settings.store.name} has no valid token, so no client could use the service`
+    const hint = `Create one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH`
     throw new PlantsError('unauthorized', message, { hint })
   }
   return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
 }
 
-/** The tokens in a file, which is read again when it has changed; one that is broken changes nothing. */
+/** The tokens in a file, which is read again when it changes. If it is then invalid, its previous tokens are kept. */
 function fileTokens(path: string, { allow, io, warn }: TokenSourceOptions): TokenSource {
   let version = versionOf(path)
   return changingTokens(
@@ -74,7 +74,7 @@ function fileTokens(path: string, { allow, io, warn }: TokenSourceOptions): Toke
         return readTokens(path)
       } catch (error) {
         if (!(error instanceof PlantsError)) throw error
-        warn(`${error.message}. The tokens that were in it before are still accepted`)
+        warn(`${error.message}. Its previous tokens are still accepted`)
         return undefined
       }
     },
@@ -82,7 +82,7 @@ function fileTokens(path: string, { allow, io, warn }: TokenSourceOptions): Toke
   )
 }
 
-/** Changes with the file, its rights, and whether it can be read at all. */
+/** A text that changes with the file, its permissions and its readability. */
 function versionOf(path: string): string {
   try {
     accessSync(path, constants.R_OK)
@@ -95,13 +95,13 @@ function versionOf(path: string): string {
   }
 }
 
-/** The tokens in a file, and the lines on which they stand. */
+/** The tokens in a file, with their line numbers. */
 function readTokens(path: string): ReadonlyMap<string, string> {
-  const lines = readTextFile(path, 'Give a file of tokens, one a line, with --token-file').split(/\r?\n/)
+  const lines = readTextFile(path, 'Use a file with one token per line for --token-file').split(/\r?\n/)
   const tokens = lines.flatMap((line, index): [string, string][] => {
     const name = `line ${index + 1}`
     return line.trim() === '' ? [] : [[checkToken(line.trim(), `The token in ${path}, ${name},`), `${name} of the token file`]]
   })
   if (tokens.length > 0) return new Map(tokens)
-  throw new PlantsError('malformed', `${path} holds no token`, { hint: 'Write one a line into it' })
+  throw new PlantsError('malformed', `${path} contains no token`, { hint: 'Write one token per line to it' })
 }

@@ -11,10 +11,10 @@ import type { Login } from '../stores/store.js'
 import type { Preferences, Settings } from './context.js'
 
 /**
- * What it takes to reach a remote store.
+ * The credential and the connection options for a service.
  *
- * @param given a token that is not kept anywhere yet, or `***` for one that is only previewed
- * @throws {PlantsError} `unauthorized` without a token, `malformed` where the token would be seen on its way
+ * @param given a token that is not saved yet, or `***` for a preview
+ * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
  */
 export async function accessTo(address: RemoteAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
   const { isVerbose, caCert, storeName, storeFlag } = settings
@@ -27,15 +27,15 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
   const proxy = isProxySet ? (await import('../platform/proxy.js')).proxyFor(address, io) : undefined
   if (proxy !== undefined) trace?.traceProxy(proxy, settings, io)
   const tokenHints = {
-    variable: 'It came from PLANTS_TOKEN: give another one there',
-    command: `It came from the token command of ${storeName}: renew it there`,
-    file: `It was saved. Save another with: plants auth login${storeFlag}`,
+    variable: 'The token is from PLANTS_TOKEN: set another one',
+    command: `The token is from the token command of ${storeName}: renew it there`,
+    file: `The token was saved. Save another with: plants auth login${storeFlag}`,
   }
   const onWait = settings.showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   return {
     token: found.token,
     tokenHint: tokenHints[found.source],
-    renew: found.source === 'command' ? renewal(address, settings, io) : undefined,
+    renew: found.source === 'command' ? tokenRefresher(address, settings, io) : undefined,
     userAgent: `plants/${version}`,
     ca: caCert && (await import('../platform/certificates.js')).readCertificates(caCert.path, caCert.source),
     proxy,
@@ -50,7 +50,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
 }
 
 /** Runs the token command again, at most once a minute. */
-function renewal(address: RemoteAddress, settings: Settings, io: Io): () => Promise<string | undefined> {
+function tokenRefresher(address: RemoteAddress, settings: Settings, io: Io): () => Promise<string | undefined> {
   let last = -Infinity
   return async () => {
     if (io.now() - last < 60_000) return undefined
@@ -60,9 +60,9 @@ function renewal(address: RemoteAddress, settings: Settings, io: Io): () => Prom
 }
 
 /**
- * What it takes to log in to a database.
+ * The password and the certificates for a database.
  *
- * @param given a password that is not kept anywhere yet
+ * @param given a password that is not saved yet
  * @throws {PlantsError} `malformed` for certificates that cannot be used
  */
 export async function loginTo(address: PostgresAddress, settings: Settings, io: Io, given?: string): Promise<Login> {
@@ -70,20 +70,20 @@ export async function loginTo(address: PostgresAddress, settings: Settings, io: 
   const found = given === undefined ? await findPassword(address, settings, io) : undefined
   if (settings.isVerbose) {
     const { traceCredential } = await import('../output/trace.js')
-    traceCredential('password', given === undefined ? (found?.place ?? 'nowhere') : 'this login', settings, io)
+    traceCredential('password', given === undefined ? (found?.place ?? 'no source') : 'this login', settings, io)
   }
   const { readLoginCertificates } = await import('../auth/login-certificates.js')
   const saved = `The password was saved. Save another with: plants auth login${settings.storeFlag}`
-  const passwordHint = found && (found.source === 'file' ? saved : `The password came from ${found.place}: give another one there`)
+  const passwordHint = found && (found.source === 'file' ? saved : `The password is from ${found.place}: set another one there`)
   return {
     password: (host) => given ?? found?.of(host),
     trusts: io.trusts,
-    passwordHint: passwordHint ?? `If it takes a password: ${howToGive(settings.storeFlag)}`,
+    passwordHint: passwordHint ?? `If it requires a password: ${howToGive(settings.storeFlag)}`,
     ...(await readLoginCertificates(address, settings, io)),
   }
 }
 
-/** Warns of a store that somebody has just saved or chosen, if the connection to it is not safe. */
+/** Warns if the connection to a store that was just saved or selected is not secure. */
 export async function warnOfExposure(address: Address, settings: Preferences): Promise<void> {
   const exposure = takesPassword(address) ? exposureOf(address) : undefined
   if (exposure !== undefined) await settings.warn(exposure)

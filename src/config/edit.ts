@@ -71,7 +71,7 @@ export function heldForKind(store: SavedStore | undefined): SettingName[] {
 /** @throws {PlantsError} `malformed` for a text that cannot name a store */
 export function checkStoreName(name: string): void {
   if (isStoreName(name)) return
-  if (name === 'local') throw malformed('The store local is always there, and cannot be changed', 'Choose another name')
+  if (name === 'local') throw malformed('The store local is built in, and cannot be changed', 'Choose another name')
   const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
   throw malformed(`A store cannot be called ${JSON.stringify(name)}`, hint)
 }

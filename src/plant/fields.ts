@@ -27,7 +27,7 @@ export const plantFields = [
     name: 'tag',
     type: 'text',
     isRequired: false,
-    meaning: 'type of the plant',
+    meaning: 'tag of the plant, such as shade',
     description: 'Tag that specifies the type of the plant',
   },
 ] as const satisfies readonly FieldDefinition[]

@@ -101,9 +101,9 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(text)}`)
   if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return fileAddress(resolvePath(path), false)
   // What is more than a word is not repeated: a part of it may be a password.
-  if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'names no store')
+  if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
   const hint = /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses
-  throw refuse(source, `names no store: ${JSON.stringify(path)}`, hint)
+  throw refuse(source, `does not name a store: ${JSON.stringify(path)}`, hint)
 }
 
 /** @param isDefault whether it is the store `local`, whose folder is made when it is not there */

@@ -246,8 +246,8 @@ function ownKindOf(address: Address): OwnStoreKind<Address> {
 /** @throws {PlantsError} `malformed` for a service */
 export function checkOwn(address: Address): asserts address is OwnAddress {
   if (isOwn(address)) return
-  throw new PlantsError('malformed', `${address.name} is a service, and this needs its store itself`, {
-    hint: 'Do this where its store is, or choose another store with --store',
+  throw new PlantsError('malformed', `${address.name} is a service, but this command needs direct access to the store`, {
+    hint: 'Run the command on the host of the service, or select another store with --store',
   })
 }
 

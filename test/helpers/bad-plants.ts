@@ -88,7 +88,7 @@ const severalValues: Refusal[] = [
     { argv: 'create', stdin },
     2,
     400,
-    `Stdin holds more than one JSON value, the second at ${where}`,
+    `Stdin contains more than one JSON value, the second at ${where}`,
     onePlant,
   ],
 )
@@ -187,12 +187,12 @@ const notUtf8: Refusal[] = [
 ].map(({ stdin, encoding }): Refusal => [{ argv: 'create', stdin }, 2, 400, 'Stdin is not UTF-8', convertFrom(encoding)])
 
 export const limit = 1_048_576
-export const giveFlags = 'Give the plant with flags: plants create --id 1 --name Fern'
+export const giveFlags = 'To use flags: plants create --id 1 --name Fern'
 const stdin: Refusal[] = [
-  [{ argv: 'create', stdin: '' }, 2, 400, 'Nothing on stdin', giveFlags],
-  [{ argv: 'create', stdin: ' \r\n\t' }, 2, 400, 'Nothing on stdin', giveFlags],
-  [{ argv: 'create', stdin: '\ufeff' }, 2, 400, 'Nothing on stdin', giveFlags],
-  [{ argv: 'create', stdin: ' '.repeat(limit) }, 2, 400, 'Nothing on stdin', giveFlags],
+  [{ argv: 'create', stdin: '' }, 2, 400, 'Stdin is empty', giveFlags],
+  [{ argv: 'create', stdin: ' \r\n\t' }, 2, 400, 'Stdin is empty', giveFlags],
+  [{ argv: 'create', stdin: '\ufeff' }, 2, 400, 'Stdin is empty', giveFlags],
+  [{ argv: 'create', stdin: ' '.repeat(limit) }, 2, 400, 'Stdin is empty', giveFlags],
   [
     { argv: 'create', stdin: `{"id":1,"name":"Fern"}${' '.repeat(limit - 21)}` },
     2,

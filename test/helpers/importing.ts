@@ -84,7 +84,7 @@ export function complaints(told: string[], message: string, hint = keepHint): st
 export const keepHint = 'To keep the rejected plants in a file, run it again with: --if-exists same --rejects PATH'
 
 /** What comes first where an id exists, and nothing was said of that. */
-export const existsHint = 'For ids that exist, choose --if-exists skip, same or update. '
+export const existsHint = 'For ids that exist, use --if-exists skip, same or update. '
 
 /** The lines of a text, without their breaks. */
 export function lines(text: string): string[] {

@@ -6,7 +6,7 @@ import { temporaryFolder } from './temporary.js'
 
 export const posts = [json(200, { name: 'Fern' })]
 
-/** A folder with scripts, and settings in which the store `team` takes its token from a command. */
+/** A folder with scripts, and settings in which the store `team` gets its token from a command. */
 export class Team {
   readonly folder = temporaryFolder()
   readonly env: Record<string, string> = { PATH: process.env['PATH'] ?? '', PLANTS_CONFIG_DIR: this.folder }

@@ -16,8 +16,8 @@ import { warnOfExposure } from '../store-access.js'
 const login = defineCommand({
   name: 'login',
   description:
-    'Save the token or the password for the store: asks for it, or reads it from stdin. It is kept as plain text in the settings file, which only you can read.',
-  options: [{ flags: '--with-token', description: 'read it from stdin' }],
+    'Save the token or the password of the store, from a prompt or from stdin. It is saved as plain text in the settings file, which only you can read.',
+  options: [{ flags: '--with-token', description: 'read the token or the password from stdin' }],
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const { noun } = kind
@@ -38,14 +38,14 @@ const login = defineCommand({
     if (!checked) await settings.warn(`The ${noun} is saved, but could not be checked: ${verdict.error.message}`)
     for (const other of kind.others()) await settings.warn(`${other}, and takes precedence`)
     await warnOfExposure(settings.store, settings)
-    const text = `Saved the ${noun} for ${calledBy(settings)}${checked ? ', which accepts it' : ''}`
+    const text = `Saved the ${noun} for ${displayName(settings)}${checked ? ', which accepts it' : ''}`
     await writeResult(io, settings, { ...namesOf(settings), source: 'file', savedAt, checked }, text)
   },
 })
 
 const logout = defineCommand({
   name: 'logout',
-  description: 'Remove the token or the password for the store.',
+  description: 'Remove the saved token or password of the store.',
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const address = loginAddress(settings.store)
@@ -54,23 +54,24 @@ const logout = defineCommand({
     )
     const removed = after !== before
     for (const other of kind.others()) await settings.warn(other)
-    const text = `${removed ? `Removed the ${kind.noun}` : `There was no saved ${kind.noun}`} for ${calledBy(settings)}`
+    const text = `${removed ? `Removed the ${kind.noun}` : `There was no saved ${kind.noun}`} for ${displayName(settings)}`
     await writeResult(io, settings, { ...namesOf(settings), removed }, text)
   },
 })
 
 const status = defineCommand({
   name: 'status',
-  description: 'Show where the token or the password of each store comes from, but not itself. Exit code 3 when there is none.',
+  description:
+    'Show the source of the token or the password of each store, but not the secret itself. The exit code is 3 if there is none.',
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     const { store } = settings
-    if (flags.store !== undefined && !takesCredential(store)) throw takesNoToken(settings)
+    if (flags.store !== undefined && !takesCredential(store)) throw usesNoToken(settings)
     const kind = takesCredential(store) ? credentialKindOf(store, settings, io) : undefined
     const own = kind && (await ownStatus(kind, settings))
     const others = flags.store === undefined ? await otherStatuses(settings, flags, io) : []
     const all = [...(own && !(own instanceof PlantsError) ? [own] : []), ...others]
-    const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : sentence(line, settings)))
+    const lines = all.map((line) => (settings.output === 'json' ? `${toJson(line)}\n` : statusLine(line, settings)))
     if (lines.length > 0) await writeAnswer(io, lines.join(''))
     if (own instanceof PlantsError) throw own
     if (own?.source !== 'none' && all.some(({ source }) => source !== 'none')) return
@@ -82,7 +83,7 @@ const status = defineCommand({
 
 const token = defineCommand({
   name: 'token',
-  description: 'Print the token or the password for the store, for other programs.',
+  description: 'Print the token or the password of the store, for use by other programs.',
   async run({ flags }, io) {
     const { settings, kind } = await credentialFor(flags, io)
     const found = await kind.find()
@@ -94,7 +95,7 @@ const token = defineCommand({
 export const auth: CommandDefinition = {
   name: 'auth',
   description:
-    'Manage the token for a service, or the password for a database. It is kept in your settings file, and sent to this address alone.',
+    'Manage the token of a service, or the password of a database. It is saved in your settings file, and sent only to the address of the store.',
   commands: [login, logout, status, token],
   examples: [
     'plants auth login --store https://plants.example.com',
@@ -103,7 +104,7 @@ export const auth: CommandDefinition = {
   ],
 }
 
-function sentence({ store, address, source, savedAt, expires }: Status, { file }: Settings): string {
+function statusLine({ store, address, source, savedAt, expires }: Status, { file }: Settings): string {
   const name = store === address ? quoteIfNeeded(store) : `${quoteIfNeeded(store)} (${quoteIfNeeded(address)})`
   const until = expires === undefined ? '' : `, valid until ${expires}`
   const isDatabase = credentialOf(kindOfText(address)) === 'password'
@@ -118,7 +119,7 @@ function sentence({ store, address, source, savedAt, expires }: Status, { file }
   return `${name}: ${words[source]}\n`
 }
 
-function calledBy({ store, storeName }: Settings): string {
+function displayName({ store, storeName }: Settings): string {
   const address = quoteIfNeeded(loginAddress(store))
   return storeName === undefined ? address : `${storeName} (${address})`
 }
@@ -132,7 +133,7 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
     const text = await readStdin(noun, io)
     const failure = check(text, `The ${noun} on stdin`)
     if (failure === undefined) return clean(text)
-    throw malformed(failure, `Copy the ${noun} again, and nothing else with it`)
+    throw malformed(failure, `Copy the ${noun} again, without any other text`)
   }
   if (!settings.mayAsk())
     throw malformed(`Cannot prompt for the ${noun}`, `Read it from stdin: plants auth login${settings.storeFlag} --with-token < FILE`)
@@ -143,27 +144,27 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
 
 async function readStdin(noun: string, io: Io): Promise<string> {
   try {
-    return await readText('-', io, { wanted: `Pipe the ${noun} in` })
+    return await readText('-', io, { wanted: `Pipe the ${noun} to stdin` })
   } catch (cause) {
     const isTooLarge = cause instanceof PlantsError && cause.kind === 'tooLarge'
     const isUtf8 = !(cause instanceof PlantsError && systemCode(cause.cause) === 'ERR_ENCODING_INVALID_ENCODED_DATA')
     if (!isTooLarge && isUtf8) throw cause
-    const hint = `Copy the ${noun} again, and nothing else with it`
-    throw malformed(`What is on stdin ${isTooLarge ? `is too long for a ${noun}` : 'is not UTF-8'}`, hint, cause)
+    const hint = `Copy the ${noun} again, without any other text`
+    throw malformed(`The text on stdin ${isTooLarge ? `is too long for a ${noun}` : 'is not UTF-8'}`, hint, cause)
   }
 }
 
 async function credentialFor(flags: GlobalFlags, io: Io): Promise<{ settings: Settings; kind: CredentialKind }> {
   const settings = await resolveSettings(flags, io)
-  if (!takesCredential(settings.store)) throw takesNoToken(settings)
+  if (!takesCredential(settings.store)) throw usesNoToken(settings)
   return { settings, kind: credentialKindOf(settings.store, settings, io) }
 }
 
-function takesNoToken({ store, file: { saved } }: Settings): PlantsError {
+function usesNoToken({ store, file: { saved } }: Settings): PlantsError {
   const names = namedStores(saved).flatMap(([name, { address }]) => (credentialOf(kindOfText(address)) === undefined ? [] : name))
   const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
-  const hint = names.length === 0 ? 'Name the service: --store https://plants.example.com' : `Name the store: --store ${names[0]}${others}`
-  return malformed(`${store.name} is a file, which takes no token`, hint)
+  const hint = names.length === 0 ? 'Select a service: --store https://plants.example.com' : `Select a store: --store ${names[0]}${others}`
+  return malformed(`${store.name} is a file, and uses no token`, hint)
 }
 
 type Status = Omit<CredentialSource, 'source'> & { store: string; address: string; source: CredentialSource['source'] | 'none' }
@@ -172,7 +173,7 @@ function statusOf(settings: Settings, found: CredentialSource | undefined): Stat
   return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt, expires: found?.expires }
 }
 
-/** The status of the store of this run; or why its token command failed, after which the other stores are still listed. */
+/** The status of the store of this run, or the error of its token command, so that the other stores are listed even then. */
 async function ownStatus(kind: CredentialKind, settings: Settings): Promise<Status | PlantsError> {
   try {
     return statusOf(settings, await kind.find())
@@ -182,7 +183,7 @@ async function ownStatus(kind: CredentialKind, settings: Settings): Promise<Stat
   }
 }
 
-/** The saved stores, and the addresses that a token or a password was saved for. Their commands are not run: they may ask for something. */
+/** The status of the other saved stores, and of addresses with a saved credential. Their token commands are not run, because they may prompt. */
 async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
   const { storeName, store, file } = settings
   const names = namedStores(file.saved).flatMap(([name]) => (name === storeName ? [] : name))
@@ -192,7 +193,7 @@ async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Pr
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
-/** The status of a saved store, if it takes a credential. Warns of invalid settings, after which the other stores are still listed. */
+/** The status of a saved store, if it uses a credential. Warns about invalid settings, so that the other stores are listed even then. */
 async function namedStatus(name: string, { file, warn }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
   try {
     const settings = await resolveSettings(flags, io, { other: name, file })
@@ -205,7 +206,7 @@ async function namedStatus(name: string, { file, warn }: Settings, flags: Global
   }
 }
 
-/** A store by its name, or its address where it has none, and by the address that its token or its password is kept under. */
+/** The name of a store, or its address if it has no name, and the address under which its credential is saved. */
 function namesOf({ store, storeName }: Settings): { store: string; address: string } {
   return { store: storeName ?? loginAddress(store), address: loginAddress(store) }
 }

@@ -20,9 +20,9 @@ import { defineCommand, yesOption } from '../define-command.js'
 export const backup = defineCommand({
   name: 'backup',
   description:
-    'Copy the store, as it is at this moment, into a file, which is checked before it takes its place. Others may use the store meanwhile.',
+    'Copy a consistent snapshot of the store to a file. The copy is verified before it replaces an older backup. Others can use the store in the meantime.',
   arguments: [
-    { name: '<file>', description: 'where to, "-" for stdout; an older backup there is replaced', values: 'file', parse: parseText },
+    { name: '<file>', description: 'file to write, "-" for stdout; an older backup is replaced', values: 'file', parse: parseText },
   ],
   examples: [
     'plants backup plants.bak',
@@ -41,7 +41,7 @@ export const backup = defineCommand({
     }
     if (path === '-') {
       if (io.stdout.isTerminal)
-        throw malformed('A backup is not written to a terminal', 'Name a file, or pipe it: plants backup - | gzip > FILE')
+        throw malformed('A backup is not written to a terminal', 'Use a file, or pipe it: plants backup - | gzip > FILE')
       return inTempFile(io, async (file) => {
         await copyTo(file)
         const written = pipeline(createReadStream(file), io.stdout.stream(), { end: false, signal: io.signal })
@@ -61,9 +61,9 @@ export const backup = defineCommand({
 export const restore = defineCommand({
   name: 'restore',
   description:
-    'Replace what is in the store by a backup. What was there is kept in a file beside it. Others may use the store meanwhile, and see it change at once.',
-  arguments: [{ name: '<file>', description: 'a backup of plants backup, "-" for stdin', values: 'file', parse: parseText }],
-  options: [yesOption('replace the plants that are in the store')],
+    'Replace the contents of the store with a backup. The previous contents are kept in a file beside the store. Others can use the store in the meantime, and see the change at once.',
+  arguments: [{ name: '<file>', description: 'file that plants backup created, "-" for stdin', values: 'file', parse: parseText }],
+  options: [yesOption('replace the plants in the store')],
   examples: [
     'plants restore plants.bak --store ./new.db',
     'plants restore plants.bak --yes',
@@ -76,7 +76,7 @@ export const restore = defineCommand({
     const options = { ...settings.storeOptions, onProgress, force: flags.yes === true, at: new Date(io.time()) }
     const restoreFrom = (file: string) => restoreStore(settings.store, file, options).finally(clear)
     const isPiped = path === '-'
-    if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Name a file, or pipe one in')
+    if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Use a file, or pipe a backup to stdin')
     const file = isPiped ? '-' : io.resolvePath(path)
     const { plants, kept } = isPiped
       ? await inTempFile(io, async (copy) => {
@@ -84,20 +84,20 @@ export const restore = defineCommand({
           return restoreFrom(copy)
         })
       : await restoreFrom(file)
-    const rest = kept === undefined ? '' : `; what was there is kept in ${escapeControlChars(kept)}`
+    const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
     const source = isPiped ? 'stdin' : escapeControlChars(file)
     const sentence = `Restored ${plantCount(plants)} from ${source} to ${escapeControlChars(name)}${rest}`
     await writeResult(io, settings, { file, store: name, plants, kept }, sentence)
   },
 })
 
-/** Shows how far a copy is, and clears that. */
+/** Shows the progress of a copy, and clears it. */
 function copyProgress({ showsProgress }: Settings, io: Io) {
   const { show, clear } = progressLine(io, showsProgress)
   return { onProgress: (report: ProgressReport) => show(() => report), clear }
 }
 
-/** Runs an action with a place for a backup that is read from a pipe or written to one, in the system's folder for temporary files. */
+/** Runs an action with a temporary file, for a backup that is read from a pipe or written to one. */
 async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Promise<T> {
   try {
     return await withLockedTempDir(join(tmpdir(), 'backup'), 'plants.bak', action)
@@ -108,7 +108,7 @@ async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Prom
   }
 }
 
-/** A size for people: `40 KiB`, `1.5 GiB`. */
+/** A human-readable size: `40 KiB`, `1.5 GiB`. */
 function sizeOf(bytes: number): string {
   const units = ['KiB', 'MiB', 'GiB', 'TiB']
   const step = Math.min(Math.max(Math.floor(Math.log2(bytes) / 10), 1), units.length)

@@ -9,7 +9,7 @@ const names = shells.join(', ').replace(/, (\w+)$/, ' or $1')
 export const completion = defineCommand({
   name: 'completion',
   description:
-    'Print a script that lets a shell complete commands, flags and their values, saved stores and settings. It asks plants itself, so it need not be renewed.',
+    'Print a script with which a shell completes commands, flags, their values, saved stores and settings. The script calls plants for the candidates, so it never becomes outdated.',
   arguments: [{ name: '[shell]', description: names, values: shells }],
   notes: [
     {
@@ -17,13 +17,13 @@ export const completion = defineCommand({
       lines: [
         'bash, in ~/.bashrc:',
         '  source <(plants completion bash)',
-        'zsh, once; then start a new shell. Or source it in ~/.zshrc, after compinit:',
+        'zsh, once, then start a new shell (or source the script in ~/.zshrc, after compinit):',
         `  plants completion zsh > "\${fpath[1]}/_plants"`,
         'fish, once:',
         '  plants completion fish > ~/.config/fish/completions/plants.fish',
-        'PowerShell, in the file that $PROFILE names:',
+        'PowerShell, in the file $PROFILE:',
         '  plants completion powershell | Out-String | Invoke-Expression',
-        'For another name of the program, such as p:',
+        'For an alias of plants, such as p:',
         '  bash: complete -F _plants p   zsh: compdef _plants p   fish: complete -c p -w plants',
       ],
     },

@@ -21,13 +21,13 @@ import { warnOfExposure } from '../store-access.js'
 
 const setting = {
   name: '<setting>',
-  description: `its name: ${settingsIn('user').join(', ')}; or of a store stores.NAME.SETTING. See: plants help environment`,
+  description: `name of the setting: ${settingsIn('user').join(', ')}; for a store, stores.NAME.SETTING. See: plants help environment`,
   values: 'setting',
 } as const satisfies ArgumentDefinition
 
 const get = defineCommand({
   name: 'get',
-  description: 'Print what a setting is, from wherever it has its value.',
+  description: 'Print the effective value of a setting.',
   arguments: [setting],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
@@ -36,7 +36,7 @@ const get = defineCommand({
       const known = settingNames.find((candidate) => candidate === name)
       const { setting } = known === undefined ? await parseKey(name, settings.file.saved) : { setting: known }
       const all = `For the value of all stores: plants config get ${setting}`
-      throw new PlantsError('notFound', `${name} has no value`, { hint: known ? `The default applies: ${defaultOf(known)}` : all })
+      throw new PlantsError('notFound', `${name} is not set`, { hint: known ? `The default applies: ${defaultOf(known)}` : all })
     }
     const isSeen = io.stdout.isTerminal && settings.errors === 'text'
     const text = settings.errors === 'json' ? toJson(entry) : isSeen ? quoteIfNeeded(entry.value) : entry.value
@@ -47,21 +47,21 @@ const get = defineCommand({
 const set = defineCommand({
   name: 'set',
   description: 'Save a setting.',
-  arguments: [setting, { name: '<value>', description: 'what it is to be', values: 'setting-value' }],
+  arguments: [setting, { name: '<value>', description: 'the new value', values: 'setting-value' }],
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const key = await parseKey(name, settings.file.saved)
     const { value, address } = await checkedValue(key, name, text, settings.file.saved, io)
     await changeSettings(io, settings, async (saved) => {
-      const isGone = name === 'store' && isStoreName(text) && !savedStore(saved, text)
-      if (isGone) throw await unknownStore(text, saved)
+      const isRemoved = name === 'store' && isStoreName(text) && !savedStore(saved, text)
+      if (isRemoved) throw await unknownStore(text, saved)
       return withValue(key, value, saved)
     })
     const winner = settings.sources.find((setting) => setting.name === name && setting.source === 'variable')
     if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
     if (key.setting === 'address') await warnOfMove(key.store ?? '', String(value), settings)
     if (address) await warnOfExposure(address, settings)
-    await writeResult(io, settings, { name, value }, `${name} is ${quoteIfNeeded(String(value))} now`)
+    await writeResult(io, settings, { name, value }, `Set ${name} to ${quoteIfNeeded(String(value))}`)
   },
 })
 
@@ -73,16 +73,16 @@ const unset = defineCommand({
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const key = await parseKey(name, settings.file.saved)
     if (key.setting === 'address')
-      throw malformed('A store is nothing without its address', `Forget the store: plants stores remove ${shellWord(key.store ?? '')}`)
+      throw malformed('A store needs an address', `To remove the store: plants stores remove ${shellWord(key.store ?? '')}`)
     const { before, after } = await changeSettings(io, settings, (saved) => withValue(key, undefined, saved))
     const removed = before !== after
-    await writeResult(io, settings, { name, removed }, removed ? `${name} is forgotten` : `${name} was not saved`)
+    await writeResult(io, settings, { name, removed }, removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`)
   },
 })
 
 const list = defineCommand({
   name: 'list',
-  description: 'List the settings: what they are, where that came from, and what they mean.',
+  description: 'List the settings with their values, sources and descriptions.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     const { rowFormatter } = await import('../../output/table.js')
@@ -92,26 +92,26 @@ const list = defineCommand({
       source,
       meaning,
     ]
-    const format = await rowFormatter(['NAME', 'VALUE', 'FROM', 'MEANING'], cellsOf, settings, io)
+    const format = await rowFormatter(['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION'], cellsOf, settings, io)
     await writeAnswer(io, format(entriesOf(settings)))
   },
 })
 
-/** Works also where the file is broken: then it is needed most. */
+/** Works even if the file is invalid, because the path is needed to correct it. */
 const path = defineCommand({
   name: 'path',
-  description: 'Print where the settings file is, or would be.',
+  description: 'Print the path of the settings file, even if the file does not exist.',
   async run({ flags }, io) {
-    const place = await settingsPath(io)
+    const file = await settingsPath(io)
     const isJson = (await errorFormat(flags.output, io)) === 'json'
-    const text = isJson ? toJson({ path: place }) : io.stdout.isTerminal ? quoteIfNeeded(place) : place
+    const text = isJson ? toJson({ path: file }) : io.stdout.isTerminal ? quoteIfNeeded(file) : file
     await writeAnswer(io, `${text}\n`)
   },
 })
 
 const edit = defineCommand({
   name: 'edit',
-  description: 'Open the settings, but not the tokens, in the editor of VISUAL or EDITOR, and save them if they are valid.',
+  description: 'Edit the settings, but not the tokens, with the program in VISUAL or EDITOR. They are saved if they are valid.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     if (!settings.mayAsk()) throw malformed('An editor needs a terminal', 'Change one setting: plants config set SETTING VALUE')
@@ -121,15 +121,15 @@ const edit = defineCommand({
     const { tokens, ...shown } = before
     const edited = await withLockedTempDir(join(dirname(path), 'settings.edit'), 'settings.json', async (file) => {
       writeFileSync(file, `${JSON.stringify(shown, undefined, 2)}\n`, { mode: 0o600, flag: 'wx' })
-      io.signal.throwIfAborted() // from here on Ctrl-C is for the editor
+      io.signal.throwIfAborted() // from here on the editor receives Ctrl-C
       const failure = openInEditor(file, io)
-      if (failure !== undefined) throw malformed(failure, 'Nothing was changed. To use another, set EDITOR')
+      if (failure !== undefined) throw malformed(failure, 'Nothing was changed. To use another editor, set EDITOR')
       const { tokens: _, ...left } = await settingsFrom(readFileSync(file), io)
       return tokens ? { ...left, tokens } : left
     })
     const change = await changeSettings(io, settings, (saved) => {
       if (JSON.stringify(saved) === JSON.stringify(before)) return edited
-      throw malformed('The settings were changed by another process meanwhile', 'Nothing was changed here. Run it again')
+      throw malformed('Another process changed the settings in the meantime', 'This command changed nothing. Run it again')
     })
     const isChanged = change.before !== change.after
     await writeResult(io, settings, { path, changed: isChanged }, isChanged ? `Saved ${quoteIfNeeded(path)}` : 'Nothing was changed')
@@ -138,7 +138,7 @@ const edit = defineCommand({
 
 export const config: CommandDefinition = {
   name: 'config',
-  description: 'Read and change the settings. Those of a store are called stores.NAME.SETTING.',
+  description: 'Read and change settings. A setting of a store is called stores.NAME.SETTING.',
   commands: [get, set, unset, list, edit, path],
   examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
 }
@@ -153,26 +153,26 @@ async function settingsFrom(bytes: Buffer, io: Io): Promise<SavedSettings> {
   }
 }
 
-/** What was for the old address may not be meant for the new one. */
+/** Warns about settings and a credential that were saved for the old address. */
 async function warnOfMove(name: string, address: string, settings: Preferences): Promise<void> {
   const { saved } = settings.file
   const store = savedStore(saved, name)
   const kept = heldForKind(store)
   if (kept.length > 0) await settings.warn(`${name} keeps its ${kept.join(', ')}`)
-  const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // which the parameters of a database are no part of
+  const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // without the parameters of a database
   const noun = credentialOf(kindOfText(store?.address ?? '')) ?? 'token'
   if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
-    await settings.warn(`The saved ${noun} is for the old address. Save one for the new: plants auth login --store ${shellWord(name)}`)
+    await settings.warn(`The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`)
 }
 
-/** All settings as they are for the store of this run, and those that are saved with any store. */
+/** The settings in effect for the store of this run, and those that are saved with each store. */
 function entriesOf({ sources, file }: Preferences) {
   const own = sources.map(({ name, value, source }) => ({ name, value: shownValue(value), source, meaning: settingOf(name).meaning }))
   const saved = namedStores(file.saved).flatMap(([store, fields]) =>
     (['address', ...settingsIn('store')] as const).flatMap((name) => {
       const value = fields[name]
       if (value === undefined) return []
-      const meaning = name === 'address' ? `where ${store} is` : `for ${store}: ${settingOf(name).meaning}`
+      const meaning = name === 'address' ? `address of ${store}` : `for ${store}: ${settingOf(name).meaning}`
       return [{ name: `stores.${store}.${name}`, value: shownValue(String(value)), source: 'saved' as const, meaning }]
     }),
   )

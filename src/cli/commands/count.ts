@@ -6,7 +6,7 @@ import { defineCommand, filterOptions } from '../define-command.js'
 
 export const count = defineCommand({
   name: 'count',
-  description: 'Count the plants: print their number, which is also JSON.',
+  description: 'Print the number of plants; with --output json as a JSON number.',
   options: filterOptions,
   examples: ['plants count', 'plants count --tag shade'],
   async run({ flags }, io) {

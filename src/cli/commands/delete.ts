@@ -10,27 +10,28 @@ import { defineCommand, parseId, yesOption } from '../define-command.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
-  description: 'Delete the plants that have these ids, or a tag, and print them, so that they can be created again.',
-  arguments: [{ name: '[ids...]', description: 'identification numbers' }],
-  options: [{ flags: '-t, --tag <text>', description: 'delete all plants with this tag' }, yesOption('do not ask')],
+  description: 'Delete the plants with these ids or with a tag, and print them, so that they can be created again.',
+  arguments: [{ name: '[ids...]', description: 'ids of the plants' }],
+  options: [{ flags: '-t, --tag <text>', description: 'delete all plants with this tag' }, yesOption('do not ask for confirmation')],
   examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade'],
   async run({ args, flags }, io) {
-    const { tag, yes: isSure = false } = flags
+    const { tag, yes: isConfirmed = false } = flags
     const ids = [...new Set(args.map((text) => parseId('id', text)))]
     if (ids.length > 0 === (tag !== undefined))
       throw malformed(
-        tag === undefined ? 'delete needs an id' : 'delete takes ids or --tag, but got both',
+        tag === undefined ? 'delete needs an id or --tag' : 'delete takes ids or --tag, but not both',
         'For example: plants delete 1 2 3',
       )
     const settings = await resolveSettings(flags, io)
     const what =
       tag === undefined ? `the ${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
-    if (!isSure && !settings.mayAsk()) throw malformed(`Deleting ${what} needs confirmation`, 'To delete without a question, add --yes')
+    if (!isConfirmed && !settings.mayAsk())
+      throw malformed(`Deleting ${what} requires confirmation`, 'To delete without confirmation, add --yes')
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
       const failures = await (tag === undefined
-        ? deleteByIds(store, ids, isSure, settings, io)
-        : deleteByTag(store, tag, isSure, settings, io))
+        ? deleteByIds(store, ids, isConfirmed, settings, io)
+        : deleteByTag(store, tag, isConfirmed, settings, io))
       const last = failures.pop()
       for (const failure of failures) await writeError(io, failure, settings)
       if (last) throw last
@@ -40,11 +41,11 @@ export const deletePlant = defineCommand({
   },
 })
 
-/** One that is missing does not stop the others. Returns what went wrong, the worst last. */
+/** Deletes the plants that exist, even if others are missing. Returns the failures, the most severe last. */
 async function deleteByIds(
   store: ReadableStore | undefined,
   ids: bigint[],
-  isSure: boolean,
+  isConfirmed: boolean,
   settings: Settings,
   io: Io,
 ): Promise<PlantsError[]> {
@@ -56,18 +57,18 @@ async function deleteByIds(
     else failures.push(notFound(id, settings, store !== undefined))
   }
   if (!store || found.length === 0) return failures
-  if (!isSure) {
+  if (!isConfirmed) {
     const style = await styleFor(settings.colors(io.stderr))
     await confirm(found.map((plant) => describePlant(plant, style)).join(', '), settings, io)
   }
-  const deleted = await deleteAll(store, found, !isSure, settings, io)
+  const deleted = await deleteAll(store, found, !isConfirmed, settings, io)
   return [...failures, ...deleted.failures]
 }
 
 async function deleteByTag(
   store: ReadableStore | undefined,
   tag: string,
-  isSure: boolean,
+  isConfirmed: boolean,
   settings: Settings,
   io: Io,
 ): Promise<PlantsError[]> {
@@ -76,7 +77,7 @@ async function deleteByTag(
     await settings.warn('No plants with this tag')
     return []
   }
-  if (!isSure) await confirm(`${plantCount(count)} with the tag ${JSON.stringify(tag)}`, settings, io)
+  if (!isConfirmed) await confirm(`${plantCount(count)} with the tag ${JSON.stringify(tag)}`, settings, io)
   const failures: PlantsError[] = []
   let total = 0
   for await (const page of store.list({ tag })) {
@@ -89,31 +90,31 @@ async function deleteByTag(
   return failures
 }
 
-/** Deletes plants at the same time, so that they share commits; with `asSeen`, those that have not changed. Prints what is deleted. */
-async function deleteAll(store: ReadableStore, plants: NewPlant[], asSeen: boolean, settings: Settings, io: Io) {
-  const results = await Promise.allSettled(plants.map((plant) => store.delete(plant.id, asSeen ? plant : undefined)))
+/** Deletes plants concurrently, so that they share commits, and prints them. With `onlyUnchanged`, keeps those that have changed. */
+async function deleteAll(store: ReadableStore, plants: NewPlant[], onlyUnchanged: boolean, settings: Settings, io: Io) {
+  const results = await Promise.allSettled(plants.map((plant) => store.delete(plant.id, onlyUnchanged ? plant : undefined)))
   const deleted: NewPlant[] = []
   const failures: PlantsError[] = []
   let failure: unknown
   for (const [index, result] of results.entries()) {
     if (result.status === 'rejected') failure ??= result.reason
     else if (result.value) deleted.push(result.value)
-    else failures.push(changedMeanwhile(plants[index]))
+    else failures.push(changedConcurrently(plants[index]))
   }
   if (deleted.length > 0 && !settings.isQuiet) {
     const style = await styleFor(settings.colors(io.stdout))
     const json = deleted.map((plant) => `${toJson({ ...plant })}\n`).join('')
     const text = deleted.map((plant) => `Deleted ${describePlant(plant, style)}\n`).join('')
-    const hint = deleted.length === 1 ? `It is deleted. It was: ${json.trimEnd()}` : 'They are deleted'
+    const hint = deleted.length === 1 ? `The plant was deleted: ${json.trimEnd()}` : 'The plants were deleted'
     await writeAnswer(io, settings.output === 'json' ? json : text, hint)
   }
   if (failure !== undefined && !(failure instanceof PlantsError)) throw failure
   return { count: deleted.length, failures: failures.concat(failure ?? []) }
 }
 
-function changedMeanwhile(plant: NewPlant | undefined): PlantsError {
-  return new PlantsError('conflict', `The plant ${plant?.id} was changed or deleted meanwhile`, {
-    hint: 'It was not deleted here. Look again',
+function changedConcurrently(plant: NewPlant | undefined): PlantsError {
+  return new PlantsError('conflict', `The plant ${plant?.id} was changed or deleted by another process`, {
+    hint: 'This command did not delete it. Run it again',
   })
 }
 

@@ -18,7 +18,7 @@ import { accessTo } from '../store-access.js'
 
 export const doctor = defineCommand({
   name: 'doctor',
-  description: 'Check the runtime, SQLite, the settings, each store, proxies and the terminal. Exit code 1 when a check failed.',
+  description: 'Check the runtime, SQLite, the settings, each store, proxies and the terminal. The exit code is 1 if a check fails.',
   examples: ['plants doctor', 'plants doctor --output json'],
   async run({ flags }, io) {
     const output = await outputFormat(flags.output, io)
@@ -49,19 +49,19 @@ function lineOf({ check, state, message, hint }: Finding, style: Style): string 
   return `${shown}  ${style.strong(escapeControlChars(check))}: ${escapeControlChars(message)}${advice}\n`
 }
 
-/** Looks at everything that a command may depend on, and changes nothing. Each finding comes as soon as it is known. */
+/** Checks everything that a command may depend on, and changes nothing. Yields each finding as soon as it is available. */
 async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const { bun, node } = process.versions
   const runtime = bun === undefined ? `Node ${node}` : `Bun ${bun}`
   yield { check: 'runtime', ...ok(`plants ${version} on ${runtime}, ${process.platform} ${process.arch}`) }
-  yield find('sqlite', async () => {
+  yield runCheck('sqlite', async () => {
     const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
     return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
   })
   const file = await attempt(() => readSettings(io))
   yield { check: 'settings', ...(file instanceof PlantsError ? failed(file) : await examineSettings(file, flags, io)) }
   if (!(file instanceof PlantsError)) yield* examineStores(file, flags, io)
-  yield find('proxy', async () => {
+  yield runCheck('proxy', async () => {
     const { proxyVariables } = await import('../../platform/proxy.js')
     return ok(proxyVariables(io).join(', ') || 'none')
   })
@@ -75,11 +75,11 @@ async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): 
   if (invalid) return failed(invalid)
   const counted = (count: number, what: string) => `${count} ${what}${count === 1 ? '' : 's'}`
   const counts = `${counted(namedStores(saved).length, 'store')}, ${counted(Object.keys(saved.tokens ?? {}).length, 'token')}`
-  if (warnings.length === 0) return ok(`${path ?? 'no place for them, because there is no home directory'}: ${counts}`)
+  if (warnings.length === 0) return ok(`${path ?? 'no settings file, because there is no home directory'}: ${counts}`)
   return warning(warnings.map(({ what }) => what).join('; '), warnings.map(({ command }) => `Fix it with: ${command}`).join('; '))
 }
 
-/** The store of this run, then all others that are saved. They are looked at concurrently: some may not answer for long. */
+/** The store of this run, then the other saved stores. They are checked concurrently, because some may be slow to answer. */
 async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
   const done = own instanceof PlantsError ? undefined : own
@@ -89,93 +89,93 @@ async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): A
     if (other instanceof PlantsError) return { check: `store ${name}`, ...failed(other) }
     return name === 'local' && other.store.name === done?.store.name ? undefined : examineStore(other, io)
   })
-  const findings = [own instanceof PlantsError ? find('store', () => failed(own)) : examineStore(own, io), ...others]
-  for (const finding of findings) finding.catch(() => undefined) // which is reported in its turn
+  const findings = [own instanceof PlantsError ? runCheck('store', () => failed(own)) : examineStore(own, io), ...others]
+  for (const finding of findings) finding.catch(() => undefined) // it is reported below, in order
   for (const finding of findings) {
     const found = await finding
     if (found) yield found
   }
 }
 
-function examineStore(of: Settings, io: Io): Promise<Finding> {
-  const { store, storeName, sources } = of
-  return find(`store ${storeName ?? (isDefaultStore(store) ? 'local' : store.name)}`, () => {
+function examineStore(settings: Settings, io: Io): Promise<Finding> {
+  const { store, storeName, sources } = settings
+  return runCheck(`store ${storeName ?? (isDefaultStore(store) ? 'local' : store.name)}`, () => {
     const own = sources.filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
     const invalid = own.map(failureOf).find(Boolean)
-    const hint = 'Change it with plants config set, or forget it with plants config unset'
+    const hint = 'Change it with plants config set, or remove it with plants config unset'
     if (invalid) return failed({ message: invalid.message, hint })
-    if (takesToken(store)) return examineService(store, of, io)
-    return takesPassword(store) ? examineDatabase(store, of) : examineFile(store, of, io)
+    if (takesToken(store)) return examineService(store, settings, io)
+    return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings, io)
   })
 }
 
-/** bytes below which a disk is warned of, and below which SQLite can do nothing */
-const [scarce, none] = [100n * 1_048_576n, 1_048_576n]
+/** free bytes below which a warning is printed, and below which SQLite cannot work */
+const [lowSpace, noSpace] = [100n * 1_048_576n, 1_048_576n]
 
-async function examineFile(address: FileAddress, of: Settings, io: Io): Promise<Result> {
+async function examineFile(address: FileAddress, settings: Settings, io: Io): Promise<Result> {
   const { inspect } = await import('../../stores/sqlite/inspect.js')
-  const { exists, owner, isWritable, free, network } = await inspect(address, of.storeOptions)
-  const where = exists ? address.name : `${address.name}, which the first create makes`
+  const { exists, owner, isWritable, free, network } = await inspect(address, settings.storeOptions)
+  const where = exists ? address.name : `${address.name} (not created yet)`
   const space = `${grouped(free / 1_048_576n)} MiB free`
   if (!isWritable) {
-    const denied = `${where}: nothing can be created there`
+    const denied = `${where} cannot be written`
     const hint = 'Change the permissions of the file and of its folder'
     return { state: exists ? 'warning' : 'failed', message: denied, hint }
   }
-  if (free < none) return failed({ message: `${where}: no space is left on its disk`, hint: 'Make room' })
-  if (free < scarce) return warning(`${where}: only ${space}`, 'Make room')
-  if (network) return warning(`${where} is on a network file system (${network})`, 'Move it to a local disk: shared locks may fail there')
+  if (free < noSpace) return failed({ message: `${where}: no space left on its disk`, hint: 'Free some space' })
+  if (free < lowSpace) return warning(`${where}: only ${space}`, 'Free some space')
+  if (network) return warning(`${where} is on a network file system (${network})`, 'Move it to a local disk: file locks may fail')
   if (owner !== undefined && !io.trusts(owner)) {
-    const message = `${where} belongs to another user (uid ${owner}), who can read and change all that is in it`
-    return warning(message, 'Unless you trust that user with it, choose another file with --store PATH')
+    const message = `${where} belongs to another user (uid ${owner}), who can read and change everything in it`
+    return warning(message, 'Unless you trust this user, choose another file with --store PATH')
   }
   return ok(`${where}, ${space}`)
 }
 
-async function examineDatabase(address: PostgresAddress, of: Settings): Promise<Result> {
+async function examineDatabase(address: PostgresAddress, settings: Settings): Promise<Result> {
   const { inspectPostgres } = await import('../../stores/postgres/inspect.js')
-  const report = await attempt(() => inspectPostgres(address, of.storeOptions))
-  // PGPASSWORD is for the store of this run, so that others may have none here.
+  const report = await attempt(() => inspectPostgres(address, settings.storeOptions))
+  // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)
-    return report.kind === 'unauthorized' && !of.isOfRun ? warning(report.message, report.hint) : failed(report)
+    return report.kind === 'unauthorized' && !settings.isOfRun ? warning(report.message, report.hint) : failed(report)
   const { version, isSecure, exists, isWritable, isDurable, refusal } = report
   if (refusal) return failed(refusal)
   const { name, user } = address
-  const init = `An administrator gives ${user} what it needs with: plants stores init ADDRESS --role ${shellWord(user)}`
-  if (!exists && !isWritable) return failed({ message: `${name}: there is no store, and ${user} may not make one`, hint: init })
-  if (!isWritable) return warning(`${name}: ${user} can create nothing there`, init)
-  const early = `${name} answers before a plant is on disk: synchronous_commit or fsync is off there`
-  if (!isDurable && !of.storeOptions.allowAsyncCommit)
-    return failed({ message: early, hint: 'Turn it on, or take the risk with --allow-async-commit' })
-  if (!isDurable) return warning(`${early}, and allow-async-commit lets it`, 'Turn it on')
-  const danger = dangerOf(address, isSecure, report.isPublicOpen)
-  if (danger) return warning(...danger)
-  const where = exists ? name : `${name}, where the first create makes the store`
+  const init = `An administrator can grant ${user} the required rights with: plants stores init ADDRESS --role ${shellWord(user)}`
+  if (!exists && !isWritable) return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
+  if (!isWritable) return warning(`${name}: ${user} has no right to create plants there`, init)
+  const notDurable = `${name} confirms a commit before it is on disk: synchronous_commit or fsync is off there`
+  if (!isDurable && !settings.storeOptions.allowAsyncCommit)
+    return failed({ message: notDurable, hint: 'Turn it on, or accept the risk with --allow-async-commit' })
+  if (!isDurable) return warning(`${notDurable}, and allow-async-commit permits it`, 'Turn it on')
+  const insecure = exposureWarning(address, isSecure, report.isPublicOpen)
+  if (insecure) return warning(...insecure)
+  const where = exists ? name : `${name} (no store yet)`
   return ok(`${where}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
 }
 
-/** What others could do to plants in a database, or in transit, and what ends that. */
-function dangerOf(address: PostgresAddress, isSecure: boolean, isPublicOpen: boolean): [message: string, hint: string] | undefined {
+/** How others could access plants in a database or in transit, and how to prevent it. */
+function exposureWarning(address: PostgresAddress, isSecure: boolean, isPublicOpen: boolean): [message: string, hint: string] | undefined {
   const { name, hosts } = address
-  if (!isSecure && !hosts.every(isLocal)) return [`${name} is reached without TLS: others can read plants in transit`, exposureHint]
+  if (!isSecure && !hosts.every(isLocal)) return [`The connection to ${name} has no TLS: others can read plants in transit`, exposureHint]
   if (exposureOf(address) !== undefined)
-    return [`${name} is reached by TLS, but its certificate is not checked: others could impersonate it`, exposureHint]
-  const hint = 'Whoever owns the database ends it with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
+    return [`The connection to ${name} uses TLS, but the certificate is not verified: others could impersonate the server`, exposureHint]
+  const hint = 'The owner of the database can prevent this with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
   return isPublicOpen ? [`${name}: every role may create functions in the schema public`, hint] : undefined
 }
 
-async function examineService(address: RemoteAddress, of: Settings, io: Io): Promise<Result> {
-  if (!of.isOfRun && of.tokenCommand !== undefined) {
-    const why = 'its token comes from a command, which may ask for something'
-    return ok(`${address.name}: not asked, because ${why}. See: plants doctor${of.storeFlag}`)
+async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<Result> {
+  if (!settings.isOfRun && settings.tokenCommand !== undefined) {
+    const why = 'its token command may prompt'
+    return ok(`${address.name}: not checked, because ${why}. Check it with: plants doctor${settings.storeFlag}`)
   }
-  const access = await attempt(() => accessTo(address, of, io))
-  if (access instanceof PlantsError) return of.isOfRun ? failed(access) : warning(access.message, access.hint)
+  const access = await attempt(() => accessTo(address, settings, io))
+  if (access instanceof PlantsError) return settings.isOfRun ? failed(access) : warning(access.message, access.hint)
   const { checkToken } = await import('../../stores/http/check-token.js')
-  const verdict = await checkToken(address, access, of.storeOptions)
-  if (verdict.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
-  const { message, hint = 'Is it a Plant Store? See more with: plants create --verbose' } = verdict.error
-  return failed({ message: verdict.state === 'refused' ? `${address.name} does not accept the token: ${message}` : message, hint })
+  const result = await checkToken(address, access, settings.storeOptions)
+  if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
+  const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } = result.error
+  return failed({ message: result.state === 'refused' ? `${address.name} does not accept the token: ${message}` : message, hint })
 }
 
 function examineTerminal({ stdin, stdout, stderr, env }: Io): Result {
@@ -184,15 +184,15 @@ function examineTerminal({ stdin, stdout, stderr, env }: Io): Result {
   const prompts = stdin.isTerminal && stderr.isTerminal ? '' : ', no prompts'
   const what = names.length === 0 ? `none${prompts}` : `${names.join(', ')}, ${stdout.columns} columns${prompts}`
   if (names.length === 0 || locale === undefined || /utf-?8/i.test(locale)) return ok(what)
-  return warning(`${what}, in ${locale}`, 'For all plants to be shown right, use a UTF-8 locale: export LANG=C.UTF-8')
+  return warning(`${what}, in ${locale}`, 'To display all plants correctly, use a UTF-8 locale: export LANG=C.UTF-8')
 }
 
-async function find(check: string, action: () => Result | Promise<Result>): Promise<Finding> {
+async function runCheck(check: string, action: () => Result | Promise<Result>): Promise<Finding> {
   const result = await attempt(action)
   return { check, ...(result instanceof PlantsError ? failed(result) : result) }
 }
 
-/** What an action gives, or the error with which it failed. */
+/** The result of an action, or the PlantsError that it throws. */
 async function attempt<T>(action: () => T | Promise<T>): Promise<T | PlantsError> {
   try {
     return await action()

@@ -15,14 +15,14 @@ import { flagWords } from '../flag-words.js'
 
 export const exportPlants = defineCommand({
   name: 'export',
-  description: 'Write the plants as they are at one moment, in the order of their ids, while others go on writing.',
+  description: 'Write a consistent snapshot of the plants, in ascending order of id. Others can write to the store in the meantime.',
   options: [
     {
       flags: '--format <format>',
-      description: 'ndjson, json, csv or tsv; by default what the name of the file says, else ndjson',
+      description: 'ndjson, json, csv or tsv; by default from the file extension, otherwise ndjson',
       choices: formatNames,
     },
-    pathOption('--out <file>', 'replace this file, as a whole; .gz and .zst are compressed. By default stdout'),
+    pathOption('--out <file>', 'write to this file, replacing it atomically; .gz and .zst are compressed. By default stdout'),
     ...queryOptions,
   ],
   examples: ['plants export > plants.ndjson', 'plants export --out plants.csv.gz'],
@@ -40,7 +40,7 @@ export const exportPlants = defineCommand({
     const compression = path === undefined ? undefined : compressionOf(path, `plants export${settings.storeFlag}${flagWords(given)}`)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      // An empty file could take the place of one that is needed.
+      // An empty export could replace a file that is needed.
       if (!store) throw noStore(settings.store)
       const { isTerminal } = io.stdout
       const progress = progressLine(io, settings.showsProgress && (path !== undefined || !isTerminal))

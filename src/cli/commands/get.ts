@@ -7,8 +7,8 @@ import { defineCommand, parseId } from '../define-command.js'
 
 export const get = defineCommand({
   name: 'get',
-  description: 'Show the plant that has this id.',
-  arguments: [{ name: '<id>', description: 'identification number', parse: parseId }],
+  description: 'Show the plant with this id.',
+  arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
   examples: ['plants get 1'],
   async run({ args: [id], flags }, io) {
     const settings = await resolveSettings(flags, io)

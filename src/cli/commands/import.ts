@@ -21,28 +21,28 @@ import {
 import { givenFlags } from '../flag-words.js'
 
 const options = [
-  { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default what the content looks like', choices: formatNames },
+  { flags: '--format <name>', description: 'ndjson, json, csv or tsv; by default detected from the content', choices: formatNames },
   {
     flags: '--encoding <name>',
-    description: `${encodingNames.join(', ')}; by default UTF-8, or what a byte order mark says`,
+    description: `${encodingNames.join(', ')}; by default UTF-8, or the encoding of a byte order mark`,
     choices: encodingNames,
   },
   {
     flags: '--delimiter <character>',
-    description: 'what is between the cells of a table: one character, or tab; by default what its first lines look like',
+    description: 'the delimiter of a table: one character, or tab; by default detected from the first lines',
     values: [',', ';', 'tab', '|'],
     parse: parseDelimiter,
   },
   { flags: '--columns <names>', description: 'the columns of a table without a header: id,name,tag', parse: parseColumns },
   {
     flags: '--map <fields>',
-    description: `which fields of the input are ${fieldsInWords}: name=CommonName,tag=Family; id= reads none`,
+    description: `the fields of the input for ${fieldsInWords}: name=CommonName,tag=Family; id= ignores the ids of the input`,
     parse: parseMap,
   },
-  { flags: '--id-from <int64>', description: 'number the plants that have no id, from this one on', parse: parseId },
+  { flags: '--id-from <int64>', description: 'assign ids, starting at this one, to plants that have none', parse: parseId },
   {
     flags: '--if-exists <what>',
-    description: 'when the id exists: error, skip, same, which skips equal plants, or update, which replaces the others',
+    description: 'when the id exists: error, skip, same (skip equal plants) or update (replace plants that differ)',
     choices: existsPolicies,
     default: 'error',
   },
@@ -52,19 +52,19 @@ const options = [
     choices: ['continue', 'stop'],
     default: 'continue',
   },
-  { flags: '--max-errors <count>', description: 'stop after this many were rejected', parse: parseCount },
-  pathOption('--rejects <path>', 'write the rejected records to this file, as they came, and why beside it, to PATH.reasons'),
+  { flags: '--max-errors <count>', description: 'stop after this many rejected plants', parse: parseCount },
+  pathOption('--rejects <path>', 'write the rejected records to this file, unchanged, and the reasons to PATH.reasons'),
   { flags: '--check', description: 'dry run: create nothing, and report what would be rejected', conflicts: ['atomic', 'restart'] },
-  { flags: '--atomic', description: 'create all or none', conflicts: ['restart'] },
-  pathOption('--journal <path>', 'keep the checkpoint here; by default in your state directory, for files'),
+  { flags: '--atomic', description: 'create all plants or none', conflicts: ['restart'] },
+  pathOption('--journal <path>', 'keep the checkpoint in this file; by default in your state directory, except for stdin'),
   { flags: '--no-journal', description: 'keep no checkpoint: an interrupted import cannot be resumed' },
-  { flags: '--restart', description: 'begin again, instead of resuming an interrupted import' },
+  { flags: '--restart', description: 'begin again instead of resuming an interrupted import' },
   {
     flags: '--concurrency <count>',
-    description: `requests in flight at most, to a service; by default ${defaultConcurrency}`,
+    description: `maximum number of requests in flight to a service; by default ${defaultConcurrency}`,
     parse: parseConcurrency,
   },
-  { flags: '--rate <count>', description: 'requests a second at most, to a service', parse: parseRate },
+  { flags: '--rate <count>', description: 'maximum number of requests per second to a service', parse: parseRate },
   retryOption,
 ] as const satisfies readonly OptionDefinition[]
 
@@ -72,9 +72,8 @@ type ImportFlags = GlobalFlags & OptionValues<typeof options>
 
 export const importPlants = defineCommand({
   name: 'import',
-  description:
-    'Create the plants in files, or on stdin: JSON, one a line or not, or CSV. It can be interrupted at any moment, and the same command resumes it.',
-  arguments: [{ name: '[files...]', description: 'files, and "-" for stdin; .gz and .zst too', values: 'file' }],
+  description: 'Create plants from files or stdin, in NDJSON, JSON, CSV or TSV. If an import is interrupted, the same command resumes it.',
+  arguments: [{ name: '[files...]', description: 'files to read, also .gz and .zst; "-" for stdin', values: 'file' }],
   options,
   examples: [
     'plants import plants.ndjson',
@@ -85,12 +84,12 @@ export const importPlants = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { store } = settings
     if (flags.atomic && !isOwn(store))
-      throw new PlantsError('malformed', `--atomic is not for ${store.name}: a service cannot undo what was created`, {
+      throw new PlantsError('malformed', `--atomic is not supported at ${store.name}: a service cannot roll back what was created`, {
         hint: 'Leave it out: an interrupted import can be resumed',
       })
     const options = optionsOf(args, flags, settings.storeFlag, io)
-    const idle = [options.concurrency && '--concurrency', options.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
-    if (idle && isOwn(store)) await settings.warn(`${idle} is about services, and changes nothing for ${kindNoun(store.kind)}`)
+    const unused = [options.concurrency && '--concurrency', options.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
+    if (unused && isOwn(store)) await settings.warn(`${unused} applies only to services, and has no effect on ${kindNoun(store.kind)}`)
     const { runImport } = await import('../import-run.js')
     await runImport(options, settings, io)
   },
@@ -101,7 +100,7 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
     throw new PlantsError('malformed', 'import needs a file, or plants on stdin', { hint: 'For example: plants import plants.ndjson' })
   const names = files.length === 0 ? ['-'] : files
   if (names.filter((name) => name === '-').length > 1)
-    throw new PlantsError('malformed', 'Stdin can be read only once', { hint: 'Give "-" once' })
+    throw new PlantsError('malformed', 'Stdin can be read only once', { hint: 'Use "-" only once' })
   const inputs = names.map((name) =>
     name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
   )
@@ -122,16 +121,16 @@ function optionsOf(files: string[], flags: ImportFlags, storeFlag: string, io: I
   }
 }
 
-/** Throws `malformed` for flags about the fields of a record that do not go together. */
+/** Throws `malformed` for flags about the fields of a record that contradict each other. */
 function checkFields({ format, columns, delimiter, map, idFrom }: ImportFlags): void {
-  const ofTable = columns ? '--columns' : delimiter ? '--delimiter' : undefined
-  if (ofTable && (format === 'json' || format === 'ndjson'))
-    throw new PlantsError('malformed', `${ofTable} is for tables, and not for ${format}`, { hint: 'Leave out one of them' })
+  const tableOption = columns ? '--columns' : delimiter ? '--delimiter' : undefined
+  if (tableOption && (format === 'json' || format === 'ndjson'))
+    throw new PlantsError('malformed', `${tableOption} applies to csv and tsv, but not to ${format}`, { hint: 'Leave out one of them' })
   if (map?.id === '' && idFrom === undefined)
-    throw new PlantsError('malformed', '--map id= leaves the plants without ids', { hint: 'Number them, with: --id-from 1' })
+    throw new PlantsError('malformed', '--map id= leaves the plants without ids', { hint: 'Assign ids with: --id-from 1' })
 }
 
-/** One ASCII character that does not belong to a number or a word, or `tab`. */
+/** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
 function parseDelimiter(flag: string, text: string): string {
   const character = text === 'tab' || text === '\\t' ? '\t' : text
   if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character)) throw invalidValue(flag, 'one character such as ; or |, or the word tab', text, "';'")
@@ -142,14 +141,14 @@ function parseColumns(_flag: string, text: string): string[] {
   return text.split(',').map((name) => name.trim())
 }
 
-/** `name=CommonName,tag=Family`; a field with nothing after it is not read */
+/** `name=CommonName,tag=Family`; a field without a source is not read */
 function parseMap(flag: string, text: string): ImportOptions['plan']['rules']['map'] {
   const entry = new RegExp(`^\\s*(${plantFields.map(({ name }) => name).join('|')})\\s*=\\s*(.*?)\\s*$`, 's')
   const entries = text.split(',').map((part) => entry.exec(part) ?? [])
   const fields = entries.map(([, field]) => field)
   const isNameless = entries.some(([, field, source]) => field === 'name' && source === '')
   if (isNameless || fields.includes(undefined) || new Set(fields).size < fields.length) {
-    const rule = `must name a field of the input for ${fieldsInWords.replace(' and ', ' or ')}`
+    const rule = `must map a field of the input to ${fieldsInWords.replace(' and ', ' or ')}`
     const hint = 'For example: --map name=CommonName,tag=Family'
     throw new PlantsError('malformed', `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`, { hint })
   }

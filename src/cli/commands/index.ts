@@ -2,14 +2,14 @@ import { aliasesOf, type CommandDefinition, commandFor, globalOptions, type Topi
 import type { topicPages } from '../help/topic-pages.js'
 import { version } from './version.js'
 
-interface Listed {
+interface ListedCommand {
   name: string
   summary: string
   load(): Promise<CommandDefinition>
 }
 
-/** The commands in the groups and the order of the help. Their definitions are loaded for a command line that names them. */
-const groups: Readonly<Record<string, readonly Listed[]>> = {
+/** The commands in the groups and the order of the help. A definition is loaded only if the command line contains its name. */
+const groups: Readonly<Record<string, readonly ListedCommand[]>> = {
   Plants: [
     { name: 'create', summary: 'create a plant', load: async () => (await import('./create.js')).create },
     { name: 'get', summary: 'show a plant', load: async () => (await import('./get.js')).get },
@@ -26,15 +26,15 @@ const groups: Readonly<Record<string, readonly Listed[]>> = {
   ],
   Sharing: [
     { name: 'serve', summary: 'serve a store over HTTP', load: async () => (await import('./serve.js')).serve },
-    { name: 'tokens', summary: 'manage access to serve', load: async () => (await import('./tokens.js')).tokens },
+    { name: 'tokens', summary: 'manage service tokens', load: async () => (await import('./tokens.js')).tokens },
     { name: 'auth', summary: 'save a token or password', load: async () => (await import('./auth.js')).auth },
     { name: 'openapi', summary: 'describe the HTTP API', load: async () => (await import('./openapi.js')).openapi },
   ],
   Setup: [
-    { name: 'stores', summary: 'name and choose stores', load: async () => (await import('./stores.js')).stores },
+    { name: 'stores', summary: 'name and select stores', load: async () => (await import('./stores.js')).stores },
     { name: 'config', summary: 'read and change settings', load: async () => (await import('./config.js')).config },
-    { name: 'doctor', summary: 'look for what is wrong', load: async () => (await import('./doctor.js')).doctor },
-    { name: 'completion', summary: 'complete words by Tab', load: async () => (await import('./completion.js')).completion },
+    { name: 'doctor', summary: 'check for problems', load: async () => (await import('./doctor.js')).doctor },
+    { name: 'completion', summary: 'set up shell completion', load: async () => (await import('./completion.js')).completion },
     { name: 'version', summary: 'show the version', load: async () => version },
   ],
 }
@@ -45,7 +45,7 @@ function topic(name: keyof typeof topicPages, meaning: string): Topic {
   return { name, meaning, page: async (layout) => (await import('../help/topic-pages.js')).topicPages[name](layout) }
 }
 
-/** The program. Of its commands, `loadCommands` gets those that a command line names; of the others this has what the help lists. */
+/** The program. Its commands have only a name and a summary until `loadCommands` loads their definitions. */
 export const plants: CommandDefinition & { commands: CommandDefinition[] } = {
   name: 'plants',
   description: 'Create, import, list, export and serve plants.',
@@ -53,21 +53,21 @@ export const plants: CommandDefinition & { commands: CommandDefinition[] } = {
   commands: listed.map(({ name, group, summary }) => ({ name, group, summary, description: summary })),
   topics: [
     topic('options', 'the options of every command'),
-    topic('environment', 'every setting and variable, and which wins'),
-    topic('exit-codes', 'what a run can end with, and when'),
-    topic('formats', 'what plants, answers and errors look like'),
+    topic('environment', 'settings and environment variables, and their precedence'),
+    topic('exit-codes', 'exit codes and what they mean'),
+    topic('formats', 'formats of plants, output and errors'),
   ],
   examples: ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern'],
 }
 
-/** Loads the definitions of the commands that are among some words. */
+/** Loads the definitions of the commands whose names or aliases are among the words. */
 export async function loadCommands(words: readonly string[]): Promise<void> {
   for (const [index, { name, group, summary, load }] of listed.entries()) {
     if ([name, ...aliasesOf({ name })].some((word) => words.includes(word))) plants.commands[index] = { ...(await load()), group, summary }
   }
 }
 
-/** The commands that words lead to, from the program on; undefined where there is no such command. */
+/** The command that the words name, after the program and its parent commands; undefined if there is no such command. */
 export function pathTo(words: readonly string[], path: readonly CommandDefinition[] = [plants]): readonly CommandDefinition[] | undefined {
   const [word, ...rest] = words
   if (word === undefined) return path

@@ -14,7 +14,7 @@ import { defineCommand, type OptionDefinition, type OptionValues, parseWords, qu
 const options = [
   {
     flags: '--sort <field>',
-    description: 'order by id, name or tag, A to Z in either case; a service can only by id',
+    description: 'sort by id, name or tag, ignoring the case of A to Z; a service sorts only by id',
     choices: fieldNames,
     default: 'id',
   },
@@ -25,7 +25,7 @@ const options = [
   },
   {
     flags: '--fields <fields>',
-    description: 'only these fields, in this order: name,id',
+    description: 'print only these fields, in this order, such as name,id',
     values: fieldNames,
     parse: parseWords(fieldNames, 'name,id'),
   },
@@ -36,7 +36,7 @@ type ListFlags = OptionValues<typeof options>
 
 export const list = defineCommand({
   name: 'list',
-  description: 'List the plants in the order of their ids: a table on a terminal, else one JSON object a line.',
+  description: 'List plants in ascending order of id: as a table on a terminal, otherwise as one JSON object per line.',
   options,
   examples: ['plants list --tag shade', 'plants list --limit 100 --after 1000', 'plants list --search fern --sort name --format csv'],
   async run({ flags }, io) {
@@ -44,20 +44,20 @@ export const list = defineCommand({
     const { limit, after, tag, search, sort } = flags
     if (sort !== 'id' && !isOwn(settings.store)) {
       const hint = `Leave it out, or sort a copy: plants export${settings.storeFlag} | plants import --store ./copy.db`
-      throw malformed(`--sort ${sort} is not for ${settings.store.name}: a service can only sort by id`, hint)
+      throw malformed(`--sort ${sort} is not supported at ${settings.store.name}: a service sorts only by id`, hint)
     }
     const format = flags.format ?? (settings.output === 'text' ? 'table' : 'ndjson')
     const store = await openExistingStore(settings.store, settings.storeOptions)
     let shown = 0
     let last: NewPlant | undefined
-    let isCut = false
-    /** Of a table, which people read, one plant more is asked for, to find out whether it is all. */
+    let isTruncated = false
+    /** A table reads one plant more than its limit, to find out whether there are more. */
     async function* pages(): AsyncGenerator<NewPlant[]> {
       if (!store) return
       const query = { limit: limit && limit + Number(format === 'table'), after, tag, search, sort }
       for await (const page of sort === 'id' ? store.list(query) : sortedPages(store, { ...query, record: 'json' })) {
         const kept = page.slice(0, limit && limit - shown)
-        isCut = kept.length < page.length
+        isTruncated = kept.length < page.length
         if (kept.length === 0) return
         yield kept
         shown += kept.length
@@ -67,10 +67,10 @@ export const list = defineCommand({
     try {
       for await (const text of rendered(await showingProgress(pages(), settings, io), format, flags, settings, io))
         await writeAnswer(io, text)
-      if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. plants create makes it`)
+      if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. Create it with: plants create`)
       else if (shown === 0 && format === 'table')
         await settings.warn(search !== undefined ? 'No plants match' : tag === undefined ? 'No plants' : 'No plants with this tag')
-      else if (isCut) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings)}`)
+      else if (isTruncated) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings)}`)
     } finally {
       await store?.close()
     }
@@ -78,10 +78,10 @@ export const list = defineCommand({
 })
 
 async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGenerator<NewPlant[]> {
-  for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => parseJson(line) as NewPlant) // which it wrote
+  for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => parseJson(line) as NewPlant) // as the store wrote it
 }
 
-/** Shows how many plants were read, where they do not go to the terminal themselves. */
+/** Shows the number of plants read, unless the plants themselves are printed on the terminal. */
 async function showingProgress(pages: AsyncGenerator<NewPlant[]>, { showsProgress }: Settings, io: Io) {
   if (!showsProgress || io.stdout.isTerminal) return pages
   const { progressLine, withProgress } = await import('../../output/progress.js')
@@ -119,13 +119,13 @@ async function* documentOf(pages: AsyncGenerator<NewPlant[]>, format: FormatName
   for await (const { text } of toDocument(blocks(), { ...writer, head })) yield text
 }
 
-/** The command for what a limit left out: what comes after an id, or in another order all of it. */
+/** The command that lists what a limit left out: the plants after the last id, or with another order all plants. */
 function commandForMore(
   { limit, after, sort, format, fields, tag, search }: ListFlags,
   last: NewPlant | undefined,
   { storeFlag }: Settings,
 ): string {
-  const [what, part] = sort === 'id' ? ['For more', { limit, after: last?.id }] : ['For all', { sort, after }]
-  const given = Object.entries({ ...part, format, fields, tag, search })
-  return `${what}: plants list${given.map(([name, value]) => shellOption(name, value?.toString())).join('')}${storeFlag}`
+  const [label, position] = sort === 'id' ? ['For more', { limit, after: last?.id }] : ['For all', { sort, after }]
+  const given = Object.entries({ ...position, format, fields, tag, search })
+  return `${label}: plants list${given.map(([name, value]) => shellOption(name, value?.toString())).join('')}${storeFlag}`
 }

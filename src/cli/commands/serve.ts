@@ -13,43 +13,43 @@ import type { Settings } from '../context.js'
 import { isInteractive, resolveSettings } from '../context.js'
 import { allowOption, defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
 
-/** The port without --port, which is no default of the option: it conflicts with --socket. */
+/** The default of --port, which the option itself does not have, because it conflicts with --socket. */
 const defaultPort = 4010
 
 /** Where the service and its admin port listen by default. */
 const loopback = '127.0.0.1'
 
 const options = [
-  { flags: '--host <host>', description: 'address to listen at; 0.0.0.0 for all of this machine', default: loopback, parse: parseText },
+  { flags: '--host <host>', description: 'address to listen on; 0.0.0.0 for all addresses', default: loopback, parse: parseText },
   {
     flags: '--port <port>',
-    description: `port to listen at: ${defaultPort} (default); 0 for any that is free`,
+    description: `port to listen on: ${defaultPort} (default); 0 for any free port`,
     parse: parsePort,
     conflicts: ['socket'],
   },
-  pathOption('--socket <path>', 'listen at a Unix socket instead'),
-  { flags: '--base-path <path>', description: 'what stands before /plants, such as /v1', parse: parseBasePath },
+  pathOption('--socket <path>', 'listen on a Unix socket instead'),
+  { flags: '--base-path <path>', description: 'path prefix of /plants, such as /v1', parse: parseBasePath },
   pathOption('--tls-cert <path>', 'PEM certificate, with its chain'),
   pathOption('--tls-key <path>', 'PEM key of the certificate'),
-  pathOption('--token-file <path>', 'accept the tokens in this file, one a line, and no others; also PLANTS_SERVE_TOKEN'),
-  allowOption('what PLANTS_SERVE_TOKEN and the tokens of --token-file allow', 'create'),
-  { flags: '--only-create', description: 'offer the operation of the specification alone: creating plants' },
-  { flags: '--admin-port <port>', description: 'answer /live, /ready and /metrics there, without a token', parse: parsePort },
+  pathOption('--token-file <path>', 'accept only the tokens in this file, one per line; also PLANTS_SERVE_TOKEN'),
+  allowOption('rights of PLANTS_SERVE_TOKEN and of the tokens in --token-file', 'create'),
+  { flags: '--only-create', description: 'offer only the operation of the specification: creating plants' },
+  { flags: '--admin-port <port>', description: 'serve /live, /ready and /metrics on this port, without a token', parse: parsePort },
   { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
-  { flags: '--body-limit <size>', description: 'size of a body', default: '1MiB', parse: parseSize },
-  { flags: '--header-limit <size>', description: 'size of all headers of a request', default: '16KiB', parse: parseSize },
-  { flags: '--header-timeout <duration>', description: 'until the headers have come', default: '10s', parse: parseTimer },
+  { flags: '--body-limit <size>', description: 'maximum size of a request body', default: '1MiB', parse: parseSize },
+  { flags: '--header-limit <size>', description: 'maximum size of all headers of a request', default: '16KiB', parse: parseSize },
+  { flags: '--header-timeout <duration>', description: 'maximum time to receive the headers', default: '10s', parse: parseTimer },
   {
     flags: '--request-timeout <duration>',
-    description: 'until the body has come, and until more of an answer is read',
+    description: 'maximum time to receive the body, and for the client to read more of a response',
     default: '30s',
     parse: parseTimer,
   },
   { flags: '--keep-alive <duration>', description: 'how long an idle connection stays open', default: '65s', parse: parseTimer },
-  { flags: '--connection-limit <count>', description: 'open connections', default: '10000', parse: parseCount },
-  { flags: '--queue-limit <count>', description: 'creates that wait; more are sent away with 503', default: '10000', parse: parseCount },
-  { flags: '--batch-limit <count>', description: 'creates that share a commit', default: '1000', parse: parseCount },
-  { flags: '--drain-timeout <duration>', description: 'how long a drain may take', default: '10s', parse: parseTimer },
+  { flags: '--connection-limit <count>', description: 'maximum number of open connections', default: '10000', parse: parseCount },
+  { flags: '--queue-limit <count>', description: 'maximum number of waiting creates; more get 503', default: '10000', parse: parseCount },
+  { flags: '--batch-limit <count>', description: 'maximum number of creates in a commit', default: '1000', parse: parseCount },
+  { flags: '--drain-timeout <duration>', description: 'maximum time for a drain', default: '10s', parse: parseTimer },
   {
     flags: '--log-level <level>',
     description: 'trace, debug, info, warn, error, fatal or silent',
@@ -62,7 +62,7 @@ type ServeFlags = GlobalFlags & OptionValues<typeof options>
 
 export const serve = defineCommand({
   name: 'serve',
-  description: 'Serve a store with the HTTP operation of the specification. Its address is the first line on stdout, the log is on stderr.',
+  description: 'Serve a store over HTTP. The first line on stdout is the address of the service. The log goes to stderr.',
   options,
   examples: ['plants tokens create --note laptop', 'plants serve', 'plants serve --store ./garden.db --port 0 --base-path /v1'],
   async run({ flags }, io) {
@@ -72,12 +72,12 @@ export const serve = defineCommand({
     try {
       const stopped: Promise<unknown> = io.signal.aborted ? Promise.resolve() : once(io.signal, 'abort')
       const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
-      // As the lines of a log are: whoever reads it may have left, or be slow, and nothing waits for them.
+      // Written like a log line: a reader that is slow or closed does not block the service.
       const announced = io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
       await Promise.race([stopped, announced.then(() => stopped)])
     } finally {
       await service.drain(flags.drainTimeout)
-      // The end of the log is waited for a second, in case its reader has stalled.
+      // Waits at most a second for the end of the log, because its reader may have stalled.
       await within(1000, [], (signal) => Promise.race([io.stderr.log(''), once(signal, 'abort')]))
     }
   },
@@ -89,15 +89,15 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit } = flags
   if (flags.adminHost !== undefined && adminPort === undefined)
     throw new PlantsError('malformed', '--admin-host needs --admin-port', { hint: 'Add --admin-port 9090' })
-  // A drain still answers what the service has received, so the signal does not end its store.
+  // A drain still answers requests in flight, so the signal must not abort the operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
-    // It would not be a line of the log.
+    // Without onCreated, whose text is not a line of the log.
     openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
     openTokenSource: (tokens, warn) => {
-      warnOfRights('--tls-key', flags.tlsKey, io, warn)
-      warnOfRights('--token-file', tokenFile, io, warn)
+      warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
+      warnOfPermissions('--token-file', tokenFile, io, warn)
       const mayShow = isInteractive(flags, io) && io.stderr.isTerminal
       return tokenSourceFor(tokens, { tokenFile, allow: flags.allow, mayShow, settings, io, warn })
     },
@@ -108,26 +108,26 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit },
     log: { output: io.stderr, level: flags.logLevel },
-    now: () => performance.now(), // at half the price of the one that starts fast
+    now: () => performance.now(), // half the cost per call of io.now, which is faster to start
   }
 }
 
-/** Warns of a file of secrets that is not for this user alone. */
-function warnOfRights(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
+/** Warns about a file of secrets that other users can access. */
+function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
   const path = given === undefined ? undefined : io.resolvePath(given)
   const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
   if (path === undefined || !stats || process.platform === 'win32') return
-  if (!io.trusts(stats.uid)) warn(`The file of ${flag}, ${path}, belongs to another user (uid ${stats.uid}), who can read and change it`)
+  if (!io.trusts(stats.uid)) warn(`The file ${path} of ${flag} belongs to another user (uid ${stats.uid}), who can read and change it`)
   else if ((stats.mode & 0o077) !== 0)
-    warn(`Others can read or write ${path}, the file of ${flag}. Change that with: chmod 600 ${shellWord(path)}`)
+    warn(`Other users can read or write the file ${path} of ${flag}. Fix it with: chmod 600 ${shellWord(path)}`)
 }
 
 async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
-    throw new PlantsError('malformed', 'TLS needs a certificate and its key', { hint: 'Give both --tls-cert PATH and --tls-key PATH' })
+    throw new PlantsError('malformed', 'TLS needs a certificate and its key', { hint: 'Add both --tls-cert PATH and --tls-key PATH' })
   const [certPath, keyPath] = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)]
-  const hint = 'Give PEM files with --tls-cert and --tls-key'
+  const hint = 'Use PEM files for --tls-cert and --tls-key'
   const tls = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
   const { createSecureContext } = await import('node:tls')
   try {
@@ -135,7 +135,7 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
     return tls
   } catch (error) {
     throw new PlantsError('malformed', `${certPath} and ${keyPath} are not a certificate and its key`, {
-      hint: 'Give two PEM files that belong together, the key without a password',
+      hint: 'Use a certificate and its key in PEM files, the key without a passphrase',
       cause: error,
     })
   }

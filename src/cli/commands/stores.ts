@@ -23,61 +23,61 @@ const add = defineCommand({
     { name: '<name>', description: 'letters, digits, "-" and "_"' },
     { name: '<address>', description: 'a path, http(s)://…, unix:PATH or postgres://…', values: 'file' },
   ],
-  options: [{ flags: '--token-command <command>', description: 'take its token from what this command prints; no shell reads it' }],
+  options: [{ flags: '--token-command <command>', description: 'get the token from the output of this command; no shell is used' }],
   async run({ args: [name, text], flags }, io) {
     const settings = await resolvePreferences(flags, io)
     checkStoreName(name)
     const address = await resolveAddress(text, 'The address', io, { isArgument: true })
     const store = storeFrom(address, flags, io)
-    // --timeout belongs to the store here, and says nothing about others who change the settings.
+    // --timeout is saved with the store here, and is not the timeout of the lock.
     await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
       checkFree(name, saved)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
       const hint = `plants config set stores.${name}.allow-http true`
-      await settings.warn(`No token will be sent to ${address.name}, where others could read it, unless you allow it: ${hint}`)
+      await settings.warn(`No token will be sent to ${address.name}, because others could read it. To allow it: ${hint}`)
     }
     await warnOfExposure(address, settings)
-    const how = `Use it with --store ${name}, or always: plants stores use ${name}`
-    await writeResult(io, settings, { name, ...store }, `Saved ${name}, ${quoteIfNeeded(address.name)}. ${how}`)
+    const how = `Use it with --store ${name}, or make it the default: plants stores use ${name}`
+    await writeResult(io, settings, { name, ...store }, `Saved the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`)
   },
 })
 
 const init = defineCommand({
   name: 'init',
   description:
-    'Make the store in a database, as somebody who may. With --role, let a role, which must be there, run a service on it: it may do with plants what --allow says, and change nothing else. What is there already stays.',
-  arguments: [{ name: '<address>', description: "postgres://…, of an administrator or of the database's owner" }],
+    'Create the store in a PostgreSQL database, as its owner or an administrator. With --role, grant an existing role the rights that plants serve needs: those of --allow, and no others. An existing store is kept.',
+  arguments: [{ name: '<address>', description: "postgres://…, with the database's owner or an administrator as the user" }],
   options: [
-    { flags: '--role <name>', description: 'the role that plants serve is to log in as', parse: parseText },
-    allowOption('what the role may do', defaultRights.join()),
+    { flags: '--role <name>', description: 'the role that plants serve logs in as', parse: parseText },
+    allowOption('rights of the role', defaultRights.join()),
   ],
   async run({ args: [text], flags }, io) {
-    if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true }) // whose errors name it as what it is here
+    if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true }) // so that errors call it an address
     const settings = await resolveSettings({ ...flags, store: text }, io)
     const { store } = settings
     if (!takesPassword(store)) {
       const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-      throw new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}: only a database needs to be made a store`, { hint })
+      throw new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}: only a database needs to be initialised`, { hint })
     }
     const { role, allow } = flags
-    // As SQL has it, quoted or not; a store that everybody may read is not what anybody has to do by a slip.
+    // PUBLIC means every role in SQL. A mistake must not open the store to all of them.
     if (role !== undefined && /^(public|none)$/i.test(role)) {
-      const why = role.toLowerCase() === 'none' ? 'is no role' : 'would be everybody'
-      throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Name the role that plants serve logs in as' })
+      const why = role.toLowerCase() === 'none' ? 'is not a role' : 'is every role'
+      throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Use the role that plants serve logs in as' })
     }
     const { initialise } = await import('../../stores/postgres/schema.js')
     await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
     const granted =
       role === undefined ? '' : `, and ${quoteIfNeeded(role)} may ${allow.join(', ').replace(/, (\w+)$/, ' and $1')} plants there`
-    await writeResult(io, settings, { address: store.name, role }, `${quoteIfNeeded(store.name)} holds a store${granted}`)
+    await writeResult(io, settings, { address: store.name, role }, `The store in ${quoteIfNeeded(store.name)} is ready${granted}`)
   },
 })
 
 const list = defineCommand({
   name: 'list',
-  description: 'List the stores that have a name.',
+  description: 'List the named stores. An asterisk marks the default store.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io)
     const used = shownValue(settings.sources.find(({ name }) => name === 'store')?.value)
@@ -103,7 +103,7 @@ const list = defineCommand({
 
 const use = defineCommand({
   name: 'use',
-  description: 'Choose the store of all commands that name none; "local" for your own, which is there without being saved.',
+  description: 'Set the default store, which commands use without --store. "local" is your own store, which is built in.',
   arguments: [{ name: '<store>', description: 'a saved name, or an address', values: 'store' }],
   async run({ args: [store], flags }, io) {
     const settings = await resolvePreferences(flags, io)
@@ -112,23 +112,23 @@ const use = defineCommand({
       if (store === 'local') return saved
       if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
       if (savedStore(saved, store)) return { ...saved, store }
-      throw new PlantsError('malformed', `There is no store ${store} any more`, { hint: 'See: plants stores list' })
+      throw new PlantsError('malformed', `The store ${store} no longer exists`, { hint: 'List the stores with: plants stores list' })
     })
     const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
     if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
     await warnOfExposure(chosen.store, settings)
     const saved = chosen.storeName === undefined ? undefined : savedStore(chosen.file.saved, chosen.storeName)
     const fields = saved ? fieldsOf(store, saved) : { name: store, address: chosen.store.name }
-    const text = `From now on commands use ${quoteIfNeeded(store)}${chosen.store.name === store ? '' : `, ${quoteIfNeeded(chosen.store.name)}`}`
+    const text = `The default store is now ${quoteIfNeeded(store)}${chosen.store.name === store ? '' : `, ${quoteIfNeeded(chosen.store.name)}`}`
     await writeResult(io, settings, { ...fields, inUse: !winner }, text)
   },
 })
 
 const rename = defineCommand({
   name: 'rename',
-  description: 'Give a store another name. Its settings and its token or password stay.',
+  description: 'Rename a saved store. Its settings and its token or password are kept.',
   arguments: [
-    { name: '<name>', description: 'its name', values: 'saved-store' },
+    { name: '<name>', description: 'its current name', values: 'saved-store' },
     { name: '<new-name>', description: 'letters, digits, "-" and "_"' },
   ],
   async run({ args: [name, newName], flags }, io) {
@@ -142,18 +142,20 @@ const rename = defineCommand({
       return saved.store === name ? { ...saved, stores, store: newName } : { ...saved, stores }
     })
     const renamed = savedStore(after, newName)
-    await writeResult(io, settings, renamed ? fieldsOf(newName, renamed) : {}, `${name} is called ${newName} now`)
+    await writeResult(io, settings, renamed ? fieldsOf(newName, renamed) : {}, `Renamed the store ${name} to ${newName}`)
   },
 })
 
 const remove = defineCommand({
   name: 'remove',
-  description: 'Forget a store and its saved token or password. Its plants stay where they are.',
-  arguments: [{ name: '<name>', description: 'its name', values: 'saved-store' }],
+  description: 'Remove a saved store and its token or password. Its plants are not deleted.',
+  arguments: [{ name: '<name>', description: 'name of the store', values: 'saved-store' }],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io)
     if (name === 'local')
-      throw new PlantsError('malformed', 'The store local is always there', { hint: 'To use another: plants stores use NAME' })
+      throw new PlantsError('malformed', 'The store local is built in, and cannot be removed', {
+        hint: 'To use another: plants stores use NAME',
+      })
     let address = ''
     const { before, after } = await changeSettings(io, settings, async (saved) => {
       const removed = savedStore(saved, name)
@@ -166,16 +168,16 @@ const remove = defineCommand({
       return saved.store === name ? withField(kept, 'store', undefined) : kept
     })
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
-    const rest = before.store === name ? '. Commands use the store local again' : ''
+    const rest = before.store === name ? '. The default store is now local' : ''
     const shown = shownValue(address)
-    const text = `Forgot ${quoteIfNeeded(name)}${tokenRemoved ? ` and its ${credentialOf(kindOfText(address)) ?? 'token'}` : ''}. Its plants are still where they were, ${quoteIfNeeded(shown)}${rest}`
+    const text = `Removed the store ${quoteIfNeeded(name)}${tokenRemoved ? ` and its ${credentialOf(kindOfText(address)) ?? 'token'}` : ''}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
   },
 })
 
 export const stores: CommandDefinition = {
   name: 'stores',
-  description: 'Save stores under a name, with what belongs to them. A name works wherever an address does.',
+  description: 'Save the addresses and settings of stores under names. A name can be used wherever an address can.',
   commands: [add, init, list, use, rename, remove],
   examples: [
     'plants stores add garden ./garden.db',
@@ -187,18 +189,18 @@ export const stores: CommandDefinition = {
 function checkFree(name: string, saved: SavedSettings): void {
   const other = savedStore(saved, name)
   if (!other) return
-  const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or forget it: plants stores remove ${name}`
-  throw malformed(`There is a store ${name} already, ${shownValue(other.address)}`, hint)
+  const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or remove it: plants stores remove ${name}`
+  throw malformed(`The store ${name} already exists: ${shownValue(other.address)}`, hint)
 }
 
-/** What is kept of a store: its address, and every setting that was given and belongs to one. */
+/** The saved store: its address, and the given settings that apply to it. */
 function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
   const values = settingsIn('store').flatMap((name): [string, string | boolean][] => {
     const text = flagValue(name, flags)
     if (text === undefined) return []
     if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
     const isCa = name === 'ca-cert' && takesPassword(address)
-    const hint = isCa ? 'Leave it out, and write into the address: sslrootcert=PATH' : 'Leave it out'
+    const hint = isCa ? 'Leave it out, and add to the address: sslrootcert=PATH' : 'Leave it out'
     throw new PlantsError('malformed', `--${name} ${unsupportedReason(name, address.kind, address.name)}`, { hint })
   })
   return { address: isDefaultStore(address) ? 'local' : address.name, ...Object.fromEntries(values) }
@@ -209,7 +211,7 @@ function fieldsOf(name: string, store: SavedStore) {
   return { name, address: shownValue(store.address), ...Object.fromEntries(values) }
 }
 
-/** The address that a token or a password is bound to; one that is broken as it is. */
+/** The address under which a credential is saved; an invalid address is returned unchanged. */
 async function loginAddressOf({ address }: SavedStore, io: Io): Promise<string> {
   try {
     return loginAddress(await resolveAddress(address, '', io))

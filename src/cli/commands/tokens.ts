@@ -11,11 +11,11 @@ import { allowOption, type CommandDefinition, defineCommand } from '../define-co
 
 const create = defineCommand({
   name: 'create',
-  description: 'Make a token and print it. It is not shown again.',
+  description: 'Create a token and print it. It is not shown again.',
   options: [
-    { flags: '--note <text>', description: 'what it is for' },
-    { flags: '--expires <duration>', description: 'how long it is valid: 90d, 12h; without, until it is revoked', parse: parseLife },
-    allowOption('what it allows', defaultRights.join()),
+    { flags: '--note <text>', description: 'what the token is for' },
+    { flags: '--expires <duration>', description: 'lifetime, such as 90d or 12h; by default, until it is revoked', parse: parseLife },
+    allowOption('rights of the token', defaultRights.join()),
   ],
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
@@ -30,7 +30,7 @@ const create = defineCommand({
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
       await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...fieldsOf(added), token })}\n` : `${token}\n`, hint)
       if (io.stdout.isTerminal && settings.errors === 'text')
-        await settings.warn(`This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is shown only now`)
+        await settings.warn(`This is token ${added.id}${expiresAt ? `, valid until ${dateOf(expiresAt)}` : ''}. It is not shown again`)
     } finally {
       await store.close()
     }
@@ -39,7 +39,7 @@ const create = defineCommand({
 
 const list = defineCommand({
   name: 'list',
-  description: 'List the tokens: what they are for, what they allow and until when, but not the tokens themselves.',
+  description: 'List the notes, rights and expiry dates of the tokens, but not the tokens themselves.',
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
@@ -59,15 +59,15 @@ const list = defineCommand({
         isEmpty = false
         await writeAnswer(io, format(page.map(fieldsOf)))
       }
-      if (isEmpty) await settings.warn(`No tokens. Make one with: plants tokens create${settings.storeFlag}`)
+      if (isEmpty) await settings.warn(`No tokens. Create one with: plants tokens create${settings.storeFlag}`)
     })
   },
 })
 
 const revoke = defineCommand({
   name: 'revoke',
-  description: 'Make a token invalid, at once; a running plants serve follows within a second.',
-  arguments: [{ name: '<token>', description: 'its number or its note, as plants tokens list shows them', parse: parseText }],
+  description: 'Revoke a token. A running plants serve rejects it within a second.',
+  arguments: [{ name: '<token>', description: 'its id or its note, as shown by plants tokens list', parse: parseText }],
   async run({ args: [name], flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
@@ -75,14 +75,14 @@ const revoke = defineCommand({
       const token = await tokens?.revoke(id, new Date(io.time()))
       if (!token) throw noToken(`id ${id}`, settings)
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
-      await writeResult(io, settings, fieldsOf(token), `Revoked token ${id}${note}`, 'It is revoked')
+      await writeResult(io, settings, fieldsOf(token), `Revoked token ${id}${note}`, 'The token was revoked')
     })
   },
 })
 
 export const tokens: CommandDefinition = {
   name: 'tokens',
-  description: 'Manage the bearer tokens that plants serve accepts. The store keeps only their SHA-256.',
+  description: 'Manage the bearer tokens that plants serve accepts. The store contains only their SHA-256 hashes.',
   commands: [create, list, revoke],
   examples: [
     'plants tokens create --note laptop --expires 90d',
@@ -91,7 +91,7 @@ export const tokens: CommandDefinition = {
   ],
 }
 
-/** Opens the store for its tokens; when there is none yet, none is made. */
+/** Opens the store for its tokens. A store that does not exist is not created, and the action gets undefined. */
 async function withTokens(settings: Settings, action: (tokens: TokenStore | undefined) => Promise<void>): Promise<void> {
   checkOwn(settings.store)
   const existing = await openExistingStore(settings.store, settings.storeOptions)
@@ -105,20 +105,20 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
   }
 }
 
-/** The id of the only token with a note that is not revoked yet. */
+/** The id of the only token with this note that is not revoked. */
 async function idOfNote(note: string, tokens: TokenStore | undefined, settings: Settings): Promise<bigint> {
   const ids: bigint[] = []
   for await (const page of tokens?.list() ?? []) for (const token of page) if (token.note === note && !token.revokedAt) ids.push(token.id)
   const [id] = ids
   if (id === undefined) throw noToken(`note ${JSON.stringify(note)}`, settings)
   if (ids.length === 1) return id
-  const hint = `Name one by its id: plants tokens revoke ${id}${settings.storeFlag}`
+  const hint = `Use an id: plants tokens revoke ${id}${settings.storeFlag}`
   throw new PlantsError('malformed', `${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, { hint })
 }
 
 function noToken(what: string, { store, storeFlag }: Settings): PlantsError {
   return new PlantsError('notFound', `No token has the ${what} in ${store.name}`, {
-    hint: `See which there are with: plants tokens list${storeFlag}`,
+    hint: `List the tokens with: plants tokens list${storeFlag}`,
   })
 }
 

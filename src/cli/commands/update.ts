@@ -7,22 +7,22 @@ import { resolveSettings } from '../context.js'
 import { defineCommand, type OptionDefinition, type OptionValues, parseId } from '../define-command.js'
 
 const options = [
-  { flags: '-n, --name <text>', description: 'its new name' },
-  { flags: '-t, --tag <text>', description: 'its new tag' },
-  { flags: '--no-tag', description: 'remove its tag' },
+  { flags: '-n, --name <text>', description: 'the new name' },
+  { flags: '-t, --tag <text>', description: 'the new tag' },
+  { flags: '--no-tag', description: 'remove the tag' },
 ] as const satisfies readonly OptionDefinition[]
 
 type Changes = OptionValues<typeof options>
 
 export const update = defineCommand({
   name: 'update',
-  description: 'Change the name or the tag of the plant that has this id, and print the plant. Its idempotency key is removed.',
-  arguments: [{ name: '<id>', description: 'identification number', parse: parseId }],
+  description: 'Change the name or the tag of a plant, and print the plant. Its idempotency key is removed.',
+  arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
   options,
   examples: ['plants update 1 --name "Sword fern"', 'plants update 1 --no-tag'],
   async run({ args: [id], flags }, io) {
     if (flags.name === undefined && flags.tag === undefined)
-      throw new PlantsError('malformed', 'Nothing to change was given', { hint: 'Give --name TEXT, --tag TEXT or --no-tag' })
+      throw new PlantsError('malformed', 'update needs something to change', { hint: 'Add --name TEXT, --tag TEXT or --no-tag' })
     const settings = await resolveSettings(flags, io)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
@@ -31,28 +31,28 @@ export const update = defineCommand({
       const updated = await replace(store, plant, flags)
       if (!updated) throw notFound(id, settings, true)
       const what = describePlant(updated, await styleFor(settings.colors(io.stdout)))
-      await writeResult(io, settings, { ...updated }, `Updated ${what}`, 'It is updated')
+      await writeResult(io, settings, { ...updated }, `Updated ${what}`, 'The plant was updated')
     } finally {
       await store?.close()
     }
   },
 })
 
-/** Replaces a plant, and tries again when somebody else has changed it meanwhile; undefined when it was deleted. */
+/** Replaces a plant, and retries if another process has changed it first. Returns undefined if the plant was deleted. */
 async function replace(store: ReadableStore, plant: NewPlant, changes: Changes): Promise<NewPlant | undefined> {
   let before: NewPlant | undefined = plant
-  for (let tries = 0; before && tries < maxTries; tries += 1) {
+  for (let attempt = 0; before && attempt < maxAttempts; attempt += 1) {
     const updated = await store.replace(changed(before, changes), before)
     if (updated) return updated
     before = await store.get(plant.id)
   }
   if (!before) return undefined
-  throw new PlantsError('conflict', `The plant ${plant.id} was changed by others each time`, {
-    hint: 'Nothing was changed here. Try again',
+  throw new PlantsError('conflict', `Other processes changed the plant ${plant.id} during each of ${maxAttempts} attempts`, {
+    hint: 'This command changed nothing. Try again',
   })
 }
 
-const maxTries = 10
+const maxAttempts = 10
 
 function changed(plant: NewPlant, { name = plant.name, tag = plant.tag }: Changes): NewPlant {
   const value = { id: plant.id, name, tag: tag === false ? undefined : tag }

@@ -13,13 +13,13 @@ export const version = defineCommand({
   run: ({ flags }, io) => writeVersion(flags.output, io),
 })
 
-/** Prints the version; as JSON also of what the program runs on. */
+/** Prints the version; as JSON also the runtime, the SQLite driver and the platform. */
 export async function writeVersion(output: string | undefined, io: Io): Promise<void> {
   if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${ownVersion}\n`)
   const { bun, node } = process.versions
   const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
   const sqlite = await driver.catch((error: unknown) => {
-    if (!(error instanceof PlantsError)) throw error // the version is printed also where no store can be opened
+    if (!(error instanceof PlantsError)) throw error // the version is printed even if SQLite cannot be loaded
   })
   const platform = `${process.platform}-${process.arch}`
   const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`

@@ -8,17 +8,17 @@ import { helpCommand, helpOption } from '../help/page.js'
 import { type Candidate, type Completions, candidatesOnly, completeValues, nothing, type ValueContext } from './values.js'
 
 /**
- * Answers the script of a shell: a line that says which files the shell is to offer (`none`, `any`, or endings) and, after a tab,
- * the prefix of each candidate; then a line for each candidate, its meaning after a tab. The last word is the one to complete.
+ * Prints the completions of the last word for the script of a shell. The first line has the files that the shell offers in addition (`none`,
+ * `any`, or extensions) and, after a tab, the prefix of each candidate. Each other line has a candidate and, after a tab, its meaning.
  */
-export async function answerCompletion(words: string[], program: CommandDefinition, io: Io): Promise<void> {
+export async function printCompletions(words: string[], program: CommandDefinition, io: Io): Promise<void> {
   const { files, prefix, candidates } = await complete(words, program, () => savedSettings(io))
   const first = `${typeof files === 'string' ? files : files.join(' ')}\t${prefix}\n`
   const lines = candidates.map(({ word, meaning }) => `${word}\t${meaning}\n`)
   await writeAnswer(io, redact([first, ...lines].join(''), io))
 }
 
-/** Settings that are broken are reported by the next command; somebody who is still writing one only sees less. */
+/** Invalid settings only mean fewer candidates; the next command reports them. */
 async function savedSettings(io: Io): Promise<SavedSettings> {
   try {
     return (await readSettings(io)).saved
@@ -47,23 +47,21 @@ async function complete(words: string[], program: CommandDefinition, saved: () =
 
 async function completeOperand(parsed: ParsedWords, context: ValueContext): Promise<Completions> {
   const { path, operands, isHelp } = parsed
-  const { commands, arguments: taken = [], topics = [] } = path.at(-1) ?? {}
+  const { commands, arguments: args = [], topics = [] } = path.at(-1) ?? {}
   if (commands || isHelp) {
     const named = (commands ?? []).map(({ name, summary, description }) => ({ word: name, meaning: summary ?? description }))
     const others = (isHelp ? topics : [helpCommand]).map(({ name, meaning }) => ({ word: name, meaning }))
     const all = [...named, ...others]
-    const short = (commands ?? []).flatMap((command) =>
-      aliasesOf(command).map((word) => ({ word, meaning: `another name for ${command.name}` })),
-    )
+    const short = (commands ?? []).flatMap((command) => aliasesOf(command).map((word) => ({ word, meaning: `alias of ${command.name}` })))
     const isFound = all.some(({ word }) => word.startsWith(context.text))
     return operands.length > 0 ? nothing : candidatesOnly(isFound ? all : [...all, ...short])
   }
-  const argument = taken[operands.length] ?? taken.findLast(({ name }) => name.includes('...'))
+  const argument = args[operands.length] ?? args.findLast(({ name }) => name.includes('...'))
   if (argument) return completeValues(argument.values, context)
   return context.text === '' ? candidatesOnly(optionCandidates(parsed, '--')) : nothing
 }
 
-/** Long options; a short one only to who has begun to write it. */
+/** Long options, or short ones after a single dash. */
 function optionCandidates(parsed: ParsedWords, text: string): Candidate[] {
   const isShort = /^-[^-]/.test(text)
   return optionsAt(parsed)
@@ -73,19 +71,19 @@ function optionCandidates(parsed: ParsedWords, text: string): Candidate[] {
 }
 
 interface ParsedWords {
-  /** the commands that they lead to, from the program on */
+  /** the program, and the commands that the words name */
   path: CommandDefinition[]
-  /** the arguments of the last command; after `help`, words that are no command */
+  /** the arguments of the last command; after `help`, words that are not commands */
   operands: string[]
   given: Set<OptionDefinition>
   pending: OptionDefinition | undefined
   /** after `help`, where words name commands */
   isHelp: boolean
-  /** after `--`, where nothing is an option any more */
+  /** after `--`, which ends the options */
   optionsEnded: boolean
 }
 
-/** Parses words as the command line will, without errors: people are still writing. */
+/** Parses the words of an incomplete command line, without errors. */
 function parseWords(words: string[], program: CommandDefinition): ParsedWords {
   const parsed: ParsedWords = { path: [program], operands: [], given: new Set(), pending: undefined, isHelp: false, optionsEnded: false }
   for (const word of words) {

@@ -1,6 +1,6 @@
 /**
- * What bash runs for a Tab. It takes words apart at "=" and ":", so they are put together again, and what it is to insert
- * begins after the last of these. Nothing that was typed is evaluated.
+ * The completion function for bash. bash splits words at "=" and ":", so they are joined again, and the inserted text begins after the last of
+ * these characters. Typed text is never evaluated.
  */
 const bash = script`# Completion of plants for bash 4.4 and newer: source <(plants completion bash)
 
@@ -26,7 +26,7 @@ _plants() {
   done
   words=("\${words[@]//[\"\'\\]/}")
 
-  # An alias is no program; what it stands for is hidden from here.
+  # An alias is not a program, and its definition is not available here.
   if [[ \${BASH_ALIASES[$program]-} ]]; then program=plants; fi
   program=\${program/#\~\//\${HOME-}/}
   program=\${program/#\$HOME\//\${HOME-}/}
@@ -49,7 +49,7 @@ _plants() {
   return 0
 }
 
-# Folders, and files with such endings, beside the words that are offered already.
+# Adds folders, and files with these extensions, to the candidates.
 _plants_files() {
   local path ending is_folder=
   for path in "\${COMPREPLY[@]}"; do
@@ -65,7 +65,7 @@ _plants_files() {
 complete -F _plants plants
 `
 
-/** What zsh runs for a Tab, as a file that its completion loads or as a text that is sourced. Nothing that was typed is evaluated. */
+/** The completion function for zsh, to be loaded from fpath or sourced. Typed text is never evaluated. */
 const zsh = script`#compdef plants
 # Completion of plants for zsh: plants completion zsh > "\${fpath[1]}/_plants"
 
@@ -101,13 +101,13 @@ if [[ \${funcstack[1]-} == _plants ]]; then
 elif (( \${+functions[compdef]} )); then
   compdef _plants plants
 else
-  print -u2 'plants: zsh completes nothing yet. Put this in front: autoload -U compinit; compinit'
+  print -u2 'plants: completion is not initialised in zsh. First run: autoload -U compinit; compinit'
 fi
 `
 
 /**
- * What fish runs for a Tab. It compares, quotes and describes the words itself. Of several rules it tries the last one first,
- * so the answer is there when the rule about files asks for it.
+ * The completion function for fish, which matches, quotes and describes the words itself. fish evaluates the last rule first, so the result is
+ * available when the rule about files needs it.
  */
 const fish = script`# Completion of plants for fish: plants completion fish | source
 
@@ -140,8 +140,8 @@ complete -c plants -f -k -a '(__plants_complete)'
 `
 
 /**
- * What PowerShell runs for a Tab. `--next` stands for an empty word at the end: versions before 7.3 leave an empty argument out.
- * Where nothing is returned, PowerShell completes the names of files; an empty text prevents that.
+ * The argument completer for PowerShell. `--next` means an empty last word, because versions before 7.3 drop empty arguments.
+ * If nothing is returned, PowerShell completes file names; an empty string prevents that.
  */
 const powershell = script`# Completion of plants for PowerShell: plants completion powershell | Out-String | Invoke-Expression
 
@@ -173,7 +173,7 @@ Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {
 
 export const scripts = { bash, zsh, fish, powershell }
 
-/** A text as it is written, but for the backslash in front of `${`, which TypeScript needs and shells must not see. */
+/** A raw template, without the backslash before `${`, which TypeScript needs and shells must not see. */
 function script({ raw }: TemplateStringsArray): string {
   return raw.join('').replaceAll('\\${', '${')
 }

@@ -5,16 +5,16 @@ import { escapeControlChars, shorten } from '../../platform/escape.js'
 import type { Values } from '../../platform/values.js'
 import { kindOfText } from '../../stores/registry.js'
 
-/** What a word can become. The shell compares it with what is written of the word, each in its own way. */
+/** The completions of a word. Each shell filters them in its own way by the text that was typed. */
 export interface Completions {
   candidates: readonly Candidate[]
-  /** what stands in front of each candidate in the word, such as `--output=` */
+  /** the text before each candidate in the word, such as `--output=` */
   prefix: string
-  /** the files that the shell offers besides, in its own way: all, or those with such an ending */
+  /** the files that the shell offers in addition: none, all, or those with one of these extensions */
   files: 'none' | 'any' | string[]
 }
 
-/** A word that ends with a dot goes on. */
+/** A word that ends with a dot is incomplete: the shell adds no space after it. */
 export type Candidate = Record<'word' | 'meaning', string>
 
 export const nothing: Completions = { candidates: [], prefix: '', files: 'none' }
@@ -24,10 +24,10 @@ export function candidatesOnly(candidates: readonly Candidate[]): Completions {
 }
 
 export interface ValueContext {
-  /** what is written of the value */
+  /** the part of the value that was typed */
   text: string
   operands: readonly string[]
-  /** what is saved; it is read only when it is asked for */
+  /** reads the saved settings, only when they are needed */
   saved(): Promise<SavedSettings>
 }
 
@@ -45,13 +45,13 @@ const completers: Record<Extract<Values, string>, (context: ValueContext) => Pro
   'setting-value': async (context) => completeValues(valuesOf(context.operands[0] ?? ''), context),
 }
 
-/** Names, and files as an address can name them: a word without a slash is one only with the ending of a store. */
+/** Names and paths of stores. A path without a slash needs the extension of a store. */
 async function completeStores({ text, saved }: ValueContext): Promise<Completions> {
   const [prefix = ''] = /^(sqlite|unix):/i.exec(text) ?? []
   if (prefix !== '') return { ...nothing, prefix, files: 'any' }
   if (/^(https?|postgres(ql)?):/i.test(text)) return nothing
   if (/^[.~]|\//.test(text)) return { ...nothing, files: 'any' }
-  const local = { word: 'local', meaning: 'your own store, which is there without being saved' }
+  const local = { word: 'local', meaning: 'your own store, which is built in' }
   return { ...candidatesOnly([...storesIn(await saved()), local]), files: ['db', 'sqlite'] }
 }
 
@@ -59,13 +59,13 @@ function storesIn(saved: SavedSettings): Candidate[] {
   return namedStores(saved).map(([word, { address }]) => ({ word, meaning: escapeControlChars(shorten(shownValue(address))) }))
 }
 
-/** The settings of the user, and the stores; the settings of a store once its name is written. */
+/** The settings of the user and the names of stores; after the name of a store, its settings. */
 function settingsFor(text: string, saved: SavedSettings): Candidate[] {
   const candidates = (scope: Scope) => settingsIn(scope).map((name) => ({ name, word: name, meaning: settingOf(name).meaning }))
   const [name, store] = namedStores(saved).find(([known]) => text.startsWith(`stores.${known}.`)) ?? []
   if (store) {
     const own = candidates('store').filter((candidate) => isFor(candidate.name, kindOfText(store.address)))
-    const address = { word: 'address', meaning: 'where the store is' }
+    const address = { word: 'address', meaning: 'address of the store' }
     return [address, ...own].map(({ word, meaning }) => ({ word: `stores.${name}.${word}`, meaning }))
   }
   const stores = storesIn(saved).map(({ word, meaning }) => ({ word: `stores.${word}.`, meaning: `the settings of ${meaning}` }))

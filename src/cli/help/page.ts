@@ -4,19 +4,19 @@ import { wrap } from '../../output/output.js'
 import { aliasesOf, type CommandDefinition, type HelpLayout, type OptionDefinition } from '../define-command.js'
 
 export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
-export const helpCommand = { name: 'help', meaning: 'show the help of a command' }
+export const helpCommand = { name: 'help', meaning: 'show help for a command' }
 
-/** The help of a command, laid out here because commander takes longer to load than this takes altogether. */
+/** Formats the help of a command. Loading commander for this would take longer than formatting it. */
 export function helpPage(path: readonly CommandDefinition[], layout: HelpLayout): string {
   const command = path.at(-1)
   if (!command) return ''
-  const { description, arguments: taken = [], options = [], commands, notes = [], examples = [] } = command
-  const words = commands ? ['<command>', '[options]'] : ['[options]', ...taken.map(({ name }) => name)]
+  const { description, arguments: args = [], options = [], commands, notes = [], examples = [] } = command
+  const words = commands ? ['<command>', '[options]'] : ['[options]', ...args.map(({ name }) => name)]
   const usage = `${layout.strong('Usage:')} ${[...path.map(({ name }) => name), ...words].join(' ')}\n`
   const shown = examples.length > 0 ? section(examples.length > 1 ? 'Examples' : 'Example', examples, layout) : ''
   if (path.length === 1) return `${usage}${shown}\n${commandColumns(command, layout)}\n${moreHelp(command, layout)}`
   const rows = {
-    Arguments: taken.map(({ name, description }) => ({ term: name.replace(/[<>[\].]/g, ''), meaning: description })),
+    Arguments: args.map(({ name, description }) => ({ term: name.replace(/[<>[\].]/g, ''), meaning: description })),
     Options: commands ? [] : optionRows([...options, helpOption]),
     Commands: commands ? [...commands.map(commandRow), { term: `${helpCommand.name} [command]`, meaning: helpCommand.meaning }] : [],
   }
@@ -33,7 +33,7 @@ export function helpPage(path: readonly CommandDefinition[], layout: HelpLayout)
     .join('\n')
 }
 
-/** The commands of the program in their groups, in two columns where there is room. */
+/** The commands of the program in their groups, in two columns if the terminal is wide enough. */
 function commandColumns({ commands = [] }: CommandDefinition, layout: HelpLayout): string {
   const named = [...commands, { ...helpCommand, summary: 'show help', group: commands.at(-1)?.group }]
   const isWide = layout.width >= 80
@@ -70,13 +70,13 @@ export function optionRows(options: readonly OptionDefinition[]): Row[] {
   }))
 }
 
-function commandRow({ name, arguments: taken = [], description }: CommandDefinition): Row {
-  return { term: [name, ...taken.map((argument) => argument.name)].join(' '), meaning: description }
+function commandRow({ name, arguments: args = [], description }: CommandDefinition): Row {
+  return { term: [name, ...args.map((argument) => argument.name)].join(' '), meaning: description }
 }
 
 export type Row = Record<'term' | 'meaning', string>
 
-/** Rows under a title, whose meanings begin at the same column, and stay after it; below a term that leaves no room beside it. */
+/** Rows under a title, with all meanings in one column. The meaning of a term that is too long begins on the next line. */
 export function rowsOf(rows: readonly Row[], { width, strong }: HelpLayout, title = '', column = columnFor(rows, width)): string {
   const indent = `\n${' '.repeat(column)}`
   const beside = (term: string) => (term.length + 4 <= column ? `  ${term}`.padEnd(column) : `  ${term}${indent}`)
@@ -84,7 +84,7 @@ export function rowsOf(rows: readonly Row[], { width, strong }: HelpLayout, titl
   return `${title === '' ? '' : `${strong(`${title}:`)}\n`}${lines.join('')}`
 }
 
-/** Where the meanings begin that stand beside the longest of the terms, but in the left half. */
+/** The column of the meanings: after the longest term that fits into the left half. */
 function columnFor(rows: readonly Row[], width: number): number {
   return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
 }

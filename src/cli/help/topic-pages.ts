@@ -19,7 +19,7 @@ const otherVariables: [name: string, meaning: string][] = [
   ['PGREQUIREAUTH, PGREQUIREPEER', 'the authentication methods that a database may use; the owner of its Unix socket'],
   [
     'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT',
-    'which of several servers, the application name, and the seconds until the next server is tried',
+    'which of several servers to use, the application name, and the seconds before the next server is tried',
   ],
   ['PLANTS_DATA_DIR', 'the directory of the store local'],
   ['PLANTS_CONFIG_DIR', 'the directory of the settings file'],
@@ -27,9 +27,9 @@ const otherVariables: [name: string, meaning: string][] = [
   ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for services; also in lower case'],
   ['NODE_EXTRA_CA_CERTS', "PEM certificates that are trusted in addition to the system's"],
   ['NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE', "another directory for Node's compile cache; 1 disables it"],
-  ['PLANTS_NO_INPUT, CI', 'never ask questions, as --no-input; not if 0 or false'],
+  ['PLANTS_NO_INPUT, CI', 'never prompt, like --no-input; 0 and false have no effect'],
   ['PAGER', 'the command that shows help longer than the terminal (default less)'],
-  ['NO_COLOR, FORCE_COLOR', 'no colours; colours also without a terminal (0 disables them), which takes precedence'],
+  ['NO_COLOR, FORCE_COLOR', 'disable colours; force colours without a terminal (0 disables them). FORCE_COLOR takes precedence'],
 ]
 
 function environmentPage(layout: HelpLayout): string {
@@ -56,42 +56,42 @@ function environmentPage(layout: HelpLayout): string {
 }
 
 const exitCodeMeanings: Record<ExitCode, string> = {
-  0: 'success; also if the reader of a pipe closed it, and after serve drained',
-  1: 'the store rejected the request: the id or the idempotency key exists, no plant has this id, or a service rejected it for a reason of its own; a setting has no value; doctor found a problem',
-  2: 'wrong usage or invalid input; nothing was sent to a store',
-  3: 'no token, or a token that was not accepted or has no right to do this',
+  0: 'success; also if the reader closed the pipe, and after plants serve drained',
+  1: 'the store rejected the request: the id or the idempotency key exists, there is no plant with the id, or a service rejected the request for another reason; a setting is not set; plants doctor found a problem',
+  2: 'incorrect usage or invalid input; nothing was sent to a store',
+  3: 'no token, or a token that was not accepted or does not have the required right',
   4: 'nothing was stored: the store could not be opened, reached, read or written, or was busy for too long',
   5: 'outcome unknown: the disk failed during a commit, or a service gave no usable response; the plant may be stored',
-  6: 'an import rejected some records; the others are created',
+  6: 'an import rejected some records; the others were created',
   70: 'internal error: a bug in plants',
-  74: 'the work is done, but the output could not be written, for example because the disk of stdout or --out is full; or the settings, or a backup, could not be written',
+  74: 'the operation succeeded, but its output could not be written, for example because the disk of stdout or --out is full; or the settings or a backup could not be written',
   130: 'interrupted by Ctrl-C (SIGINT), or a confirmation was declined',
   143: 'terminated (SIGTERM)',
 }
 
 function exitCodesPage(layout: HelpLayout): string {
   const rows = exitCodes().map(([code, errors]) => {
-    const values = `${errors.join(', ')}${code === 6 ? ', or the value that all rejected records have' : ''}`
+    const values = `${errors.join(', ')}${code === 6 ? ', or the error of all rejected records, if it is the same' : ''}`
     return { term: String(code), meaning: `${exitCodeMeanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}` }
   })
-  const about = 'What a run ends with, and what an error is then called in JSON. It is printed on stderr, with what to do next.'
+  const about = 'The exit codes of plants, and the values of error in JSON. Errors are printed on stderr, with a hint.'
   return `${paragraph(about, layout.width)}\n${rowsOf(rows, layout)}\nSee also: plants help formats\n`
 }
 
 function formatsPage(layout: HelpLayout): string {
   const sample = (title: string, lines: string[]) => section(title, lines, layout)
   return [
-    paragraph('These are two plants, of which the second has no tag.', layout.width),
+    paragraph('The examples show two plants. The second has no tag.', layout.width),
     sample('As flags of plants create', ['--id 1 --name Fern --tag shade', '--id 9007199254740993 --name Moss']),
     sample('As JSON, with plants create --file', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
-    sample('As ndjson, for many', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
+    sample('As ndjson', ['{"id":1,"name":"Fern","tag":"shade"}', '{"id":9007199254740993,"name":"Moss"}']),
     sample('As json', ['[', '{"id":1,"name":"Fern","tag":"shade"},', '{"id":9007199254740993,"name":"Moss"}', ']']),
     sample('As csv', ['id,name,tag', '1,Fern,shade', '9007199254740993,Moss,']),
     sample('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
-    rowsOf(values, layout, 'What they hold'),
-    rowsOf(streams, layout, 'Where it goes'),
+    rowsOf(values, layout, 'Values'),
+    rowsOf(streams, layout, 'Output'),
     sample('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),
-    rowsOf(quantities, layout, 'In flags and settings'),
+    rowsOf(quantities, layout, 'Durations and sizes'),
     'See also: plants help exit-codes\n',
   ].join('\n')
 }
@@ -100,30 +100,34 @@ const values: Row[] = [
   {
     term: 'id',
     meaning:
-      'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not. It is never rounded here; programs that take numbers for floating point round those above 9007199254740992',
+      'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not. Ids are never rounded here, but programs that use floating-point numbers round ids above 9007199254740992',
   },
-  { term: textFields.map(({ name }) => name).join(', '), meaning: 'any Unicode text, also an empty one, without U+0000' },
+  { term: textFields.map(({ name }) => name).join(', '), meaning: 'any Unicode text without U+0000; it can be empty' },
   {
     term: 'no tag',
-    meaning: 'in JSON there is no field, and null is invalid; in csv and tsv an empty cell is no tag, and "" the empty text',
+    meaning: 'in JSON, leave out the field: null is invalid; in csv and tsv, an empty cell means no tag, and "" an empty tag',
   },
-  { term: 'other fields', meaning: 'are not stored; a warning names them' },
+  { term: 'other fields', meaning: 'ignored, with a warning' },
 ]
 
 const streams: Row[] = [
   {
     term: 'stdout',
-    meaning: 'answers alone: text on a terminal, else JSON; --output json or text says which. Several are one JSON object a line',
+    meaning:
+      'results only: text on a terminal, otherwise JSON; --output selects text or json. Several results are one JSON object per line',
   },
   {
     term: 'stderr',
-    meaning: 'errors, warnings, questions, progress and logs. Errors and warnings are a line of JSON each when JSON was asked for',
+    meaning: 'errors, warnings, prompts, progress and logs. If JSON is requested, each error and warning is one line of JSON',
   },
 ]
 
 const quantities: Row[] = [
-  { term: 'a duration', meaning: '500ms, 30s, 2m, 1h or 90d; a number alone is seconds, except for --expires, which wants the unit' },
-  { term: 'a size', meaning: '16KiB, 1MiB or 1GiB; a number alone is bytes' },
+  {
+    term: 'a duration',
+    meaning: '500ms, 30s, 2m, 1h or 90d; a number without a unit means seconds, except for --expires, which requires a unit',
+  },
+  { term: 'a size', meaning: '16KiB, 1MiB or 1GiB; a number without a unit means bytes' },
 ]
 
 export const topicPages = { options: optionsPage, environment: environmentPage, 'exit-codes': exitCodesPage, formats: formatsPage }

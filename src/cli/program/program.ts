@@ -7,19 +7,19 @@ import type { Io } from '../../platform/io.js'
 import { parseChoice } from '../../platform/values.js'
 import { loadCommands, pathTo, plants } from '../commands/index.js'
 import { writeVersion } from '../commands/version.js'
-import { answerCompletion } from '../completion/complete.js'
+import { printCompletions } from '../completion/complete.js'
 import { isInteractive, mayColor } from '../context.js'
 import { aliasesOf, type CommandDefinition, type GlobalFlags, type HelpLayout, type OptionDefinition } from '../define-command.js'
 import { helpOption, helpPage } from '../help/page.js'
 import { parsedCommand, pathOf, unknownCommand, usageError } from './usage.js'
 
-/** Does what a command line says. Help, the version and a Tab are answered from the definitions; commander is loaded for the rest. */
+/** Runs a command line. Help, the version and completions come from the definitions; commander is loaded only for the rest. */
 export async function runProgram(argv: string[], io: Io): Promise<void> {
-  if (!io.argumentsAreExact()) throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or give the plant as JSON with --file')
+  if (!io.argumentsAreExact()) throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or read the plant from JSON with --file')
   await loadCommands(argv)
   const [first, ...rest] = argv
-  if (first === '__complete' && rest[0] === '--') return answerCompletion(rest.slice(1), plants, io)
-  if (first === '__complete' && rest[0] === '--next') return answerCompletion([...rest.slice(2), ''], plants, io)
+  if (first === '__complete' && rest[0] === '--') return printCompletions(rest.slice(1), plants, io)
+  if (first === '__complete' && rest[0] === '--next') return printCompletions([...rest.slice(2), ''], plants, io)
   const isHelp = (word: string) => word === '-h' || word === '--help'
   const words = argv.filter((word) => !isHelp(word))
   const path = words.length < argv.length || first === undefined ? pathTo(words) : undefined
@@ -29,7 +29,7 @@ export async function runProgram(argv: string[], io: Io): Promise<void> {
   await parse(argv, io)
 }
 
-/** What `--output`, `--no-color` and `--no-input` say, also on an invalid command line. */
+/** The values of `--output`, `--no-color` and `--no-input`, even if the command line is invalid. */
 export function outputFlags(argv: string[]): GlobalFlags {
   const flag = { type: 'boolean' } as const
   const options = { output: { type: 'string', short: 'o' }, 'no-color': flag, 'no-input': flag } as const
@@ -46,14 +46,14 @@ async function answerHelp(words: readonly string[], flags: GlobalFlags, io: Io):
   throw await unknownCommand(words[known] ?? '', words.slice(0, known))
 }
 
-/** Prints help; a page that is longer than the terminal is shown by a pager, unless nobody is there. */
+/** Prints help, in a pager if the page is longer than an interactive terminal. */
 async function writeHelp(page: (layout: HelpLayout) => string | Promise<string>, flags: GlobalFlags, io: Io): Promise<void> {
   const { isTerminal } = io.stdout
   const strong = mayColor(io.stdout, flags, io) ? (text: string) => `\u001b[1m${text}\u001b[22m` : String // chalk takes 2 ms to load
   const text = await page({ width: isTerminal ? io.stdout.columns : 100, strong })
   const isLong = isTerminal && text.split('\n').length > io.stdout.rows
   if (isLong && isInteractive(flags, io) && io.env['TERM'] !== 'dumb') {
-    io.signal.throwIfAborted() // from here on Ctrl-C is for the pager
+    io.signal.throwIfAborted() // from here on the pager receives Ctrl-C
     const { showInPager } = await import('../../platform/programs.js')
     if (showInPager(text, io)) return
   }
@@ -70,7 +70,7 @@ async function parse(argv: string[], io: Io): Promise<void> {
     .exitOverride()
   for (const option of plants.options ?? []) if (!option.flags.endsWith('--version')) addOption(program, option)
   addCommands(program, plants, io)
-  refuseOptionsAsValues(argv, program)
+  rejectOptionsAsValues(argv, program)
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
@@ -83,7 +83,7 @@ async function parse(argv: string[], io: Io): Promise<void> {
   }
 }
 
-/** Refuses a command line without a command, or with an unknown one, for which commander would show the help of the program. */
+/** Rejects a command line without a command or with an unknown one, for which commander would show the help of the program. */
 async function checkHelp(code: string, argv: string[], program: Command): Promise<void> {
   const [word] = program.parseOptions(argv).operands
   if (word === undefined && code === 'commander.help') throw malformed('No command was given', 'See: plants --help')
@@ -91,7 +91,7 @@ async function checkHelp(code: string, argv: string[], program: Command): Promis
 }
 
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {
-  // Of those that are not loaded, only what the help lists is known.
+  // A command that is not loaded has neither `run` nor subcommands.
   for (const definition of commands.filter(({ run, commands: below }) => run ?? below)) {
     const { run } = definition
     const command = parent.command(definition.name).aliases(aliasesOf(definition))
@@ -109,7 +109,7 @@ function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: 
   parent.command('help [command...]').action((words: string[]) => answerHelp([...path, ...words], parent.optsWithGlobals(), io))
 }
 
-/** Not by `.choices()`: its error names neither the option nor the value in a field. */
+/** Does not use `.choices()`, whose error has no fields for the option and the value. */
 function addOption(command: Command, { flags, description, choices, parse: given, conflicts, default: text }: OptionDefinition): void {
   const option = command.createOption(flags, description)
   const flag = option.long ?? flags
@@ -120,8 +120,8 @@ function addOption(command: Command, { flags, description, choices, parse: given
   command.addOption(option)
 }
 
-/** Refuses `--name --tag x`, where commander would take `--tag` for the name. */
-function refuseOptionsAsValues(argv: string[], program: Command): void {
+/** Rejects `--name --tag x`, where commander would use `--tag` as the name. */
+function rejectOptionsAsValues(argv: string[], program: Command): void {
   const commands = [program, ...program.commands.flatMap((command) => [command, ...command.commands])]
   const withValue = commands.flatMap(({ options }) => options.filter(({ required }) => required))
   const longOf = new Map(withValue.flatMap(({ long, short }) => [long, short].map((name) => [name, long])))

@@ -6,7 +6,7 @@ import { shownAddress } from '../../stores/registry.js'
 import { errorFormat, mayColor } from '../context.js'
 import { outputFlags, runProgram } from './program.js'
 
-/** Runs the command line, and gives the exit code of the contract's table. It never throws. */
+/** Runs a command line, and returns its exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
   addSecrets(argv, io)
   try {
@@ -15,13 +15,13 @@ export async function run(argv: string[], io: Io): Promise<number> {
   } catch (error) {
     if (systemCode(error) === 'EPIPE') return 0
     if (error instanceof PlantsError) return await report(error, argv, io)
-    const message = `A mistake in plants, not in what you did: ${error instanceof Error ? error.message : String(error)}`
-    const hint = `Please report it, with what you ran: ${bugs.url}`
+    const message = `Internal error, a bug in plants: ${error instanceof Error ? error.message : String(error)}`
+    const hint = `Please report it, with the command that you ran: ${bugs.url}`
     return await report(new PlantsError('defect', message, { hint, cause: error }), argv, io)
   }
 }
 
-/** Prints what failed, and gives its exit code, or that of a signal that comes while nobody reads it. */
+/** Prints the error, and returns its exit code, or that of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
     const flags = outputFlags(argv)
@@ -34,7 +34,7 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<num
   }
 }
 
-/** Collects the secrets of a run before anything is printed: those in arguments are rejected, but an error may name them before that. */
+/** Collects the secrets of a run before anything is printed. Those in arguments are rejected, but another error could print them first. */
 function addSecrets(argv: string[], { env, secrets }: Io): void {
   const tokens = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN'].map((name) => env[name]?.trim())
   for (const argument of argv) {
@@ -48,6 +48,6 @@ function addSecrets(argv: string[], { env, secrets }: Io): void {
   for (const text of [...addresses, env['PLANTS_STORE'] ?? '']) {
     const found: string[] = []
     const shown = shownAddress(text, (secret) => found.push(secret))
-    for (const secret of found) if (!shown.includes(secret)) secrets.add(secret) // else a *** in its place would say which word it is
+    for (const secret of found) if (!shown.includes(secret)) secrets.add(secret) // otherwise the *** would show which word is the secret
   }
 }

@@ -1,6 +1,6 @@
 import { similar } from '../../platform/nearest.js'
 
-/** What people type from habit, by what they mean. An option is meant only where the command has it; the first entry that fits counts. */
+/** The words of other programs, by what they mean here. An option is suggested only if the command has it; the first match counts. */
 export const habits: Readonly<Record<string, readonly string[]>> = {
   'list --search TEXT': ['search', 'find', 'grep', 'query', 'filter'],
   'update ID --name TEXT': ['edit', 'modify', 'change', 'rename', 'patch', 'put'],
@@ -53,7 +53,7 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   '--no-color': ['--no-colour', '--plain', '--no-ansi'],
 }
 
-/** The option that is meant by an argument too many. It is repeated, so this has no command that people give a token or a password. */
+/** The option for an excess argument. Hints repeat the argument, so commands that could get a token or a password are not listed. */
 export const optionForArgument: Readonly<Record<string, string>> = {
   create: '--name',
   update: '--name',
@@ -63,7 +63,7 @@ export const optionForArgument: Readonly<Record<string, string>> = {
   doctor: '--store',
 }
 
-/** What was meant by a word that is neither a command nor an option, as a question; undefined where nobody knows. */
+/** The suggestion for an unknown command or option, if there is one. */
 export function didYouMean(word: string, path: string, known: readonly string[]): string | undefined {
   const typed = [`${path} ${word}`.trim(), ...(word.startsWith('-') ? [word] : [])].map((text) => text.toLowerCase())
   const isKnown = (meant: string) => !meant.startsWith('-') || known.includes(meant.split(' ')[0] ?? '')
@@ -71,7 +71,7 @@ export function didYouMean(word: string, path: string, known: readonly string[])
   const [meant] = Object.entries(habits).find(fits) ?? []
   if (meant !== undefined) return meant.startsWith('-') ? `Did you mean ${meant}?` : `Did you mean: plants ${meant}`
   if (/^-[^-]/.test(word)) return undefined
-  // One that removes something, or widens trust, is suggested only for a word that begins like it.
+  // A suggestion that removes something or weakens security must begin like the word.
   const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
   const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
   const guesses = similar(word, known).filter((guess) => !isRisky(guess) || beginning(guess) === beginning(word))

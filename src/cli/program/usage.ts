@@ -3,10 +3,10 @@ import { malformed, type PlantsError, shellWord } from '../../platform/errors.js
 import { shorten } from '../../platform/escape.js'
 import { pathTo } from '../commands/index.js'
 
-/** What commander found wrong with a command line, in our words. The value of an unknown option is left out: it may be a secret. */
+/** Converts an error of commander. The value of an unknown option is left out, because it may be a secret. */
 export async function usageError(error: CommanderError, argv: string[], program: Command): Promise<PlantsError> {
   const command = parsedCommand(program)
-  const typed = argv.reduce((found, word) => childOf(found, word) ?? found, program) // also where commander stopped before it
+  const typed = argv.reduce((found, word) => childOf(found, word) ?? found, program) // even if commander stopped before it
   const name = pathOf(typed).join(' ')
   const invalid = (message: string, hint = seeHelp(name)) => malformed(message, hint, error)
   switch (error.code) {
@@ -14,7 +14,7 @@ export async function usageError(error: CommanderError, argv: string[], program:
       return invalid(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
     case 'commander.unknownCommand':
       return unknownCommand(command.args[0] ?? '', pathOf(command))
-    case 'commander.optionMissingArgument': // which only the last one can lack
+    case 'commander.optionMissingArgument': // only the last option can lack its value
       return invalid(`${nameOf(argv.at(-1))} needs a value`)
     case 'commander.missingArgument': {
       const missing = command.registeredArguments[command.args.length]?.name() ?? 'argument'
@@ -23,7 +23,7 @@ export async function usageError(error: CommanderError, argv: string[], program:
     case 'commander.excessArguments': {
       const count = command.registeredArguments.length
       const takes = ['no arguments', '1 argument'][count] ?? `${count} arguments`
-      return invalid(`${name} takes ${takes}, but got ${command.args.length}`, await meantOption(name, argv, command))
+      return invalid(`${name} takes ${takes}, but got ${command.args.length}`, await hintForExcessArgument(name, argv, command))
     }
     case 'commander.conflictingOption':
       return invalid(conflictIn(command).join(' cannot be used with '), 'Leave out one of them')
@@ -53,20 +53,20 @@ export async function unknownCommand(word: string, path: readonly string[]): Pro
   return malformed(`Unknown command ${nameOf(word)}`, hint ?? seeHelp(path.join(' ')))
 }
 
-/** How to give as an option what was given as an argument too many. */
-async function meantOption(name: string, argv: string[], command: Command): Promise<string | undefined> {
+/** The hint for an excess argument that was probably meant as the value of an option. */
+async function hintForExcessArgument(name: string, argv: string[], command: Command): Promise<string | undefined> {
   const option = (await import('./suggestions.js')).optionForArgument[name]
   if (option === undefined || argv.includes('--')) return undefined
   const extra = command.args.slice(command.registeredArguments.length)
   const given: unknown = command.opts()[option.slice(2)]
-  if (given !== undefined) return `For a text with spaces: ${option} ${shellWord([given, ...extra].join(' '))}`
+  if (given !== undefined) return `For a value with spaces: ${option} ${shellWord([given, ...extra].join(' '))}`
   if (extra.some((word) => argv.indexOf(word) !== argv.lastIndexOf(word))) return undefined // one may be the value of an option
   const words = [...argv]
   for (const word of extra) words.splice(words.lastIndexOf(word), 1)
   return `Did you mean: plants ${[...words, option, extra.join(' ')].map(shellWord).join(' ')}`
 }
 
-/** The first option that neither a command nor one above it has. */
+/** The first option that neither the command nor its parents have. */
 function unknownOption(argv: string[], command: Command): string {
   const path: Command[] = []
   for (let above: Command | null = command; above; above = above.parent) path.unshift(above)
@@ -84,7 +84,7 @@ async function explainUnknownOption(
   if (text.includes('=') && (hasFlag(program) || hasFlag(typed))) return [`${flag} takes no value`]
   if (flag === '--token' || flag === '--password') {
     const [noun, variable] = flag === '--token' ? ['token', 'PLANTS_TOKEN'] : ['password', 'PGPASSWORD']
-    const message = `A ${noun} is not taken from the command line, where others can see it`
+    const message = `A ${noun} is not accepted on the command line, where other users can see it`
     return [message, `Set ${variable}, or save it with: plants auth login`]
   }
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
@@ -113,7 +113,7 @@ function seeHelp(path: string): string {
   return `See: plants ${path && `${path} `}--help`
 }
 
-/** An option without its value, or a word; in quotes where it would not be seen. */
+/** An option without its value, or a word; a blank word is in quotes. */
 function nameOf(text = ''): string {
   if (text.startsWith('--')) return text.replace(/[= ].*/s, '')
   if (text.startsWith('-')) return text.slice(0, 2)

@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 describe('the three doors', () => {
   const service = serveForAll()
   const atHome = new Map([
-    ['Nothing on stdin', /^The body is (empty|not JSON: (unexpected end of input|unexpected U\+FEFF) at line \d+, column \d+)$/],
+    ['Stdin is empty', /^The body is (empty|not JSON: (unexpected end of input|unexpected U\+FEFF) at line \d+, column \d+)$/],
     ['Stdin is larger than 1 MiB (1048576 bytes)', /^The body is larger than 1048576 bytes$/],
   ])
 

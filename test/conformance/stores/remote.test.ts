@@ -93,7 +93,7 @@ test('the key that is given is the one that is sent', async () => {
   expect(remote.keys).toEqual(['order!~66'])
 })
 
-const wrongToken = 'It came from PLANTS_TOKEN: give another one there'
+const wrongToken = 'The token is from PLANTS_TOKEN: set another one'
 
 test.each([301, 302, 303, 307, 308])('a redirect with %s is not followed, and nobody else is asked', async (status) => {
   const other = await Hostile.listen({ posts: [json(200, plant)] })
@@ -117,8 +117,8 @@ test('what needs the store itself asks nothing of a service', async () => {
       out: '',
       error: {
         error: 400,
-        message: `${remote.url} is a service, and this needs its store itself`,
-        hint: 'Do this where its store is, or choose another store with --store',
+        message: `${remote.url} is a service, but this command needs direct access to the store`,
+        hint: 'Run the command on the host of the service, or select another store with --store',
       },
     })
   }

@@ -76,7 +76,7 @@ describe('login on a terminal', () => {
       code: 3,
       last: [
         `plants: ${address} does not accept this token: This token is not accepted`,
-        '  Nothing was saved. Copy the token again, or ask for a new one where the service is run: plants tokens create',
+        '  Nothing was saved. Copy the token again, or ask the operator of the service for a new one: plants tokens create',
       ],
     })
     expect(existsSync(person.file)).toBe(false)
@@ -134,13 +134,13 @@ describe('login on a terminal', () => {
     expect(existsSync(person.file)).toBe(false)
   })
 
-  test('asks nothing when nothing may be asked, or when the store takes its token from a command', async () => {
+  test('asks nothing when nothing may be asked, or when the store gets its token from a command', async () => {
     const person = new Person()
     await person.piped('stores add team https://plants.example.com --token-command /bin/false')
     const { code, lines } = await person.at('auth login --store team')
     expect({ code, lines }).toMatchObject({
       code: 2,
-      lines: ['plants: team takes its token from a command', expect.stringMatching(/^ {2}Renew/)],
+      lines: ['plants: team gets its token from a command', expect.stringMatching(/^ {2}Renew/)],
     })
     const quiet = await person.at('auth login --no-input --store https://other.example.com')
     expect({ code: quiet.code, first: quiet.lines[0] }).toEqual({ code: 2, first: 'plants: Cannot prompt for the token' })

@@ -81,7 +81,7 @@ describe('a token command', () => {
     expect(team.noted('env.txt')).not.toMatch(/s3cret|PLANTS_STORE/)
   })
 
-  /** Two stores, each of which takes its token from a command. */
+  /** Two stores, each of which gets its token from a command. */
   function pair(one: string, two: string): Team {
     const team = new Team()
     const stores = {

@@ -7,9 +7,9 @@ describe('the life of a token', () => {
   test('on a terminal', async () => {
     const address = await service()
     const person = new Person()
-    const how = 'Use it with --store team, or always: plants stores use team'
-    expect(await person.at(`stores add team ${address}`)).toEqual({ code: 0, lines: [`Saved team, ${address}. ${how}`] })
-    expect(await person.at('stores use team')).toEqual({ code: 0, lines: [`From now on commands use team, ${address}`] })
+    const how = 'Use it with --store team, or make it the default: plants stores use team'
+    expect(await person.at(`stores add team ${address}`)).toEqual({ code: 0, lines: [`Saved the store team, ${address}. ${how}`] })
+    expect(await person.at('stores use team')).toEqual({ code: 0, lines: [`The default store is now team, ${address}`] })
     const none = [`plants: There is no token for ${address}`, '  Set PLANTS_TOKEN, or save one with: plants auth login']
     expect(await person.at('create --id 1 --name Fern')).toEqual({ code: 3, lines: none })
 
@@ -33,8 +33,8 @@ describe('the life of a token', () => {
     expect(await person.at('auth status')).toEqual({ code: 3, lines: [`team (${address}): no token`, ...none] })
     expect(await person.at('auth logout')).toEqual({ code: 0, lines: [`There was no saved token for team (${address})`] })
     const removed = await person.at('stores remove team')
-    const rest = 'Commands use the store local again'
-    expect(removed).toEqual({ code: 0, lines: [`Forgot team. Its plants are still where they were, ${address}. ${rest}`] })
+    const rest = 'The default store is now local'
+    expect(removed).toEqual({ code: 0, lines: [`Removed the store team. Its plants are still in ${address}. ${rest}`] })
   })
 
   test('in pipes', async () => {

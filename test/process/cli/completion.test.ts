@@ -82,7 +82,7 @@ describe.each(shells)('%s', (shell) => {
     await person.see(`plants import --format ${tabs}`, meaning(['csv', 'json', 'ndjson', 'tsv'], ['ndjson', 'tsv']))
     await person.see(
       `plants create --id${tabs}`,
-      meaning(['--id', '--idempotency-key'], ['identification number', 'make it safe to repeat']),
+      meaning(['--id', '--idempotency-key'], ['identification number', 'make the command safe to repeat']),
     )
   })
 
@@ -165,7 +165,7 @@ describe('zsh', () => {
     const folder = temporaryFolder()
     writeFileSync(join(folder, 'script'), (await plants(['completion', 'zsh'], folder)).out)
     const { exitCode, stdout, stderr } = await execa('zsh', ['-fc', 'set -eu; . ./script; print on'], { cwd: folder })
-    const message = 'plants: zsh completes nothing yet. Put this in front: autoload -U compinit; compinit'
+    const message = 'plants: completion is not initialised in zsh. First run: autoload -U compinit; compinit'
     expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 0, stdout: 'on', stderr: message })
   })
 })

@@ -108,7 +108,9 @@ test('deletes only the plant that was shown', async () => {
   session.type('y\r')
   const { code, screen } = await session.ended
   expect(code).toBe(1)
-  expect(screen).toContain('plants: The plant 1 was changed or deleted meanwhile\r\n  It was not deleted here. Look again\r\n')
+  expect(screen).toContain(
+    'plants: The plant 1 was changed or deleted by another process\r\n  This command did not delete it. Run it again\r\n',
+  )
   expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Moss"}\n')
 })
 

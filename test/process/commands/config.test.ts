@@ -10,7 +10,7 @@ describe('a saved setting holds for other commands:', () => {
     const user = gardener()
     const session = terminal(['config', 'set', 'timeout', '1m'], user.home, user.env)
     const { code, screen } = await session.ended
-    expect({ code, screen: stripVTControlCharacters(screen) }).toEqual({ code: 0, screen: 'timeout is 1m now\r\n' })
+    expect({ code, screen: stripVTControlCharacters(screen) }).toEqual({ code: 0, screen: 'Set timeout to 1m\r\n' })
   })
 })
 

@@ -87,7 +87,7 @@ describe('a store in a file', () => {
       {
         check: 'store local',
         state: 'warning',
-        message: `${join(disk.data, 'plants.db')}: nothing can be created there`,
+        message: `${join(disk.data, 'plants.db')} cannot be written`,
         hint: expect.stringContaining('ermissions'),
       },
     ])
@@ -124,7 +124,7 @@ describe('a store in a file', () => {
         {
           check: 'store local',
           state: 'failed',
-          message: expect.stringMatching(/plants\.db.*: no space is left on its disk$/),
+          message: expect.stringMatching(/plants\.db.*: no space left on its disk$/),
           hint: expect.any(String),
         },
       ])

@@ -54,7 +54,7 @@ describe('a store behind HTTP', () => {
         check: 'store team',
         state: 'failed',
         message: `${address} does not accept the token: This token is not accepted`,
-        hint: 'It was saved. Save another with: plants auth login --store team',
+        hint: 'The token was saved. Save another with: plants auth login --store team',
       },
     ])
     expect(JSON.stringify(ill)).not.toContain('wr0ng')

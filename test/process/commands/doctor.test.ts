@@ -47,7 +47,7 @@ describe('a healthy world', () => {
     expect({ code, names: readdirSync(disk.root) }).toEqual({ code: 0, names: [] })
     expect(findings.slice(2, 4)).toEqual([
       { check: 'settings', state: 'ok', message: `${disk.file}: 0 stores, 0 tokens` },
-      { check: 'store local', state: 'ok', message: expect.stringContaining('/data/plants.db, which the first create makes, ') },
+      { check: 'store local', state: 'ok', message: expect.stringContaining('/data/plants.db (not created yet), ') },
     ])
   })
 
@@ -106,7 +106,7 @@ describe('a terminal', () => {
       code: 0,
       lines: [
         'warning  terminal: stdin, stdout, stderr, 80 columns, in en_US.ISO-8859-1',
-        '         For all plants to be shown right, use a UTF-8 locale: export LANG=C.UTF-8',
+        '         To display all plants correctly, use a UTF-8 locale: export LANG=C.UTF-8',
       ],
     })
   })

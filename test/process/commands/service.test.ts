@@ -56,7 +56,7 @@ describe('a store behind a service', () => {
   test('is not staged, backed up or served through its service', async () => {
     expect(await run('import --atomic', { stdin: '{}' })).toMatchObject({
       code: 2,
-      err: expect.stringContaining('--atomic is not for URL'),
+      err: expect.stringContaining('--atomic is not supported at URL'),
     })
     for (const line of ['backup a.db', 'restore a.db', 'tokens list', 'tokens create', 'serve'])
       expect(await run(line, { token: '' })).toMatchObject({ code: 2, out: '', err: expect.stringContaining('URL is a service') })

@@ -19,7 +19,7 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
 
   test('does not undo a create, which tells that the plant is stored', async () => {
     const folder = temporaryFolder()
-    const err = unwritten('The plant is stored. See it with: plants get 1')
+    const err = unwritten('The plant is stored. Show it with: plants get 1')
     expect(await bash('"$plants" create --id 1 --name Fern > /dev/full', folder)).toEqual({ code: 74, out: '', err })
     expect(await plants(['list'], folder)).toEqual({ code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' })
   })
@@ -108,7 +108,7 @@ describe('stdin', () => {
     expect({ code: exitCode, out: stdout, err: stderr }).toEqual({
       code: 2,
       out: '',
-      err: 'plants: create needs --name\n  Give --name TEXT, or read JSON from stdin with --file -\n',
+      err: 'plants: create needs --name\n  Add --name TEXT, or read JSON from stdin with --file -\n',
     })
   })
 

@@ -13,8 +13,12 @@ describe('the tokens that a service accepts', () => {
   test('are those of the store; without one, and without a terminal, it does not start', async () => {
     const folder = temporaryFolder()
     const { err, ...result } = await plants(['serve', '--port', '0', '--output', 'json'], folder)
-    const message = `${join(folder, 'data/plants.db')} has no token that is valid, so nobody could use the service`
-    const error = { error: 401, message, hint: 'Make one with: plants tokens create. Or set PLANTS_SERVE_TOKEN, or give --token-file PATH' }
+    const message = `${join(folder, 'data/plants.db')} has no valid token, so no client could use the service`
+    const error = {
+      error: 401,
+      message,
+      hint: 'Create one with: plants tokens create. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH',
+    }
     expect({ ...result, err: JSON.parse(err) }).toEqual({ code: 3, out: '', err: error })
   })
 
@@ -34,7 +38,7 @@ describe('the tokens that a service accepts', () => {
     writeFileSync(file, 's3cret-third-of-the-file\n')
     await expect.poll(() => accepted(all), { timeout: 1500, interval: 50 }).toEqual([true, 401, 401, 401, true])
     writeFileSync(file, 'a token with spaces\n')
-    const asked = async () => [await accepted(all), service.err.includes('The tokens that were in it before are still accepted')]
+    const asked = async () => [await accepted(all), service.err.includes('Its previous tokens are still accepted')]
     await expect.poll(asked, { timeout: 1500, interval: 50 }).toEqual([[true, 401, 401, 401, true], true])
     expect(service.err).not.toMatch(/of-the-file|with spaces/)
   })

@@ -117,7 +117,7 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
     waiting.kill('SIGCONT')
     const result = await resultOf(waiting)
     const isStored = (await plants(['get', '2'], folder)).code === 0
-    const stored = 'plants: Interrupted before the output was written\n  The plant is stored. See it with: plants get 2\n'
+    const stored = 'plants: Interrupted before the output was written\n  The plant is stored. Show it with: plants get 2\n'
     expect([
       { code: 130, out: '', err: isStored ? stored : 'plants: Interrupted, nothing was changed\n' },
       isStored ? created : {},

@@ -18,7 +18,7 @@ import {
 import { plants } from '../../helpers/process.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const goingOn = /^plants: Resuming an import that was stopped: ([\d,]+) plants are done\n$/
+const goingOn = /^plants: Resuming an interrupted import: ([\d,]+) plants are done\n$/
 
 describe('an import that was stopped, and whose file', () => {
   const rest = inputLines.slice(-1)[0] ?? ''

@@ -121,7 +121,7 @@ async function untilDone(args: string[], folder: string, chooseDelay: () => numb
     const run = start(args, folder, { cwd: folder, timeout: chooseDelay() * (1 + kills / 10), killSignal: 'SIGKILL' })
     const { exitCode: code, signal, stdout, stderr } = await run
     const out = String(stdout)
-    if (String(stderr).includes('Resuming an import that was stopped')) goneOn += 1
+    if (String(stderr).includes('Resuming an interrupted import')) goneOn += 1
     // Who has told its end has done its work, although it is killed while it leaves.
     if (signal !== 'SIGKILL' || out !== '') return { code: code ?? 'killed', out, goneOn, longest: performance.now() - began }
   }

@@ -46,7 +46,7 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     })
     expect(await disk.plants(args)).toEqual({
       ...full,
-      err: expect.stringMatching(/^plants: Resuming an import that was stopped: [1-9]/),
+      err: expect.stringMatching(/^plants: Resuming an interrupted import: [1-9]/),
     })
     disk.grow('64m')
     const { code, out } = await disk.plants(args)

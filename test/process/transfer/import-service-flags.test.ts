@@ -25,7 +25,7 @@ describe('the flags of an import into a service', () => {
     const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--check')
     expect(await run.run()).toEqual({
       ...{ code: 6, counts: { skipped: 0, refused: 2, reasons: { 400: 1, 409: 1 }, unknown: 0 }, journals: 0 },
-      err: expect.stringContaining(`plants: Only the input was checked, and not which plants exist at ${service.url}\n`),
+      err: expect.stringContaining(`plants: Only the input was checked, not which ids exist at ${service.url}\n`),
     })
     expect(service.posts).toEqual([])
   })

@@ -86,7 +86,7 @@ async function killUntilDone(run: RemoteImport): Promise<RemoteResult & { goneOn
   for (let kill = 0; ; kill += 1) {
     const clock = kill < kills ? ({ timeout: 1 + Math.random() * longest, killSignal: 'SIGKILL' } as const) : {}
     const result = run.resultOf(await run.startWith(clock, '--timeout', '2m', '--retry', '2m'))
-    if (result.err.includes('Resuming an import that was stopped')) goneOn += 1
+    if (result.err.includes('Resuming an interrupted import')) goneOn += 1
     // Who has told its end has done its work, although it is killed while it leaves.
     if (result.code !== 'SIGKILL' || result.counts) return { ...result, goneOn }
   }

@@ -33,7 +33,7 @@ describe('a service that keeps no keys', () => {
     const indices = lost.toSorted((one, other) => one - other)
     const text = 'received the plant, but did not answer: the connection was reset'
     const told = indices.map((index) => `plants: plants.ndjson:${index + 1}: ${service.url} ${text}\n`).join('')
-    const end = `plants: Whether 20 plants are stored is unknown\n  They are in ${run.folder}/rejects: look in the store for them\n`
+    const end = `plants: Whether 20 plants are stored is unknown\n  They are in ${run.folder}/rejects. Check whether they are in the store\n`
     expect(result).toEqual({ code: 5, counts: { ...allCreated(1980), unknown: 20 }, err: told + end, journals: 0 })
     expect(run.read('rejects')).toBe(indices.map((index) => `${lines[index]}\n`).join(''))
     expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })

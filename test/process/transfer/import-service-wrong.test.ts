@@ -13,7 +13,7 @@ const once = eachOnce(lines)
 
 describe('a service that is not what it should be', () => {
   const cases: [string, Deed, number, RegExp][] = [
-    ['refuses the token', { status: 401, body: { error: 401, message: 'Who?' } }, 3, /Who\?.*\n {2}It came from PLANTS_TOKEN/],
+    ['refuses the token', { status: 401, body: { error: 401, message: 'Who?' } }, 3, /Who\?.*\n {2}The token is from PLANTS_TOKEN/],
     [
       'redirects',
       { status: 307, headers: { Location: 'https://example.com/plants' } },

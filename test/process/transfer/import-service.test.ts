@@ -31,7 +31,7 @@ describe('an import into a service that a signal stops', () => {
     const err = `plants: ${word} after ${grouped(done)} plants\n  ${goOn}\n`
     expect({ ...result, posts: service.posts.length }).toEqual({ code, counts: undefined, err, journals: 1, posts: done })
     expect(done).toBeLessThan(lines.length)
-    const told = `plants: Resuming an import that was stopped: ${grouped(done)} plants are done\n`
+    const told = `plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`
     expect(await run.run()).toEqual({ code: 0, counts: allCreated(lines.length), err: told, journals: 0 })
     expect({ made: service.made, posts: service.posts.length }).toEqual({ made: once, posts: lines.length })
   })
@@ -114,7 +114,7 @@ describe('an import of stdin into a service', () => {
     const { exitCode, stderr } = await child
     expect({ exitCode, stderr }).toEqual({
       exitCode: 130,
-      stderr: 'plants: Interrupted after 3 plants\n  What was created stays. To continue, run it again with --if-exists skip\n',
+      stderr: 'plants: Interrupted after 3 plants\n  The plants created so far are kept. To continue, run it again with --if-exists skip\n',
     })
   })
 

@@ -38,7 +38,7 @@ describe('an import that a signal stops', () => {
     expect(journalsIn(folder)).toHaveLength(1)
     expect(done).toBeLessThan(inputLines.length)
     const again = await importAgain(folder)
-    expect(again.err).toBe(`plants: Resuming an import that was stopped: ${grouped(done)} plants are done\n`)
+    expect(again.err).toBe(`plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`)
     await judgeDone(folder, again)
   })
 
@@ -144,7 +144,7 @@ describe('on a terminal', () => {
       '',
     ])
     const again = await terminal(['import', path], folder).ended
-    expect(stripVTControlCharacters(again.screen)).toContain(`Resuming an import that was stopped: ${done} plants are done`)
+    expect(stripVTControlCharacters(again.screen)).toContain(`Resuming an interrupted import: ${done} plants are done`)
     expect(again.code).toBe(0)
     await expectAll(folder)
   })

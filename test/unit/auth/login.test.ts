@@ -51,17 +51,17 @@ describe('the password for a database', () => {
       return [passwords, passwordHint, secrets]
     }
     const give = 'set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login'
-    expect(await found()).toEqual([[undefined, undefined], `If it takes a password: ${give}`, []])
+    expect(await found()).toEqual([[undefined, undefined], `If it requires a password: ${give}`, []])
     desk.writePasswords('h2:*:garden:ann:of-h2\n*:*:*:bob:of-bob\n')
     const place = join(desk.home, '.pgpass')
-    expect(await found()).toEqual([[undefined, 'of-h2'], `The password came from ${place}: give another one there`, ['of-h2']])
+    expect(await found()).toEqual([[undefined, 'of-h2'], `The password is from ${place}: set another one there`, ['of-h2']])
     desk.save({ tokens: { [garden]: { token: 'of-login', savedAt: '2026-01-02T03:04:05.678Z' } } })
     const saved = 'The password was saved. Save another with: plants auth login'
     expect(await found(`${garden}?max=9`)).toEqual([['of-login', 'of-login'], saved, ['of-login']])
     desk.env['PGPASSWORD'] = 'of-env'
-    expect(await found()).toEqual([['of-env', 'of-env'], 'The password came from PGPASSWORD: give another one there', ['of-env']])
+    expect(await found()).toEqual([['of-env', 'of-env'], 'The password is from PGPASSWORD: set another one there', ['of-env']])
     const address = garden.replace('ann', 'ann:of-url')
-    expect(await found(address)).toEqual([['of-url', 'of-url'], 'The password came from the address: give another one there', ['of-url']])
+    expect(await found(address)).toEqual([['of-url', 'of-url'], 'The password is from the address: set another one there', ['of-url']])
   })
 
   test.each([

@@ -52,7 +52,7 @@ describe('every command', () => {
     expect(await words('help stores rm ')).toEqual([])
     expect(await words('l')).not.toContain('ls')
     const { words: found, meanings } = await complete('sh')
-    expect(meanings[found.indexOf('show')]).toBe('another name for get')
+    expect(meanings[found.indexOf('show')]).toBe('alias of get')
   })
 
   test('is told with what it does', async () => {
@@ -175,7 +175,7 @@ describe('saved stores', () => {
 
   test('are offered by name, with their address', async () => {
     const { env } = user()
-    const local = 'your own store, which is there without being saved'
+    const local = 'your own store, which is built in'
     const names = { words: ['garden', 'team', 'local'], meanings: ['/srv/garden.db', 'https://plants.example.com/v1', local] }
     expect(await complete('--store ', { env })).toMatchObject({ ...names, files: 'db sqlite' })
     expect(await complete('stores use ', { env })).toMatchObject(names)

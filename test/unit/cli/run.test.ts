@@ -39,14 +39,14 @@ describe('help', () => {
   test('of the program has one column where two do not fit', async () => {
     const { out } = await plants(['--help'], { terminals: ['stdout'], columns: 79, env: { NO_COLOR: '1' } })
     expect(out).toContain('Plants:\n  create      create a plant\n')
-    expect(out).toContain('Setup:\n  stores      name and choose stores\n')
+    expect(out).toContain('Setup:\n  stores      name and select stores\n')
   })
 
   test('of a command begins with its usage and examples, and has its own options alone', async () => {
     const { out } = await plants(['help', 'rm'])
     expect(out).toBe(`Usage: plants delete [options] [ids...]
 
-Delete the plants that have these ids, or a tag, and print them, so that they can be created again.
+Delete the plants with these ids or with a tag, and print them, so that they can be created again.
 
 Examples:
   plants delete 1
@@ -54,11 +54,11 @@ Examples:
   plants delete --tag shade
 
 Arguments:
-  ids               identification numbers
+  ids               ids of the plants
 
 Options:
   -t, --tag <text>  delete all plants with this tag
-  -y, --yes         do not ask
+  -y, --yes         do not ask for confirmation
   -h, --help        show this help
 
 Aliases: rm
@@ -114,7 +114,7 @@ Global options: plants help options
     [['list', 'help', 'exit-codes'], 2],
   ])('is not what a command is given: %j', async (argv, code) => {
     const result = await plants(argv, { cwd: temporaryFolder() })
-    expect({ code: result.code, isPage: /Settings:|What a run/.test(result.out) }).toEqual({ code, isPage: false })
+    expect({ code: result.code, isPage: /Settings:|The exit codes of/.test(result.out) }).toEqual({ code, isPage: false })
   })
 
   test.each(['--version', '-V', 'version'])('the version is an answer: plants %s', async (flag) => {
@@ -163,7 +163,7 @@ test('--quiet leaves what was asked for, and errors', async () => {
   expect(await quiet(['import'], '{"id":1,"name":"Fern"}\n{"id":3,"name":"Ivy","age":1}\n')).toEqual({
     code: 6,
     out: '',
-    err: 'plants: 1 plant was rejected\n  For ids that exist, choose --if-exists skip, same or update. To keep the rejected plants in a file, run it again with: --if-exists same --rejects PATH\n',
+    err: 'plants: 1 plant was rejected\n  For ids that exist, use --if-exists skip, same or update. To keep the rejected plants in a file, run it again with: --if-exists same --rejects PATH\n',
   })
   expect((await quiet(fern)).err).toBe('plants: A plant with id 1 already exists\n  Look at it with: plants get 1\n')
 })
@@ -256,6 +256,6 @@ test('a defect is told as one, with its stack, and ends with 70', async () => {
   const { code, err } = await runPlants(fern, { env: broken })
   expect(code).toBe(70)
   expect(err).toMatch(
-    /^plants: A mistake in plants, not in what you did: boom\n {2}RangeError: boom\n {6}at .*\n(.|\n)* {2}Please report it, with what you ran: https:\/\/.*\n$/,
+    /^plants: Internal error, a bug in plants: boom\n {2}RangeError: boom\n {6}at .*\n(.|\n)* {2}Please report it, with the command that you ran: https:\/\/.*\n$/,
   )
 })

@@ -20,12 +20,12 @@ describe('login --with-token', () => {
     expect(user.saved).toEqual({ version: 1, stores: { team: { address: 'http://192.0.2.1' } } })
   })
 
-  test('is refused for a store that takes its token from a command, which is not run', async () => {
+  test('is refused for a store that gets its token from a command, which is not run', async () => {
     const user = new AuthUser()
     const remote = await accepting()
     user.save({ stores: { team: { address: remote.url, 'token-command': `touch ${user.folder}/ran` } } })
-    const hint = 'Renew the token where the command takes it from, or forget the command: plants config unset stores.team.token-command'
-    expect(await user.login('team')).toEqual(failure(2, 400, 'team takes its token from a command', hint))
+    const hint = 'Renew the token where the command reads it, or remove the command: plants config unset stores.team.token-command'
+    expect(await user.login('team')).toEqual(failure(2, 400, 'team gets its token from a command', hint))
     expect({ connections: remote.connections, files: readdirSync(user.folder) }).toEqual({ connections: 0, files: ['settings.json'] })
     expect((await user.login(remote.url)).code).toBe(0)
   })
@@ -64,13 +64,13 @@ describe('login --with-token', () => {
     ['equals signs alone', '==', notOne],
     ['JSON', '{"token":"s3cret"}', notOne],
     ['too many characters', 's3cret'.repeat(683), 'The token on stdin is longer than 4096 characters'],
-    ['far too many characters', 's3cret'.repeat(500_000), 'What is on stdin is too long for a token'],
-    ['bytes that are no text', Buffer.from('s3cret\xff\xfe', 'latin1'), 'What is on stdin is not UTF-8'],
+    ['far too many characters', 's3cret'.repeat(500_000), 'The text on stdin is too long for a token'],
+    ['bytes that are no text', Buffer.from('s3cret\xff\xfe', 'latin1'), 'The text on stdin is not UTF-8'],
   ])('refuses %s, and asks and saves nothing', async (_, stdin, message) => {
     const user = new AuthUser()
     const remote = await accepting()
     const result = await user.auth(`login --with-token --store ${remote.url}`, stdin === undefined ? {} : { stdin })
-    expect(result).toEqual(failure(2, 400, message, 'Copy the token again, and nothing else with it'))
+    expect(result).toEqual(failure(2, 400, message, 'Copy the token again, without any other text'))
     expect({ isUntouched: user.isUntouched, connections: remote.connections }).toEqual({ isUntouched: true, connections: 0 })
   })
 
@@ -166,8 +166,8 @@ describe('login --with-token', () => {
       err: [
         {
           error: 400,
-          message: '/srv/garden.db is a file, which takes no token',
-          hint: 'Name the service: --store https://plants.example.com',
+          message: '/srv/garden.db is a file, and uses no token',
+          hint: 'Select a service: --store https://plants.example.com',
         },
       ],
     })

@@ -35,7 +35,7 @@ describe('status of the store that is named', () => {
     const message =
       'PLANTS_TOKEN contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
     expect(await new AuthUser().auth('status', { env: { PLANTS_TOKEN: 's3cret s3cret' } })).toEqual(
-      failure(2, 400, message, 'Copy the token again, and nothing else with it'),
+      failure(2, 400, message, 'Copy the token again, without any other text'),
     )
   })
 

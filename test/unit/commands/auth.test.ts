@@ -59,7 +59,7 @@ describe('logout', () => {
     })
     expect(user.isUntouched).toBe(true)
     user.save({ stores: { team: { address: store, 'token-command': 'false' } } })
-    expect((await user.auth('logout --output text --store team')).err).toBe('plants: team still has its token command\n')
+    expect((await user.auth('logout --output text --store team')).err).toBe('plants: team still has a token command\n')
   })
 })
 

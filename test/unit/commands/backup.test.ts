@@ -154,7 +154,7 @@ describe('backup', () => {
     const { code, err } = await plants(['backup', file, '--store', 'https://plants.example.com'])
     expect({ code, err }).toEqual({
       code: 2,
-      err: 'plants: https://plants.example.com is a service, and this needs its store itself\n  Do this where its store is, or choose another store with --store\n',
+      err: 'plants: https://plants.example.com is a service, but this command needs direct access to the store\n  Run the command on the host of the service, or select another store with --store\n',
     })
   })
 

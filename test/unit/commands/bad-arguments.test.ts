@@ -3,7 +3,7 @@ import { digits, range, seedling } from '../../helpers/bad-plants.js'
 import { expectRefusal, type Refusal, refused, titleOf } from '../../helpers/refusals.js'
 
 const fern = ['create', '--id', '1', '--name', 'Fern']
-const orFile = ', or give a file of JSON with --file PATH'
+const orFile = ', or read JSON from a file with --file PATH'
 const orStdin = ', or read JSON from stdin with --file -'
 
 /** Each is given as the id in a flag and as an argument, and refused for the reason that it stands under. */
@@ -30,9 +30,9 @@ const wrongIds = Object.entries({
 )
 
 const flags: Refusal[] = [
-  [{ argv: 'create --id 1' }, 2, 422, 'create needs --name', `Give --name TEXT${orFile}`],
-  [{ argv: 'create --name Fern' }, 2, 422, 'create needs --id', `Give --id NUMBER${orFile}`],
-  [{ argv: 'create --tag shade' }, 2, 422, 'create needs --id and --name', `Give --id NUMBER and --name TEXT${orFile}`],
+  [{ argv: 'create --id 1' }, 2, 422, 'create needs --name', `Add --name TEXT${orFile}`],
+  [{ argv: 'create --name Fern' }, 2, 422, 'create needs --id', `Add --id NUMBER${orFile}`],
+  [{ argv: 'create --tag shade' }, 2, 422, 'create needs --id and --name', `Add --id NUMBER and --name TEXT${orFile}`],
   [
     { argv: 'create --id x' },
     2,
@@ -40,7 +40,7 @@ const flags: Refusal[] = [
     `id must be ${digits}, but was "x"; name must be a string, but is missing`,
     `Correct the flags${orFile}`,
   ],
-  [{ argv: 'create --id 1', stdin: '{"id":1,"name":"Fern"}' }, 2, 422, 'create needs --name', `Give --name TEXT${orStdin}`],
+  [{ argv: 'create --id 1', stdin: '{"id":1,"name":"Fern"}' }, 2, 422, 'create needs --name', `Add --name TEXT${orStdin}`],
   [
     { argv: ['create', '--id', 'x'.repeat(41), '--name', 'Fern'] },
     2,
@@ -150,10 +150,10 @@ const flags: Refusal[] = [
       2,
       400,
       `--idempotency-key must be 1 to 255 visible ASCII characters, but ${failure}`,
-      'A key that fits: --idempotency-key "$(uuidgen)"',
+      'For example: --idempotency-key "$(uuidgen)"',
     ],
   ),
-  [{ argv: 'delete 1' }, 2, 400, 'Deleting the plant 1 needs confirmation', 'To delete without a question, add --yes'],
+  [{ argv: 'delete 1' }, 2, 400, 'Deleting the plant 1 requires confirmation', 'To delete without confirmation, add --yes'],
   [{ argv: 'delete x --yes' }, 2, 400, `id must be ${digits}, but was "x"`, 'For example: 1'],
 ]
 
@@ -192,7 +192,7 @@ const usage: Refusal[] = [
   [{ argv: 'help constructor' }, 2, 400, 'Unknown command constructor', 'See: plants --help'],
   [{ argv: [''] }, 2, 400, 'Unknown command ""', 'See: plants --help'],
   [{ argv: 'ls 1' }, 2, 400, 'list takes no arguments, but got 1', 'Did you mean: plants --output json ls --search 1'],
-  [{ argv: 'rm' }, 2, 400, 'delete needs an id', 'For example: plants delete 1 2 3'],
+  [{ argv: 'rm' }, 2, 400, 'delete needs an id or --tag', 'For example: plants delete 1 2 3'],
   [{ argv: 'help xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants --help'],
   [{ argv: 'help creat' }, 2, 400, 'Unknown command creat', 'Did you mean create?'],
   [{ argv: 'help list xyzzy' }, 2, 400, 'Unknown command xyzzy', 'See: plants list --help'],
@@ -207,7 +207,7 @@ const usage: Refusal[] = [
     2,
     400,
     'create takes no arguments, but got 1',
-    "For a text with spaces: --name 'Boston Fern'",
+    "For a value with spaces: --name 'Boston Fern'",
   ],
   [
     { argv: ['create', 'a\u001b[2J'] },
@@ -223,8 +223,8 @@ const usage: Refusal[] = [
   [{ argv: 'update 1 Moss' }, 2, 400, 'update takes 1 argument, but got 2', 'Did you mean: plants --output json update 1 --name Moss'],
   [{ argv: 'openapi v1' }, 2, 400, 'openapi takes no arguments, but got 1', 'See: plants openapi --help'],
   [{ argv: 'get' }, 2, 400, 'get needs an id', 'See: plants get --help'],
-  [{ argv: 'delete --yes' }, 2, 400, 'delete needs an id', 'For example: plants delete 1 2 3'],
-  [{ argv: 'delete 1 --tag x' }, 2, 400, 'delete takes ids or --tag, but got both', 'For example: plants delete 1 2 3'],
+  [{ argv: 'delete --yes' }, 2, 400, 'delete needs an id or --tag', 'For example: plants delete 1 2 3'],
+  [{ argv: 'delete 1 --tag x' }, 2, 400, 'delete takes ids or --tag, but not both', 'For example: plants delete 1 2 3'],
 ]
 
 const addressHint = 'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'

@@ -2,10 +2,10 @@ import { test } from 'vitest'
 import { bytes, convertFrom, documents, example, giveFlags, limit, onePlant } from '../../helpers/bad-plants.js'
 import { expectRefusal, type Refusal, titleOf } from '../../helpers/refusals.js'
 
-const fileHint = 'Give a file that holds one plant as JSON'
+const fileHint = 'Use a file that contains one plant as JSON'
 const files: Refusal[] = [
-  [{ argv: 'create' }, 2, 400, 'Nothing on stdin', giveFlags],
-  [{ argv: 'create --file - --id 1' }, 2, 400, 'Nothing on stdin', giveFlags],
+  [{ argv: 'create' }, 2, 400, 'Stdin is empty', giveFlags],
+  [{ argv: 'create --file - --id 1' }, 2, 400, 'Stdin is empty', giveFlags],
   [{ argv: 'create --file no.json' }, 2, 400, 'Could not read no.json: there is no such file', fileHint],
   [{ argv: 'create --file .' }, 2, 400, 'Could not read .: it is a folder', fileHint],
   [
@@ -15,8 +15,8 @@ const files: Refusal[] = [
     'Could not read a/fern.json: a part of its path is not a folder',
     fileHint,
   ],
-  [{ argv: ['create', '--file', ''] }, 2, 400, '--file needs a path', 'Or read stdin with: --file -'],
-  [{ argv: 'create --file= --id 1 --name Fern' }, 2, 400, '--file needs a path', 'Or read stdin with: --file -'],
+  [{ argv: ['create', '--file', ''] }, 2, 400, '--file needs a path', 'To read stdin: --file -'],
+  [{ argv: 'create --file= --id 1 --name Fern' }, 2, 400, '--file needs a path', 'To read stdin: --file -'],
   [{ argv: ['create', '--file', 'x'.repeat(256)] }, 2, 400, `Could not read ${'x'.repeat(256)}: its name is too long`, fileHint],
   [{ argv: 'create --file a', files: { a: '' } }, 2, 400, 'a is empty', example],
   [{ argv: 'create --file a', files: { a: '\ufeff\r\n' } }, 2, 400, 'a is empty', example],
@@ -26,7 +26,7 @@ const files: Refusal[] = [
     { argv: 'create --file a', files: { a: '{}\n{}' } },
     2,
     400,
-    'a holds more than one JSON value, the second at line 2, column 1',
+    'a contains more than one JSON value, the second at line 2, column 1',
     onePlant,
   ],
   [

@@ -77,11 +77,11 @@ describe('config set, get and unset', () => {
 
   test('say what they do in a sentence', async () => {
     const user = gardener()
-    expect(await user.run('config set timeout 1m --output text')).toEqual(printed('timeout is 1m now\n'))
-    expect(await user.run('config unset timeout --output text')).toEqual(printed('timeout is forgotten\n'))
-    expect(await user.run('config unset timeout --output text')).toEqual(printed('timeout was not saved\n'))
+    expect(await user.run('config set timeout 1m --output text')).toEqual(printed('Set timeout to 1m\n'))
+    expect(await user.run('config unset timeout --output text')).toEqual(printed('Removed the setting timeout\n'))
+    expect(await user.run('config unset timeout --output text')).toEqual(printed('The setting timeout was not saved\n'))
     const { out, err } = await user.run('config set timeout 1m --output text', { env: { PLANTS_TIMEOUT: '5s' } })
-    expect({ out, err }).toEqual({ out: 'timeout is 1m now\n', err: 'plants: PLANTS_TIMEOUT is still set, and takes precedence\n' })
+    expect({ out, err }).toEqual({ out: 'Set timeout to 1m\n', err: 'plants: PLANTS_TIMEOUT is still set, and takes precedence\n' })
   })
 
   test('store says when PLANTS_STORE wins over it', async () => {
@@ -95,7 +95,7 @@ describe('config set, get and unset', () => {
     const user = gardener({ stores: { team: { address: old, ...fields } }, tokens: { [old]: { token: 's3cret', savedAt: '' } } })
     const warnings = [
       'team keeps its ca-cert, allow-http, token-command',
-      'The saved token is for the old address. Save one for the new: plants auth login --store team',
+      'The saved token is for the old address. Save a new one: plants auth login --store team',
     ]
     const set = (value: string) => user.run(['config', 'set', 'stores.team.address', value, '--output', 'json'])
     expect(await set(team)).toEqual({
@@ -138,7 +138,7 @@ describe('a value that a setting cannot have is refused:', () => {
     ['store', '', 'store is empty', 'Give it a value, or leave it out'],
     ['store', 'tean', 'There is no store called "tean"', 'Did you mean team?'],
     ['store', 'constructor', 'There is no store called "constructor"', /^The saved stores are: team, garden\. /],
-    ['store', '__proto__', 'store names no store: "__proto__"', addresses],
+    ['store', '__proto__', 'store does not name a store: "__proto__"', addresses],
     ['store', 'ftp://plants.example.com', 'store begins with ftp://, which this version cannot open', addresses],
     ['store', 'https://', 'store is not a valid URL', addresses],
     [
@@ -153,7 +153,7 @@ describe('a value that a setting cannot have is refused:', () => {
     ['stores.team.token-command', '', 'stores.team.token-command is empty', 'Give it a value, or leave it out'],
     ['stores.team.token-command', '  ', 'stores.team.token-command is empty', 'Give it a value, or leave it out'],
     ['stores.team.address', '', 'stores.team.address is empty', addresses],
-    ['stores.team.address', 'garden', 'stores.team.address names no store: "garden"', addresses],
+    ['stores.team.address', 'garden', 'stores.team.address does not name a store: "garden"', addresses],
     ['stores.team.address', 'https://a?b', 'stores.team.address is a base url, which has no "?" and no "#"', addresses],
     ['stores.garden.allow-http', 'true', 'allow-http is for stores behind HTTP, and garden is a file', 'Set it for another store'],
     ['stores.garden.token-command', 'pass', 'token-command is for stores behind HTTP, and garden is a file', 'Set it for another store'],
@@ -257,7 +257,7 @@ describe('a name that is no setting is refused:', () => {
 
   test('the address of a store is not unset', async () => {
     expect(await gardener().run('config unset stores.team.address')).toEqual(
-      refusal('A store is nothing without its address', 'Forget the store: plants stores remove team'),
+      refusal('A store needs an address', 'To remove the store: plants stores remove team'),
     )
   })
 

@@ -24,18 +24,18 @@ describe('config get', () => {
     ['token-command', 'The default applies: none'],
   ])('%s ends with 1 without a value', async (name, hint) => {
     const user = new User()
-    expect(await user.run(['config', 'get', name])).toEqual(refusal(`${name} has no value`, hint, 1))
+    expect(await user.run(['config', 'get', name])).toEqual(refusal(`${name} is not set`, hint, 1))
     if (name === 'output') return
     expect(await user.run(['config', 'get', name, '--output', 'json'])).toEqual({
       code: 1,
       out: '',
-      err: `${JSON.stringify({ error: 404, message: `${name} has no value`, hint })}\n`,
+      err: `${JSON.stringify({ error: 404, message: `${name} is not set`, hint })}\n`,
     })
   })
 
   test('stores.team.ca-cert ends with 1 without a value', async () => {
     expect(await gardener().run('config get stores.team.ca-cert')).toEqual(
-      refusal('stores.team.ca-cert has no value', 'For the value of all stores: plants config get ca-cert', 1),
+      refusal('stores.team.ca-cert is not set', 'For the value of all stores: plants config get ca-cert', 1),
     )
   })
 
@@ -105,7 +105,7 @@ describe('config list', () => {
         line('allow-http', 'true', 'store'),
         line('token-command', undefined, 'default'),
         line('allow-async-commit', 'false', 'default'),
-        { name: 'stores.team.address', value: team, source: 'saved', meaning: 'where team is' },
+        { name: 'stores.team.address', value: team, source: 'saved', meaning: 'address of team' },
         { name: 'stores.team.timeout', value: '2m', source: 'saved', meaning: `for team: ${meanings.timeout}` },
         { name: 'stores.team.allow-http', value: 'true', source: 'saved', meaning: `for team: ${meanings['allow-http']}` },
       ),
@@ -118,7 +118,7 @@ describe('config list', () => {
     expect({ code, out: stripVTControlCharacters(out), err }).toEqual({
       code: 0,
       out: [
-        'NAME                   VALUE           FROM     MEANING',
+        'NAME                   VALUE           SOURCE   DESCRIPTION',
         'store                  local           default  the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or',
         '                                                postgres://…',
         'output                 -               default  the output format: text or json',
@@ -128,7 +128,7 @@ describe('config list', () => {
         'token-command          -               default  a command that prints the token',
         'allow-async-commit     false           default  accept a database with asynchronous commit: a crash may lose',
         '                                                acknowledged plants',
-        'stores.garden.address  /srv/garden.db  saved    where garden is',
+        'stores.garden.address  /srv/garden.db  saved    address of garden',
         '',
       ].join('\n'),
       err: '',

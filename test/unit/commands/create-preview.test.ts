@@ -19,7 +19,7 @@ test('a dry run tells where a plant would go, and makes no file', async () => {
   expect(await user.run([...fern, '--dry-run'])).toEqual({ code: 0, out: `${JSON.stringify(fields)}\n`, err: '' })
   expect(await user.run([...fern, '--dry-run', '--output', 'text'])).toEqual({
     code: 0,
-    out: `Would plant Fern (id 1, tag shade) in ${store}, which would be made\n`,
+    out: `Would plant Fern (id 1, tag shade) in ${store}, which would be created\n`,
     err: '',
   })
   expect(readdirSync(user.home)).toEqual([])
@@ -55,7 +55,7 @@ test.each([
 test('a dry run says when a key has made the plant already', async () => {
   const user = new User()
   await user.run([...fern, ...key])
-  const text = 'Would plant nothing: the idempotency key has made Fern (id 1, tag shade) already\n'
+  const text = 'Would plant nothing: the idempotency key has already created Fern (id 1, tag shade)\n'
   expect(await user.run([...fern, ...key, '--dry-run', '--output', 'text'])).toEqual({ code: 0, out: text, err: '' })
   expect(JSON.parse((await user.run([...fern, ...key, '--dry-run'])).out)).toMatchObject({ creates: false, idempotencyKey: 'order-66' })
 })
@@ -243,7 +243,7 @@ test('--curl prints one command, which takes the token from PLANTS_TOKEN', async
 test('--curl says how to set PLANTS_TOKEN where it is not', async () => {
   const user = new User()
   const argv = [...fern, '--curl', '--store', service]
-  const unset = 'plants: The command takes the token from PLANTS_TOKEN, which is not set'
+  const unset = 'plants: The command reads the token from PLANTS_TOKEN, which is not set'
   expect((await user.run(argv)).err).toBe(`${unset}\n`)
   user.write({ tokens: { [service]: { token, savedAt: '2026-01-01T00:00:00.000Z' } } })
   expect((await user.run(argv)).err).toBe(`${unset}. Set it with: export PLANTS_TOKEN="$(plants auth token --store ${service})"\n`)
@@ -253,8 +253,8 @@ test('--curl is refused for a store in a file, before anything is read', async (
   const store = '/srv/garden.db'
   expect(await new User().run(['create', '--curl', '--store', store])).toEqual(
     refusal(
-      `${store} is a file, where curl cannot create a plant`,
-      `Serve it over HTTP with: plants serve --store ${store}, and give the address that it prints with --store`,
+      `${store} is a file, but --curl needs a service`,
+      `Serve it over HTTP with: plants serve --store ${store}. Then use the address that it prints with --store`,
     ),
   )
 })

@@ -48,7 +48,7 @@ describe('the address of a database with a password', () => {
     expect((await user.run('stores list', world)).out).toContain('{"address":"postgres://bob:***@h1/garden","inUse":true}\n')
     expect(await user.run('config get stores.db.address')).toEqual(printed(`${shown}\n`))
     expect(await user.run('config get store', world)).toEqual(printed('postgres://bob:***@h1/garden\n'))
-    expect((await user.run('stores add db /x.db')).err).toContain(`There is a store db already, ${shown}\n`)
+    expect((await user.run('stores add db /x.db')).err).toContain(`The store db already exists: ${shown}\n`)
     expect((await user.run('__complete -- stores remove d')).out).toContain(`db\t${shown}\n`)
     expect((await user.run('get 1 --verbose --timeout 10ms', world)).err).toContain('* store postgres://bob:***@h1/garden (PLANTS_STORE)\n')
   })
@@ -109,7 +109,7 @@ describe('a database with a name', () => {
 
   test('names its certificates in its address, not with --ca-cert', async () => {
     const message = '--ca-cert is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database'
-    const hint = 'Leave it out, and write into the address: sslrootcert=PATH'
+    const hint = 'Leave it out, and add to the address: sslrootcert=PATH'
     expect(await gardener().run('stores add x postgres://h1/x --ca-cert ca.pem')).toEqual(refusal(message, hint))
   })
 
@@ -140,7 +140,7 @@ describe('a database with a name', () => {
     expect(await user.run('stores remove db')).toMatchObject({ code: 0 })
     expect(user.saved).toMatchObject({ tokens })
     expect(await user.run('stores remove again --output text')).toEqual(
-      printed(`Forgot again and its password. Its plants are still where they were, ${garden}\n`),
+      printed(`Removed the store again and its password. Its plants are still in ${garden}\n`),
     )
     expect(user.saved).toMatchObject({ tokens: {} })
   })
@@ -193,13 +193,13 @@ describe('plants auth, for a database', () => {
 
   test.each([
     ['', 'is empty'],
-    ['s3cret\nword\n', 'holds a line break, or U+0000'],
+    ['s3cret\nword\n', 'contains a line break or U+0000'],
     ['s3cret'.repeat(200), 'is longer than 1000 bytes'],
   ])('takes no %j', async (stdin, why) => {
     const user = gardener()
     const message = `The password on stdin ${why}`
     expect(await user.run('auth login --store db --with-token', { stdin })).toEqual(
-      refusal(message, 'Copy the password again, and nothing else with it'),
+      refusal(message, 'Copy the password again, without any other text'),
     )
     expect(await user.run('auth login --store db')).toEqual(
       refusal('Cannot prompt for the password', 'Read it from stdin: plants auth login --store db --with-token < FILE'),
@@ -218,8 +218,8 @@ describe('plants auth, for a database', () => {
 test.each([
   [
     'create --id 1 --name Fern --curl',
-    `${garden} is a database, where curl cannot create a plant`,
-    'Serve it over HTTP with: plants serve --store db, and give the address that it prints with --store',
+    `${garden} is a database, but --curl needs a service`,
+    'Serve it over HTTP with: plants serve --store db. Then use the address that it prints with --store',
   ],
   [
     'backup x.bak',
@@ -239,19 +239,19 @@ test('an import into a database says which flags are for services', async () => 
   const { err } = await gardener().run(['import', '--rate', '5', '--store', nobody, '--timeout', '10ms'], {
     stdin: '{"id":1,"name":"Fern"}',
   })
-  expect(err).toContain('plants: --rate is about services, and changes nothing for a database\n')
+  expect(err).toContain('plants: --rate applies only to services, and has no effect on a database\n')
 })
 
-test('only a database needs to be made a store', async () => {
+test('only a database needs to be initialised', async () => {
   const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-  expect(await gardener().run('stores init file')).toEqual(refusal('/srv/x.db is a file: only a database needs to be made a store', hint))
+  expect(await gardener().run('stores init file')).toEqual(refusal('/srv/x.db is a file: only a database needs to be initialised', hint))
   expect(await gardener().run('stores init team')).toEqual(
-    refusal('https://plants.example.com is a service: only a database needs to be made a store', hint),
+    refusal('https://plants.example.com is a service: only a database needs to be initialised', hint),
   )
   for (const role of ['public', 'PUBLIC', 'none']) {
-    const why = role === 'none' ? 'is no role' : 'would be everybody'
+    const why = role === 'none' ? 'is not a role' : 'is every role'
     expect(await gardener().run(`stores init db --role ${role}`)).toEqual(
-      refusal(`--role ${role} ${why}`, 'Name the role that plants serve logs in as'),
+      refusal(`--role ${role} ${why}`, 'Use the role that plants serve logs in as'),
     )
   }
   expect(await gardener().run('stores init db --role=')).toEqual(refusal('--role is empty', 'Give it a value, or leave it out'))
@@ -259,6 +259,9 @@ test('only a database needs to be made a store', async () => {
 
 test('a password is not taken as a flag', async () => {
   expect(await new User().run('list --password s3cret')).toEqual(
-    refusal('A password is not taken from the command line, where others can see it', 'Set PGPASSWORD, or save it with: plants auth login'),
+    refusal(
+      'A password is not accepted on the command line, where other users can see it',
+      'Set PGPASSWORD, or save it with: plants auth login',
+    ),
   )
 })

@@ -54,12 +54,12 @@ test.each([
   ['list --sort size', '--sort must be one of id, name, tag, but was "size"', 'For example: --sort id'],
   [
     'list --fields id,size',
-    '--fields must be some of id, name, tag, separated by commas, but was "id,size"',
+    '--fields must be one or more of id, name, tag, separated by commas, but was "id,size"',
     'For example: --fields name,id',
   ],
   [
     'list --sort name --store http://127.0.0.1:9',
-    '--sort name is not for http://127.0.0.1:9: a service can only sort by id',
+    '--sort name is not supported at http://127.0.0.1:9: a service sorts only by id',
     'Leave it out, or sort a copy: plants export --store http://127.0.0.1:9 | plants import --store ./copy.db',
   ],
 ])('refuses %s', async (line, message, hint) => {
@@ -123,10 +123,10 @@ describe('delete', () => {
   })
 
   test.each([
-    ['delete 1 2', 'Deleting the plants 1, 2 needs confirmation'],
-    ['delete --tag b', 'Deleting plants with the tag "b" needs confirmation'],
+    ['delete 1 2', 'Deleting the plants 1, 2 requires confirmation'],
+    ['delete --tag b', 'Deleting plants with the tag "b" requires confirmation'],
   ])('wants --yes where nobody can be asked: %s', async (line, message) => {
-    expect(await user.run(line)).toEqual(refusal(message, 'To delete without a question, add --yes'))
+    expect(await user.run(line)).toEqual(refusal(message, 'To delete without confirmation, add --yes'))
   })
 })
 
@@ -150,13 +150,13 @@ describe('create --id next', () => {
   test.each([
     [
       'create --id next --name Ivy --idempotency-key a',
-      '--id next has no use for --idempotency-key: a repeat would be another plant',
-      'Give the id itself, or leave the key out',
+      '--id next cannot be used with --idempotency-key: a repeat would create another plant',
+      'Use a specific id, or leave out the key',
     ],
     [
       'create --id next --name Ivy --dry-run --store http://127.0.0.1:9',
-      '--id next asks the service, and nothing is sent to it here',
-      'Give the id itself',
+      '--id next cannot be previewed: the service chooses the id',
+      'Use a specific id',
     ],
   ])('refuses %s', async (line, message, hint) => {
     expect(await user.run(line)).toEqual(refusal(message, hint))

@@ -91,7 +91,7 @@ describe('list', () => {
   })
 
   test('prints nothing for a store that is not there, and says so', async () => {
-    const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet. plants create makes it\n`
+    const err = `plants: There is no store at ${env['PLANTS_DATA_DIR']}/plants.db yet. Create it with: plants create\n`
     expect(await plants(['list'])).toEqual({ code: 0, out: '', err })
   })
 
@@ -165,7 +165,7 @@ describe('update', () => {
   })
 
   test('wants something to change', async () => {
-    const err = 'plants: Nothing to change was given\n  Give --name TEXT, --tag TEXT or --no-tag\n'
+    const err = 'plants: update needs something to change\n  Add --name TEXT, --tag TEXT or --no-tag\n'
     expect(await plants(['update', '1'])).toEqual({ code: 2, out: '', err })
   })
 
@@ -193,7 +193,7 @@ describe('delete', () => {
 
   test('wants --yes where nobody can be asked', async () => {
     await plant({ id: 1, name: 'Fern' })
-    const err = 'plants: Deleting the plant 1 needs confirmation\n  To delete without a question, add --yes\n'
+    const err = 'plants: Deleting the plant 1 requires confirmation\n  To delete without confirmation, add --yes\n'
     expect(await plants(['delete', '1'])).toEqual({ code: 2, out: '', err })
     expect(await plants(['delete', '1', '--no-input', '--no-color'], { terminals: ['stdin', 'stderr'] })).toEqual({ code: 2, out: '', err })
     expect((await plants(['get', '1'])).code).toBe(0)

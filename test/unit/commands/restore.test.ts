@@ -60,7 +60,8 @@ describe('restore', () => {
     await plant({ id: 2, name: 'Ivy' })
     const before = await listOf(store)
     const { code, out, err } = await plants(['restore', file, '--yes', '--output', 'text'])
-    const [, kept = ''] = /^Restored 2 plants from .*\/plants.bak to .*\/plants.db; what was there is kept in (.*)\n$/.exec(out) ?? []
+    const [, kept = ''] =
+      /^Restored 2 plants from .*\/plants.bak to .*\/plants.db; the previous contents are kept in (.*)\n$/.exec(out) ?? []
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(kept.replace(store, '')).toMatch(/^\.before-restore-\d{8}T\d{6}Z$/)
     expect(await listOf(store)).toBe(moss + fern)

@@ -29,7 +29,7 @@ describe('a file of secrets that others can read or write', () => {
     writeFileSync(path, 's3cret-first-of-the-file\n')
     chmodSync(path, mode)
     const { code, err } = await serve(folder, ['--token-file', path])
-    const warning = `Others can read or write ${path}, the file of --token-file. Change that with: chmod 600 '${path.replace("'", "'\\''")}'`
+    const warning = `Other users can read or write the file ${path} of --token-file. Fix it with: chmod 600 '${path.replace("'", "'\\''")}'`
     expect([code, warningsIn(err)]).toEqual([0, Array.from({ length: count }, () => warning)])
   })
 
@@ -39,7 +39,7 @@ describe('a file of secrets that others can read or write', () => {
     writeFileSync(path, 's3cret-first-of-the-file\n', { mode: 0o600 })
     chownSync(path, 65_534, 65_534)
     const { code, err } = await serve(folder, ['--token-file', path])
-    const warning = `The file of --token-file, ${path}, belongs to another user (uid 65534), who can read and change it`
+    const warning = `The file ${path} of --token-file belongs to another user (uid 65534), who can read and change it`
     expect([code, warningsIn(err)]).toEqual([0, [warning]])
   })
 
@@ -50,7 +50,7 @@ describe('a file of secrets that others can read or write', () => {
     writeFileSync(certPath, cert)
     writeFileSync(keyPath, key, { mode: 0o644 })
     const { code, err } = await serve(folder, ['--tls-cert', certPath, '--tls-key', keyPath])
-    const warning = `Others can read or write ${keyPath}, the file of --tls-key. Change that with: chmod 600 ${keyPath}`
+    const warning = `Other users can read or write the file ${keyPath} of --tls-key. Fix it with: chmod 600 ${keyPath}`
     expect([code, warningsIn(err)]).toEqual([0, [warning]])
   })
 })

@@ -12,9 +12,9 @@ describe('stores use', () => {
     const user = gardener()
     expect(await user.run('stores use garden')).toEqual(answer({ name: 'garden', address: garden, inUse: true }))
     expect(user.saved).toMatchObject({ store: 'garden' })
-    expect(await user.run('stores use garden', onTerminal)).toEqual(printed(`From now on commands use garden, ${garden}\n`))
+    expect(await user.run('stores use garden', onTerminal)).toEqual(printed(`The default store is now garden, ${garden}\n`))
     expect(await user.run('stores use local --output text')).toEqual(
-      printed(`From now on commands use local, ${user.home}/data/plants.db\n`),
+      printed(`The default store is now local, ${user.home}/data/plants.db\n`),
     )
     expect(user.saved).not.toHaveProperty('store')
     expect(await user.run('stores use local')).toEqual(answer({ name: 'local', address: `${user.home}/data/plants.db`, inUse: true }))
@@ -59,8 +59,8 @@ describe('stores use', () => {
     ['nothing', 'There is no store called "nothing"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
     ['constructor', 'There is no store called "constructor"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
     ['', expect.stringMatching(/^The store is empty/), expect.any(String)],
-    ['__proto__', expect.stringMatching(/^The store names no store: "__proto__"/), expect.any(String)],
-    ['x'.repeat(65), expect.stringMatching(/^The store names no store: "x+"/), expect.any(String)],
+    ['__proto__', expect.stringMatching(/^The store does not name a store: "__proto__"/), expect.any(String)],
+    ['x'.repeat(65), expect.stringMatching(/^The store does not name a store: "x+"/), expect.any(String)],
   ])('refuses %j', async (name, message, hint) => {
     const user = gardener({ store: 'team' })
     const { code, out, err } = await user.run(['stores', 'use', name, '--output', 'json'])

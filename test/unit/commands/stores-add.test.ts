@@ -54,10 +54,10 @@ describe('stores add', () => {
   test.each([
     ['', 'The address is empty', addresses],
     ['sqlite:', 'The address is empty', addresses],
-    ['nowhere', 'The address names no store: "nowhere"', addresses],
-    ['garden', 'The address names no store: "garden"', addresses],
-    ['gardener!secret', 'The address names no store', addresses],
-    ['garden:secret', 'The address names no store', addresses],
+    ['nowhere', 'The address does not name a store: "nowhere"', addresses],
+    ['garden', 'The address does not name a store: "garden"', addresses],
+    ['gardener!secret', 'The address does not name a store', addresses],
+    ['garden:secret', 'The address does not name a store', addresses],
     ['ftp://plants.example.com', 'The address begins with ftp://, which this version cannot open', addresses],
     ['file:///srv/garden.db', 'The address begins with file://, which this version cannot open', addresses],
     ['mysql://plants.example.com', 'The address begins with mysql://, which this version cannot open', addresses],
@@ -69,10 +69,10 @@ describe('stores add', () => {
     ['https://plants.example.com/#', 'The address is a base url, which has no "?" and no "#"', addresses],
     ['unix:', 'The address names no socket', 'For example: unix:/run/plants.sock'],
     [`unix:/${'x'.repeat(200)}`, expect.stringMatching(/^The address names a socket whose path is longer/), 'Sockets need shorter ones'],
-    ['localhost:4010', 'The address names no store: "localhost:4010"', `If it is a service: https://localhost:4010. ${addresses}`],
+    ['localhost:4010', 'The address does not name a store: "localhost:4010"', `If it is a service: https://localhost:4010. ${addresses}`],
     [
       'plants.example.com',
-      'The address names no store: "plants.example.com"',
+      'The address does not name a store: "plants.example.com"',
       `If it is a service: https://plants.example.com. ${addresses}`,
     ],
     [':memory:', 'The address is no file: ":memory:"', addresses],
@@ -192,15 +192,15 @@ describe('stores add', () => {
     const { code, err } = await gardener().run('stores add local /mine.db')
     expect({ code, err }).toEqual({
       code: 2,
-      err: expect.stringMatching(/^plants: The store local is always there, and cannot be changed\n {2}/),
+      err: expect.stringMatching(/^plants: The store local is built in, and cannot be changed\n {2}/),
     })
   })
 
   test('refuses a name that there is, and keeps that store', async () => {
     const user = gardener()
-    const hint = 'Change it: plants config set stores.team.address ADDRESS. Or forget it: plants stores remove team'
+    const hint = 'Change it: plants config set stores.team.address ADDRESS. Or remove it: plants stores remove team'
     for (const address of [team, '/other.db']) {
-      expect(await user.run(['stores', 'add', 'team', address])).toEqual(refusal(`There is a store team already, ${team}`, hint))
+      expect(await user.run(['stores', 'add', 'team', address])).toEqual(refusal(`The store team already exists: ${team}`, hint))
     }
     expect((await user.run('stores add Team /other.db')).code).toBe(0)
     expect(user.saved).toMatchObject({ stores: { team: { address: team }, Team: { address: '/other.db' } } })
@@ -258,7 +258,7 @@ describe('stores add', () => {
     async (address) => {
       const user = new User()
       const hint = 'plants config set stores.mine.allow-http true'
-      const warning = `No token will be sent to ${address}, where others could read it, unless you allow it: ${hint}`
+      const warning = `No token will be sent to ${address}, because others could read it. To allow it: ${hint}`
       const added = { code: 0, out: `${JSON.stringify({ name: 'mine', address })}\n` }
       expect(await user.run(['stores', 'add', 'mine', address])).toEqual({ ...added, err: `plants: ${warning}\n` })
       await user.run('stores remove mine')
@@ -272,10 +272,12 @@ describe('stores add', () => {
   test('says on a terminal what to do with it', async () => {
     const user = new User()
     expect(await user.run(['stores', 'add', 'team', team], onTerminal)).toEqual(
-      printed(`Saved team, ${team}. Use it with --store team, or always: plants stores use team\n`),
+      printed(`Saved the store team, ${team}. Use it with --store team, or make it the default: plants stores use team\n`),
     )
     expect(await user.run(['stores', 'add', 'home', 'local', '--output', 'text'])).toEqual(
-      printed(`Saved home, ${user.home}/data/plants.db. Use it with --store home, or always: plants stores use home\n`),
+      printed(
+        `Saved the store home, ${user.home}/data/plants.db. Use it with --store home, or make it the default: plants stores use home\n`,
+      ),
     )
   })
 

@@ -74,7 +74,7 @@ describe('stores list', () => {
     })
     expect(await user.run('stores list')).toEqual(answer(local(user, true), { name: 'team', address: team, inUse: false }))
     for (const command of ['stores list', 'config list']) expect((await user.run(command, onTerminal)).out).not.toContain('\u001b[2J')
-    expect((await user.run(['stores', 'remove', '\u001b[2J'], onTerminal)).out).toMatch(/^Forgot \\u\{1b\}\[2J\. /)
+    expect((await user.run(['stores', 'remove', '\u001b[2J'], onTerminal)).out).toMatch(/^Removed the store \\u\{1b\}\[2J\. /)
     expect(user.saved).toMatchObject({ stores: { 'my store': { address: garden }, team: { address: team } } })
   })
 
@@ -114,7 +114,7 @@ describe('stores remove', () => {
   test('of the one in use goes back to local, and says so', async () => {
     const user = gardener({ store: 'team', tokens: { [team]: token } })
     expect(await user.run('stores remove team --output text')).toEqual(
-      printed(`Forgot team and its token. Its plants are still where they were, ${team}. Commands use the store local again\n`),
+      printed(`Removed the store team and its token. Its plants are still in ${team}. The default store is now local\n`),
     )
     expect(user.saved).toEqual({ version: 1, stores: { garden: { address: garden } }, tokens: {} })
     expect(await user.run('config get store')).toEqual(printed('local\n'))
@@ -122,9 +122,7 @@ describe('stores remove', () => {
 
   test('of another leaves the one in use', async () => {
     const user = gardener({ store: 'garden' })
-    expect(await user.run('stores remove team', onTerminal)).toEqual(
-      printed(`Forgot team. Its plants are still where they were, ${team}\n`),
-    )
+    expect(await user.run('stores remove team', onTerminal)).toEqual(printed(`Removed the store team. Its plants are still in ${team}\n`))
     expect(user.saved).toEqual({ version: 1, store: 'garden', stores: { garden: { address: garden } } })
   })
 
@@ -162,7 +160,7 @@ describe('stores remove', () => {
 
 test('the store local is not removed', async () => {
   const { code, err } = await gardener().run('stores remove local')
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^plants: The store local is always there\n/) })
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringMatching(/^plants: The store local is built in, and cannot be removed\n/) })
 })
 
 describe('a command line that is wrong:', () => {
@@ -185,7 +183,7 @@ describe('a command line that is wrong:', () => {
     ['stores add team https://a --token-comand x', 'Unknown option --token-comand', 'Did you mean --token-command?'],
     [
       'stores add team https://a --token s3cret',
-      'A token is not taken from the command line, where others can see it',
+      'A token is not accepted on the command line, where other users can see it',
       'Set PLANTS_TOKEN, or save it with: plants auth login',
     ],
     [
@@ -203,15 +201,15 @@ describe('a command line that is wrong:', () => {
 describe('stores rename', () => {
   test('keeps what belongs to the store, and the choice of it', async () => {
     const user = gardener({ store: 'team' })
-    expect(await user.run('stores rename team crew --output text')).toEqual(printed('team is called crew now\n'))
+    expect(await user.run('stores rename team crew --output text')).toEqual(printed('Renamed the store team to crew\n'))
     expect(user.saved).toMatchObject({ store: 'crew', stores: { garden: { address: garden }, crew: { address: team, timeout: '2m' } } })
     expect(user.saved).not.toHaveProperty('stores.team')
   })
 
   test.each([
     ['gone crew', 'There is no store called "gone"'],
-    ['team garden', 'There is a store garden already'],
-    ['team local', 'The store local is always there'],
+    ['team garden', 'The store garden already exists'],
+    ['team local', 'The store local is built in, and cannot be changed'],
     ['local crew', 'There is no store called "local"'],
     ['team x/y', 'A store cannot be called "x/y"'],
   ])('refuses %s', async (names, message) => {

@@ -39,7 +39,7 @@ describe('tokens create', () => {
 
   test('tells a person that it is shown only now, and until when it is valid', async () => {
     const { err } = await user()('tokens create --expires 2m', { terminals: ['stdout', 'stderr'] })
-    expect(err).toContain('This is token 1, valid until TIME. It is shown only now')
+    expect(err).toContain('This is token 1, valid until TIME. It is not shown again')
   })
 
   test.each(['0', '90', '1.5', '90D', '', '-1', '5y', '999999999d', '36526d'])('refuses to let one expire after %s', async (life) => {
@@ -55,7 +55,7 @@ describe('tokens create', () => {
 
 describe('--allow', () => {
   test.each(['write', '', 'create,,read', 'create;read', 'READ'])('of tokens create, serve and stores init is not "%s"', async (rights) => {
-    const message = `--allow must be some of create, read, update, delete, separated by commas, but was ${JSON.stringify(rights)}`
+    const message = `--allow must be one or more of create, read, update, delete, separated by commas, but was ${JSON.stringify(rights)}`
     for (const command of ['tokens create', 'serve', 'stores init postgres://plants@db.example.com/plants']) {
       const { code, out, err } = await runPlants([...command.split(' '), `--allow=${rights}`, '--output', 'json'])
       const error = { error: 400, message, hint: 'For example: --allow create,read' }
@@ -109,7 +109,7 @@ describe('tokens list and revoke', () => {
     expect(await run('tokens revoke ci')).toEqual({
       code: 2,
       out: '',
-      err: 'plants: 2 tokens have the note "ci": 1, 2\n  Name one by its id: plants tokens revoke 1 --store STORE\n',
+      err: 'plants: 2 tokens have the note "ci": 1, 2\n  Use an id: plants tokens revoke 1 --store STORE\n',
     })
     await run('tokens revoke 1')
     expect(await run('tokens revoke ci')).toMatchObject({ code: 0, out: expect.stringContaining('"id":2') })
@@ -131,12 +131,12 @@ describe('tokens list and revoke', () => {
     expect(await run('tokens list')).toMatchObject({
       code: 0,
       out: '',
-      err: 'plants: No tokens. Make one with: plants tokens create --store STORE\n',
+      err: 'plants: No tokens. Create one with: plants tokens create --store STORE\n',
     })
     const missing = {
       code: 1,
       out: '',
-      err: 'plants: No token has the id 7 in STORE\n  See which there are with: plants tokens list --store STORE\n',
+      err: 'plants: No token has the id 7 in STORE\n  List the tokens with: plants tokens list --store STORE\n',
     }
     expect(await run('tokens revoke 7')).toEqual(missing)
   })
@@ -144,10 +144,10 @@ describe('tokens list and revoke', () => {
 
 test.each(['tokens list', 'tokens create', 'tokens revoke 1', 'serve'])('%s refuses a service', async (line) => {
   const result = await runPlants([...line.split(' '), '--store', 'https://plants.example.com/v1/', '--output', 'json'])
-  const message = 'https://plants.example.com/v1 is a service, and this needs its store itself'
+  const message = 'https://plants.example.com/v1 is a service, but this command needs direct access to the store'
   expect({ ...result, err: JSON.parse(result.err) }).toEqual({
     code: 2,
     out: '',
-    err: { error: 400, message, hint: 'Do this where its store is, or choose another store with --store' },
+    err: { error: 400, message, hint: 'Run the command on the host of the service, or select another store with --store' },
   })
 })

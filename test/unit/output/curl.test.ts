@@ -92,7 +92,7 @@ test.each(['\u001b[31m', '\r', '\u009b', '\u202e', '\u007f'])(
     expect({ code: shown.code, out: shown.out, err: shown.err.split('\n')[1] }).toEqual({
       code: 2,
       out: '',
-      err: '  Write it into a file instead: plants create --curl … > create.sh',
+      err: '  Write it to a file instead: plants create --curl … > create.sh',
     })
     expect(await user.run(argv, { env })).toMatchObject({ code: 0, out: expect.stringContaining(text) })
     const asJson = await user.run([...argv, '--output', 'json'], { env, terminals: ['stdout'] })

@@ -95,7 +95,7 @@ describe('a Plant', () => {
     ['an empty tag', { tag: '', name: 'Fern' }, '{"name":"Fern","tag":""}'],
   ])('with %s is printed, with a warning', async (_, answer, out) => {
     const remote = await Hostile.listen({ posts: [json(200, answer)] })
-    const warning = `The store answered with another plant than it was given: ${out} instead of {"name":"Fern"}`
+    const warning = `The store returned a plant that differs from the one that was sent: ${out} instead of {"name":"Fern"}`
     expect(await createAt(remote)).toEqual({ code: 0, out: `${out}\n`, said: [{ warning }], requests: ['POST /plants'] })
   })
 

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../../../helpers/temporary.js'
 
 describe.runIf(process.getuid?.() === 0)('a store that another user owns', () => {
   const warning = (path: string) =>
-    `plants: The store ${path} belongs to another user (uid 65534), who can read and change all that is in it\n`
+    `plants: The store ${path} belongs to another user (uid 65534), who can read and change everything in it\n`
 
   test.each([
     ['create', '--id', '2', '--name', 'Moss'],
@@ -41,7 +41,7 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
     await runPlants(['backup', file, '--store', path])
     chownSync(file, 65_534, 65_534)
     const { code, err } = await runPlants(['restore', file, '--yes', '--store', path])
-    const warning = `plants: The backup ${file} belongs to another user (uid 65534), who may have put tokens in it\n`
+    const warning = `plants: The backup ${file} belongs to another user (uid 65534), who may have added tokens to it\n`
     expect({ code, err }).toEqual({ code: 0, err: warning })
   })
 
@@ -58,7 +58,7 @@ describe.runIf(process.getuid?.() === 0)('a store that another user owns', () =>
       expect({ code, warnings: err.split('\n').filter((line) => line.includes('another user')) }).toEqual({
         code: 0,
         warnings: [
-          `plants: The store ${join(folder, 'theirs.db')} is a link of another user (uid 65534), who can make it lead to another file`,
+          `plants: The store ${join(folder, 'theirs.db')} is a link of another user (uid 65534), who can point it to another file`,
         ],
       })
     }

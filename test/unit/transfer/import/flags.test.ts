@@ -15,7 +15,7 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
   const mapHint = 'For example: --map name=CommonName,tag=Family'
   const map = (text: string): Row => [
     ['plants', '--map', text],
-    `--map must name a field of the input for id, name or tag, but was ${JSON.stringify(text)}`,
+    `--map must map a field of the input to id, name or tag, but was ${JSON.stringify(text)}`,
     mapHint,
   ]
   const counts = (flag: string): Row[] =>
@@ -85,16 +85,16 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
       ],
     ),
     ...choices('--encoding', 'utf-8, utf-16le, utf-16be, windows-1252, latin1', 'utf-8'),
-    [['plants', '--columns=id,name', '--format=json'], '--columns is for tables, and not for json', 'Leave out one of them'],
-    [['plants', '--format=ndjson', '--delimiter=;'], '--delimiter is for tables, and not for ndjson', 'Leave out one of them'],
-    [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Number them, with: --id-from 1'],
+    [['plants', '--columns=id,name', '--format=json'], '--columns applies to csv and tsv, but not to json', 'Leave out one of them'],
+    [['plants', '--format=ndjson', '--delimiter=;'], '--delimiter applies to csv and tsv, but not to ndjson', 'Leave out one of them'],
+    [['plants', '--map', 'id='], '--map id= leaves the plants without ids', 'Assign ids with: --id-from 1'],
     empty('plants', '--rejects', ''),
     empty('plants', '--journal', ''),
     empty('plants', ''),
     together('--check', '--atomic'),
     together('--check', '--restart'),
     together('--atomic', '--restart'),
-    [['-', 'plants', '-'], 'Stdin can be read only once', 'Give "-" once'],
+    [['-', 'plants', '-'], 'Stdin can be read only once', 'Use "-" only once'],
     [[], 'import needs a file, or plants on stdin', 'For example: plants import plants.ndjson'],
   ]
 
@@ -107,7 +107,11 @@ describe('a command line that is wrong is refused, and nothing is made:', () => 
 
   test('--atomic for a service', async () => {
     const { code, out, err } = await user.run(['import', 'plants', '--atomic', '--store', 'http://127.0.0.1:9'])
-    expect({ code, out, told: err.startsWith('plants: --atomic is not for http://127.0.0.1:9') }).toEqual({ code: 2, out: '', told: true })
+    expect({ code, out, told: err.startsWith('plants: --atomic is not supported at http://127.0.0.1:9') }).toEqual({
+      code: 2,
+      out: '',
+      told: true,
+    })
   })
 })
 
@@ -135,7 +139,7 @@ describe('flags that go together', () => {
     ['--retry', ['--retry', '5s']],
   ])('%s is said to mean nothing for a file', async (flag, flags) => {
     const { code, summary, err } = await user.import(['plants', ...flags])
-    const warning = `plants: ${flag} is about services, and changes nothing for a file\n`
+    const warning = `plants: ${flag} applies only to services, and has no effect on a file\n`
     expect({ code, summary, err }).toEqual(imported({ created: 1 }, warning))
   })
 
@@ -272,7 +276,7 @@ describe('the summary', () => {
 
   test('has one more refused plant in the singular', async () => {
     const { err } = await user.run(['import'], { stdin: good + '{"id":2}\n'.repeat(21) })
-    expect(err).toContain('plants: 1 more was rejected than is shown here\n')
+    expect(err).toContain('plants: 1 more rejected record is not shown\n')
   })
 
   test('has an error only where all were refused for the same reason', async () => {

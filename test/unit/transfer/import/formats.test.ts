@@ -241,7 +241,7 @@ describe.each([
     expect({ code, told }).toMatchObject({ code: 6, told: { created: 1, refused: 2, reasons: { 400: 1, 422: 1 } } })
     expect(err).toContain(`plants: plants:${line}: ${reason}\n`)
     expect(err).toContain(
-      '2 plants were rejected, and the import stopped there\n  Fix it, then run the same command again to resume there\n',
+      '2 plants were rejected, and the import stopped there\n  Fix it, then run the same command again to resume from it\n',
     )
     expect(user.reasons('bad').map((one) => one.line)).toEqual([2, line])
     expect(user.read('bad')).toBe('{"id":2}\n')
@@ -263,6 +263,6 @@ test('a document that is no plant at all is reported with its line and column', 
   expect({ code, told }).toEqual({ code: 6, told: summary({ refused: 1, reasons: { 400: 1 } }) })
   expect(lines(err).map((one) => JSON.parse(one))).toEqual([
     { error: 400, message: 'Not JSON: unexpected "n" at line 2, column 2', file: 'stdin', line: 2 },
-    { error: 400, message: '1 plant was rejected, and the import stopped there', hint: 'Fix it. What comes before it was imported' },
+    { error: 400, message: '1 plant was rejected, and the import stopped there', hint: 'Fix it. The records before it were imported' },
   ])
 })

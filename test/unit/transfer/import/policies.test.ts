@@ -8,7 +8,7 @@ beforeEach(() => {
   user = new Importing()
 })
 
-const goOn = 'Fix it, then run the same command again to resume there'
+const goOn = 'Fix it, then run the same command again to resume from it'
 const plant = (id: number | string, name = `Plant ${id}`, tag?: string) =>
   `${JSON.stringify({ id: 0, name, tag }).replace('0', String(id))}\n`
 
@@ -175,7 +175,7 @@ describe('--on-error stop', () => {
     expect(await user.import(['plants', '--on-error', 'stop'])).toEqual({
       code: 0,
       summary: summary({ created: 3 }),
-      err: 'plants: Resuming an import that was stopped: 1 plant is done\n',
+      err: 'plants: Resuming an interrupted import: 1 plant is done\n',
     })
   })
 

@@ -133,7 +133,7 @@ describe.each([
     const told = refused.slice(0, 20).map(({ line, message }) => `mixed:${line}: ${message}`)
     expect(err).toBe(
       complaints(
-        [...told, `${refused.length - 20} more were rejected than are shown here`],
+        [...told, `${refused.length - 20} more rejected records are not shown`],
         `${refused.length} plants were rejected`,
         `${existsHint}${keepHint}`,
       ),
