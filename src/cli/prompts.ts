@@ -43,9 +43,10 @@ export function askForSecret(message: string, check: Check, isColored: boolean, 
   return prompt(io, (context) => password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context))
 }
 
-/** Asks a question on stderr that only `y` answers with yes. Throws as `askForPlant` does. */
-export function askToConfirm(question: string, isColored: boolean, io: Io): Promise<boolean> {
-  return prompt(io, (context) => confirm({ message: question, default: false, theme: themeFor(isColored) }, context))
+/** Asks a question on stderr. Throws `interrupted` for any answer but `y`, and as `askForPlant` does. */
+export async function askToConfirm(message: string, refusal: string, isColored: boolean, io: Io): Promise<void> {
+  if (await prompt(io, (context) => confirm({ message, default: false, theme: themeFor(isColored) }, context))) return
+  throw new PlantsError('interrupted', refusal)
 }
 
 type Check = (text: string) => string | undefined | Promise<string | undefined>
