@@ -7,7 +7,7 @@ import type { Io } from '../platform/io.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
-import { checkInputs } from '../transfer/import/inputs.js'
+import { checkInputs, kindsOf } from '../transfer/import/inputs.js'
 import { type Binding, discardJournal, type Journal, journalPath, openJournal, whileAlone } from '../transfer/import/journal.js'
 import {
   type Checkpoints,
@@ -59,7 +59,8 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 
 async function importWith(run: Run): Promise<void> {
   const { options, settings, io, journal, restarted } = run
-  const { concurrency, rate, retry, staging } = options
+  const { concurrency, rate, retry, staging, plan } = options
+  if (plan.inputs.length === 1 && !journal?.isOld) await kindsOf(plan, io) // before a store is made
   const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
   const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {

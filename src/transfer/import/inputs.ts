@@ -19,14 +19,20 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
     if (other !== undefined) throw malformed(`${flag} names ${other}`, 'Choose another file')
     if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
   }
-  if (plan.inputs.length < 2) return // the first thing that is done with it is the same
-  const kinds: string[] = []
-  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
+  if (plan.inputs.length < 2) return // it may have a journal, which says more
+  const kinds = await kindsOf(plan, io)
   // A rejects file is an input again, so all its records must be of one kind.
   const other = places['--rejects'] === undefined ? -1 : kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
   if (other < 0) return
   const names = `${plan.inputs[0]?.name} and of ${plan.inputs[other]?.name}`
   throw malformed(`What is refused of ${names} cannot be in one file: their records are not alike`, 'Import them one by one')
+}
+
+/** Of what kind the records of each input are. Throws `malformed` for one that has none of the formats, or lacks a column. */
+export async function kindsOf(plan: ImportPlan, io: Io): Promise<string[]> {
+  const kinds: string[] = []
+  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
+  return kinds
 }
 
 function checkReadable(path: string, name: string): void {

@@ -21,7 +21,7 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
     const before = was[changed] === undefined ? `no ${changed}` : `${changed} ${was[changed]}`
     throw malformed(`This import was begun with ${before} (${path})`, 'Give the same flags as then, or begin again with --restart')
   }
-  const saved: Saved = found ?? { kind, version: 4, ...binding, id: randomUUID() }
+  const saved: Saved = found ?? { kind, version, ...binding, id: randomUUID() }
   /** Writes the position, down to the disk, in place of the one before. */
   const save = (position?: object) => {
     if (position) saved.position = JSON.stringify(position)
@@ -56,7 +56,7 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
 export function discardJournal(path: string, io: Pick<Io, 'trusts'>, isUsual: boolean): (Binding & { id: string }) | undefined {
   let saved: Saved | undefined
   try {
-    saved = read(path, io)
+    saved = read(path, io, true)
   } catch (error) {
     if (!(error instanceof PlantsError) || !isUsual) throw error
   }
@@ -68,9 +68,14 @@ const hint = 'Choose a place for it with --journal FILE, or do without: --no-jou
 
 const kind = 'the journal of plants import'
 
+/** of the fields below */
+const version = 4
+
+const anyVersion = z.object({ kind: z.literal(kind), version: z.number() })
+
 const schema = z.object({
   kind: z.literal(kind),
-  version: z.literal(4),
+  version: z.literal(version),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   store: z.string(),
   /** absolute paths, and "-" for stdin */
@@ -112,7 +117,8 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
   }
 }
 
-function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
+/** @param isDiscarded whether one of another version does as well as none */
+function read(path: string, { trusts }: Pick<Io, 'trusts'>, isDiscarded = false): Saved | undefined {
   let text: string
   try {
     const stats = statSync(path)
@@ -124,12 +130,19 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
     throw systemCode(error) === undefined ? error : noJournal(path, `could not be read: ${systemCode(error)}`, error)
   }
   try {
-    const { data } = schema.safeParse(JSON.parse(text), { jitless: true })
+    const value: unknown = JSON.parse(text)
+    const { data } = schema.safeParse(value, { jitless: true })
     if (data) return data
+    const other = anyVersion.safeParse(value, { jitless: true }).data?.version ?? version
+    if (other !== version && isDiscarded) return undefined
+    if (other !== version) {
+      const restart = 'Begin again with --restart. What was created stays, so add --if-exists skip'
+      throw malformed(`This import was begun by another version of plants, whose journal this one cannot read (${path})`, restart)
+    }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw noJournal(path, 'is not the journal of an import, or one of another version')
+  throw noJournal(path, 'is not the journal of an import')
 }
 
 function noJournal(path: string, why: string, cause?: unknown): PlantsError {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { plantFields } from '../../../../src/plant/fields.js'
 import { digestOf } from '../../../../src/server/authenticator.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
@@ -71,6 +72,12 @@ test('a create migrates it, to the schema of a new store, and its tokens can onl
   expect([version(), query(path, schema)]).toEqual([{ user_version: 4 }, query(join(folder, 'new.db'), schema)])
   expect(JSON.parse((await plants('tokens', 'list')).out)).toMatchObject(oldToken)
   expect((await plants('create', '--id', '1', '--name', 'Fern', '--idempotency-key', 'key')).out).toBe('{"name":"Fern"}\n')
+})
+
+test('it has its columns in the order in which an import writes them, as a new store has', async () => {
+  await plants('create', '--id', '2', '--name', 'Moss')
+  const written = [...plantFields.map(({ name }) => name), 'idempotency_key']
+  expect(query(path, "SELECT name FROM pragma_table_info('plants')")).toEqual(written.map((name) => ({ name })))
 })
 
 test('those who open it at the same moment migrate it once', async () => {

@@ -56,14 +56,14 @@ const sheets: Sheet[] = [
     content: 'id,name,tag\n2024-01-05,Fern,shade\n2024-01-06,Bärlauch; wild,\n',
     failure: `sheet.csv:2: Not a NewPlant: ${noId}, but was "2024-01-05"`,
     flags: [],
-    hint: '--if-exists same --rejects PATH',
+    hint: '--if-exists same --rejects rejected.txt',
     plants: [''],
   },
   {
     name: 'with long ids in exponents',
     content: 'id;name\n9,22337E+18;Fern\n1,00E+02;Moss\n',
     failure: 'sheet.csv:2: Not a NewPlant: id must have all its digits, but was "9,22337E+18": a spreadsheet may have rounded it',
-    hint: '--if-exists same --rejects PATH',
+    hint: '--if-exists same --rejects rejected.txt',
     plants: [''],
   },
   {
