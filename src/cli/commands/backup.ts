@@ -87,7 +87,7 @@ export const restore = defineCommand({
         if (!(error instanceof PlantsError)) throw error
         if (error.kind !== 'conflict' || !settings.mayAsk()) throw explained(error, from, source, decompressed)
         const { askToConfirm } = await import('../prompts.js')
-        const question = `${escapeControlChars(error.message)}. Replace them, and keep a copy beside it?`
+        const question = `${escapeControlChars(error.message)}. Replace it, and keep a copy beside it?`
         await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)
         return attempt(from, true)
       }
