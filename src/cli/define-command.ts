@@ -1,5 +1,5 @@
 import { defaultOf, settingNames, settingOf } from '../config/table.js'
-import { textsInWords } from '../plant/fields.js'
+import { type KnownField, textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
@@ -118,6 +118,15 @@ export const globalOptions: readonly OptionDefinition[] = [
 ]
 
 export type GlobalFlags = OptionValues<typeof ownOptions> & { store?: string | undefined; output?: string | undefined }
+
+type FieldFlags<Field> = Field extends { name: `${infer Letter}${infer Rest}`; type: infer Type extends string }
+  ? `-${Letter}, --${Letter}${Rest} <${Type}>`
+  : never
+
+/** The flags of the option for a field of a NewPlant, which its first letter is short for. */
+export function fieldFlags<Field extends KnownField>({ name, type }: Field): FieldFlags<Field> {
+  return `-${name[0]}, --${name} <${type}>` as FieldFlags<Field> // which TypeScript cannot compute
+}
 
 /** The options that select plants by their texts. */
 export const filterOptions = [

@@ -7,7 +7,7 @@ import type { Io } from '../platform/io.js'
 import { isOwn, openManyStore } from '../stores/registry.js'
 import type { ManyStore } from '../stores/store.js'
 import { Import, type ImportContext, type ImportOptions } from '../transfer/import/import.js'
-import { checkInputs } from '../transfer/import/inputs.js'
+import { checkInputs, kindsOf } from '../transfer/import/inputs.js'
 import { type Binding, discardJournal, type Journal, journalPath, openJournal, whileAlone } from '../transfer/import/journal.js'
 import {
   type Checkpoints,
@@ -59,7 +59,8 @@ async function journalPathOf({ journal, staging, plan }: ImportOptions, binding:
 
 async function importWith(run: Run): Promise<void> {
   const { options, settings, io, journal, restarted } = run
-  const { concurrency, rate, retry, staging } = options
+  const { concurrency, rate, retry, staging, plan } = options
+  if (plan.inputs.length === 1 && !journal?.isOld) await kindsOf(plan, io) // before a store is made
   const many = await openManyStore(settings.store, { ...settings.storeOptions, concurrency, rate, retry }, staging)
   const checkpoints = checkpointsIn(many.checkpoints, journal, io)
   try {
@@ -114,7 +115,7 @@ async function findPosition(checkpoints: Checkpoints, { options, settings, journ
   const text = await checkpoints.find()
   if (text === undefined) return undefined
   const position = readPosition(text, options.plan.inputs.length)
-  if (!position) throw malformed(`The journal ${journal?.path} is damaged`, 'Begin again with --restart')
+  if (!position) throw malformed(`The journal ${journal?.path} is damaged`, 'Start again with --restart')
   const done = settledAt(position)
   await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
   return position

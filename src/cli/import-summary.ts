@@ -114,7 +114,7 @@ function hintOfRejected(importing: Import, options: ImportOptions, { store, stor
   const exist = counters.refused[409] && isError ? `For ids that exist, use ${choice}. ` : ''
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
-  if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects PATH`
+  if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects rejected.txt`
   const rules = { ...plan.rules, idFrom: nextId } // the ids before it were used
   const given = givenFlags(storeFlag, { ...plan, format: format === 'json' ? format : plan.format, rules })
   return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`

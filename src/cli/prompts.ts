@@ -43,9 +43,10 @@ export function askForSecret(message: string, check: Check, isColored: boolean, 
   return prompt(io, (context) => password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context))
 }
 
-/** Prompts on stderr for a confirmation; the default is no. Throws as `askForPlant` does. */
-export function askToConfirm(question: string, isColored: boolean, io: Io): Promise<boolean> {
-  return prompt(io, (context) => confirm({ message: question, default: false, theme: themeFor(isColored) }, context))
+/** Prompts on stderr for a confirmation; the default is no. Throws `interrupted` without one, and as `askForPlant` does. */
+export async function askToConfirm(message: string, refusal: string, isColored: boolean, io: Io): Promise<void> {
+  if (await prompt(io, (context) => confirm({ message, default: false, theme: themeFor(isColored) }, context))) return
+  throw new PlantsError('interrupted', refusal)
 }
 
 type Check = (text: string) => string | undefined | Promise<string | undefined>

@@ -31,10 +31,7 @@ export async function changeSettings(
     if (planned.after === planned.before) return planned
     const { default: Conf } = await import('conf') // takes 17 ms, so it is loaded before the lock is acquired
     path = await settingsPath(io)
-    makeFolder(dirname(path), (folder) => {
-      chmodSync(folder, 0o700)
-      giveToOwner(folder, statSync(dirname(folder)))
-    })
+    makeSettingsFolder(path)
     const target = targetOf(path, io)
     return await holdLock(`${target}.lock`, { timeout: lockTimeout, clock: io, trusts: io.trusts }, async () => {
       const made = await plan()
@@ -59,6 +56,14 @@ export async function changeSettings(
 
 function unwritable(path: string, reason: string, hint: string, cause?: unknown): PlantsError {
   return new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reason}`, { hint, cause })
+}
+
+/** Makes the folder of the settings file, with mode 0700 and, with `sudo`, of the owner of the folder above it. */
+export function makeSettingsFolder(path: string): void {
+  makeFolder(dirname(path), (folder) => {
+    chmodSync(folder, 0o700)
+    giveToOwner(folder, statSync(dirname(folder)))
+  })
 }
 
 /** Changes the owner of what root has created, with `sudo`, to the owner of its folder. Never follows a link that this user put there. */

@@ -14,6 +14,29 @@ export function makeFolder(folder: string, finish = (made: string) => fs.chmodSy
   }
 }
 
+/** How bytes are compressed that begin like this: gzip (RFC 1952) or zstd (RFC 8878). Both are names of commands, too. */
+export function compressionOf(head: Uint8Array): 'gzip' | 'zstd' | undefined {
+  if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
+  return Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)) ? 'zstd' : undefined
+}
+
+/** How a file is compressed; undefined for any other, and for what cannot be read. */
+export function compressionOfFile(path: string): ReturnType<typeof compressionOf> {
+  const head = Buffer.alloc(4)
+  try {
+    if (!fs.statSync(path).isFile()) return undefined
+    const fd = fs.openSync(path, 'r')
+    try {
+      fs.readSync(fd, head)
+    } finally {
+      fs.closeSync(fd)
+    }
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+  }
+  return compressionOf(head)
+}
+
 /** Removes a folder and its content. Ignores system errors. */
 export function removeFolder(folder: string): void {
   try {

@@ -81,7 +81,7 @@ export function complaints(told: string[], message: string, hint = keepHint): st
   return `${[...told, message].map((line) => `plants: ${line}\n`).join('')}  ${others}${hint}\n`
 }
 
-export const keepHint = 'To keep the rejected plants in a file, run it again with: --if-exists same --rejects PATH'
+export const keepHint = 'To keep the rejected plants in a file, run it again with: --if-exists same --rejects rejected.txt'
 
 /** What comes first where an id exists, and nothing was said of that. */
 export const existsHint = 'For ids that exist, use --if-exists skip, same or update. '

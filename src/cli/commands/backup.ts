@@ -1,4 +1,4 @@
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream, realpathSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -6,10 +6,10 @@ import { writeResult } from '../../output/output.js'
 import { progressLine } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { malformed, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
-import { targetOf } from '../../platform/files.js'
+import { compressionOfFile, targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { backUpStore, noStore, restoreStore } from '../../stores/registry.js'
@@ -41,7 +41,7 @@ export const backup = defineCommand({
     }
     if (path === '-') {
       if (io.stdout.isTerminal)
-        throw malformed('A backup is not written to a terminal', 'Use a file, or pipe it: plants backup - | gzip > FILE')
+        throw malformed('A backup is not written to a terminal', `Pipe it: plants backup -${settings.storeFlag} | gzip > plants.bak.gz`)
       return inTempFile(io, async (file) => {
         await copyTo(file)
         const written = pipeline(createReadStream(file), io.stdout.stream(), { end: false, signal: io.signal })
@@ -73,11 +73,25 @@ export const restore = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
     const { onProgress, clear } = copyProgress(settings, io)
-    const options = { ...settings.storeOptions, onProgress, force: flags.yes === true, at: new Date(io.time()) }
-    const restoreFrom = (file: string) => restoreStore(settings.store, file, options).finally(clear)
+    const options = { ...settings.storeOptions, onProgress, at: new Date(io.time()) }
     const isPiped = path === '-'
     if (isPiped && io.stdin.isTerminal) throw malformed('A backup is not read from a terminal', 'Use a file, or pipe a backup to stdin')
     const file = isPiped ? '-' : io.resolvePath(path)
+    const source = isPiped ? 'stdin' : file
+    const decompressed = `${isPiped ? '' : ` ${shellWord(path)}`} | plants restore -${settings.storeFlag}${flags.yes ? ' --yes' : ''}`
+    const attempt = (from: string, force: boolean) => restoreStore(settings.store, from, { ...options, force }).finally(clear)
+    const restoreFrom = async (from: string) => {
+      try {
+        return await attempt(from, flags.yes === true)
+      } catch (error) {
+        if (!(error instanceof PlantsError)) throw error
+        if (error.kind !== 'conflict' || !settings.mayAsk()) throw explained(error, from, source, decompressed)
+        const { askToConfirm } = await import('../prompts.js')
+        const question = `${escapeControlChars(error.message)}. Replace it, and keep a copy beside it?`
+        await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)
+        return attempt(from, true)
+      }
+    }
     const { plants, kept } = isPiped
       ? await inTempFile(io, async (copy) => {
           await pipeline(io.stdin.stream(), createWriteStream(copy, { flags: 'wx', mode: 0o600 }), { signal: io.signal })
@@ -85,11 +99,18 @@ export const restore = defineCommand({
         })
       : await restoreFrom(file)
     const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
-    const source = isPiped ? 'stdin' : escapeControlChars(file)
-    const sentence = `Restored ${plantCount(plants)} from ${source} to ${escapeControlChars(name)}${rest}`
+    const sentence = `Restored ${plantCount(plants)} from ${escapeControlChars(source)} to ${escapeControlChars(name)}${rest}`
     await writeResult(io, settings, { file, store: name, plants, kept }, sentence)
   },
 })
+
+/** Names stdin instead of its temporary file, and the command that decompresses a compressed backup. */
+function explained(error: PlantsError, from: string, source: string, decompressed: string): PlantsError {
+  const { kind, message, hint, retryable } = error
+  const compression = kind === 'malformed' ? compressionOfFile(from) : undefined
+  if (compression) return malformed(`${source} is compressed with ${compression}`, `Run: ${compression} -dc${decompressed}`, error)
+  return new PlantsError(kind, message.replaceAll(from, source), { hint, retryable, cause: error })
+}
 
 /** Shows the progress of a copy, and clears it. */
 function copyProgress({ showsProgress }: Settings, io: Io) {
@@ -100,7 +121,7 @@ function copyProgress({ showsProgress }: Settings, io: Io) {
 /** Runs an action with a temporary file, for a backup that is read from a pipe or written to one. */
 async function inTempFile<T>(io: Io, action: (file: string) => Promise<T>): Promise<T> {
   try {
-    return await withLockedTempDir(join(tmpdir(), 'backup'), 'plants.bak', action)
+    return await withLockedTempDir(join(realpathSync(tmpdir()), 'backup'), 'plants.bak', action)
   } catch (error) {
     io.signal.throwIfAborted()
     if (systemCode(error) === 'EPIPE') throw error

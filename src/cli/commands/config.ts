@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { savedToken } from '../../auth/credentials.js'
-import { changeSettings } from '../../config/change.js'
+import { changeSettings, makeSettingsFolder } from '../../config/change.js'
 import { checkedValue, checkSettings, heldForKind, parseKey, withValue } from '../../config/edit.js'
 import { parseSettings, type SavedSettings, savedStore, settingsPath } from '../../config/file.js'
 import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
@@ -10,7 +10,6 @@ import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
-import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { openInEditor } from '../../platform/programs.js'
 import { credentialOf, kindOfText } from '../../stores/registry.js'
@@ -116,7 +115,7 @@ const edit = defineCommand({
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
     if (!settings.mayAsk()) throw malformed('An editor needs a terminal', 'Change one setting: plants config set SETTING VALUE')
     const path = await settingsPath(io)
-    makeFolder(dirname(path))
+    makeSettingsFolder(path)
     const { saved: before } = settings.file
     const { tokens, ...shown } = before
     const edited = await withLockedTempDir(join(dirname(path), 'settings.edit'), 'settings.json', async (file) => {

@@ -11,26 +11,14 @@ import { idAfter, idExists } from '../../stores/conflict.js'
 import { isOwn, kindNoun, openIfThere, openStore, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
+import { defineCommand, fieldFlags, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
 
 /** Hints for an invalid document. */
 const onePlant = 'plants create takes one plant. For many, use plants import'
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
-type FieldOption<Field> = Field extends { name: `${infer Letter}${infer Rest}`; type: infer Type extends string }
-  ? { flags: `-${Letter}, --${Letter}${Rest} <${Type}>`; description: string }
-  : never
-
-/** An option for each field of a NewPlant. Its short form is the first letter. */
-const fieldOptions = plantFields.map(({ name, type, meaning }) => ({
-  flags: `-${name[0]}, --${name} <${type}>`,
-  description: meaning,
-})) as unknown as {
-  [Index in keyof typeof plantFields]: FieldOption<(typeof plantFields)[Index]>
-} // map keeps the number and the order of the fields
-
 const options = [
-  ...fieldOptions,
+  ...plantFields.map((field) => ({ flags: fieldFlags(field), description: field.meaning })),
   {
     flags: '-f, --file <path>',
     description: 'read the plant as JSON from a file, or from stdin with "-"; flags override its fields',

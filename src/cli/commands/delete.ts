@@ -120,6 +120,5 @@ function changedConcurrently(plant: NewPlant | undefined): PlantsError {
 
 async function confirm(what: string, settings: Settings, io: Io): Promise<void> {
   const { askToConfirm } = await import('../prompts.js')
-  if (await askToConfirm(`Delete ${what}?`, settings.colors(io.stderr), io)) return
-  throw new PlantsError('interrupted', 'Nothing was deleted')
+  await askToConfirm(`Delete ${what}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
 }

@@ -6,7 +6,7 @@ import { type SavedSettings, type SavedStore, savedStore } from '../../config/fi
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import type { Address } from '../../stores/address.js'
@@ -31,7 +31,7 @@ const add = defineCommand({
     const store = storeFrom(address, flags, io)
     // --timeout is saved with the store here, and is not the timeout of the lock.
     await changeSettings(io, { lockTimeout: defaultLockTimeout }, (saved) => {
-      checkFree(name, saved)
+      checkFree(name, store, saved)
       return { ...saved, stores: { ...saved.stores, [name]: store } }
     })
     if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
@@ -137,7 +137,7 @@ const rename = defineCommand({
     const { after } = await changeSettings(io, settings, async (saved) => {
       const store = savedStore(saved, name)
       if (!store) throw await unknownStore(name, saved)
-      checkFree(newName, saved)
+      checkFree(newName, store, saved)
       const stores = { ...withField(saved.stores ?? {}, name, undefined), [newName]: store }
       return saved.store === name ? { ...saved, stores, store: newName } : { ...saved, stores }
     })
@@ -186,10 +186,10 @@ export const stores: CommandDefinition = {
   ],
 }
 
-function checkFree(name: string, saved: SavedSettings): void {
+function checkFree(name: string, { address }: SavedStore, saved: SavedSettings): void {
   const other = savedStore(saved, name)
   if (!other) return
-  const hint = `Change it: plants config set stores.${name}.address ADDRESS. Or remove it: plants stores remove ${name}`
+  const hint = `Change it: plants config set stores.${name}.address ${shellWord(address)}. Or remove it: plants stores remove ${name}`
   throw malformed(`The store ${name} already exists: ${shownValue(other.address)}`, hint)
 }
 
@@ -200,7 +200,7 @@ function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
     if (text === undefined) return []
     if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
     const isCa = name === 'ca-cert' && takesPassword(address)
-    const hint = isCa ? 'Leave it out, and add to the address: sslrootcert=PATH' : 'Leave it out'
+    const hint = isCa ? `Leave it out, and add to the address: sslrootcert=${text}` : 'Leave it out'
     throw new PlantsError('malformed', `--${name} ${unsupportedReason(name, address.kind, address.name)}`, { hint })
   })
   return { address: isDefaultStore(address) ? 'local' : address.name, ...Object.fromEntries(values) }

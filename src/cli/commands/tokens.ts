@@ -71,11 +71,13 @@ const revoke = defineCommand({
   async run({ args: [name], flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
-      const id = parseInt64(name) ?? (await idOfNote(name, tokens, settings))
-      const token = await tokens?.revoke(id, new Date(io.time()))
-      if (!token) throw noToken(`id ${id}`, settings)
+      const at = new Date(io.time())
+      const id = parseInt64(name)
+      const ofId = id === undefined ? undefined : await tokens?.revoke(id, at)
+      const token = ofId ?? (await tokens?.revoke(await idOfNote(name, tokens, settings), at))
+      if (!token) throw noToken(name, settings)
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
-      await writeResult(io, settings, fieldsOf(token), `Revoked token ${id}${note}`, 'The token was revoked')
+      await writeResult(io, settings, fieldsOf(token), `Revoked token ${token.id}${note}`, 'The token was revoked')
     })
   },
 })
@@ -110,14 +112,15 @@ async function idOfNote(note: string, tokens: TokenStore | undefined, settings: 
   const ids: bigint[] = []
   for await (const page of tokens?.list() ?? []) for (const token of page) if (token.note === note && !token.revokedAt) ids.push(token.id)
   const [id] = ids
-  if (id === undefined) throw noToken(`note ${JSON.stringify(note)}`, settings)
+  if (id === undefined) throw noToken(note, settings)
   if (ids.length === 1) return id
   const hint = `Use an id: plants tokens revoke ${id}${settings.storeFlag}`
   throw new PlantsError('malformed', `${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, { hint })
 }
 
-function noToken(what: string, { store, storeFlag }: Settings): PlantsError {
-  return new PlantsError('notFound', `No token has the ${what} in ${store.name}`, {
+function noToken(name: string, { store, storeFlag }: Settings): PlantsError {
+  const what = parseInt64(name) === undefined ? 'note' : 'id or the note'
+  return new PlantsError('notFound', `No token has the ${what} ${JSON.stringify(name)} in ${store.name}`, {
     hint: `List the tokens with: plants tokens list${storeFlag}`,
   })
 }

@@ -1,16 +1,18 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
-import { acceptNewPlant, type NewPlant, problemsOf } from '../../plant/plant.js'
+import { textFields } from '../../plant/fields.js'
+import { acceptNewPlant, type NewPlant, plantFrom, problemsOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { openExistingStore } from '../../stores/registry.js'
 import type { ReadableStore } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
-import { defineCommand, type OptionDefinition, type OptionValues, parseId } from '../define-command.js'
+import { defineCommand, fieldFlags, type OptionValues, parseId } from '../define-command.js'
 
 const options = [
-  { flags: '-n, --name <text>', description: 'the new name' },
-  { flags: '-t, --tag <text>', description: 'the new tag' },
-  { flags: '--no-tag', description: 'remove the tag' },
-] as const satisfies readonly OptionDefinition[]
+  ...textFields.map((field) => ({ flags: fieldFlags(field), description: `the new ${field.name}` })),
+  ...textFields
+    .filter(({ isRequired }) => !isRequired)
+    .map(({ name }) => ({ flags: `--no-${name}` as const, description: `remove the ${name}` })),
+]
 
 type Changes = OptionValues<typeof options>
 
@@ -21,8 +23,10 @@ export const update = defineCommand({
   options,
   examples: ['plants update 1 --name "Sword fern"', 'plants update 1 --no-tag'],
   async run({ args: [id], flags }, io) {
-    if (flags.name === undefined && flags.tag === undefined)
-      throw new PlantsError('malformed', 'update needs something to change', { hint: 'Add --name TEXT, --tag TEXT or --no-tag' })
+    if (textFields.every(({ name }) => flags[name] === undefined)) {
+      const names = options.map((option) => option.flags.replace(/^-., | <.*/g, ''))
+      throw new PlantsError('malformed', 'update needs something to change', { hint: `Add one of ${names.join(', ')}` })
+    }
     const settings = await resolveSettings(flags, io)
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
@@ -54,8 +58,8 @@ async function replace(store: ReadableStore, plant: NewPlant, changes: Changes):
 
 const maxAttempts = 10
 
-function changed(plant: NewPlant, { name = plant.name, tag = plant.tag }: Changes): NewPlant {
-  const value = { id: plant.id, name, tag: tag === false ? undefined : tag }
+function changed(plant: NewPlant, changes: Changes): NewPlant {
+  const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? plant[name])))
   const accepted = acceptNewPlant(value)
   if (accepted) return accepted.plant
   throw new PlantsError('invalid', `Invalid plant: ${problemsOf(value).join('; ')}`, { hint: 'Correct the flags' })

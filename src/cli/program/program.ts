@@ -11,7 +11,7 @@ import { printCompletions } from '../completion/complete.js'
 import { isInteractive, mayColor } from '../context.js'
 import { aliasesOf, type CommandDefinition, type GlobalFlags, type HelpLayout, type OptionDefinition } from '../define-command.js'
 import { helpOption, helpPage } from '../help/page.js'
-import { parsedCommand, pathOf, unknownCommand, usageError } from './usage.js'
+import { parsedCommand, pathOf, typedCommand, unknownCommand, usageError } from './usage.js'
 
 /** Runs a command line. Help, the version and completions come from the definitions; commander is loaded only for the rest. */
 export async function runProgram(argv: string[], io: Io): Promise<void> {
@@ -60,7 +60,7 @@ async function writeHelp(page: (layout: HelpLayout) => string | Promise<string>,
   await writeAnswer(io, text)
 }
 
-async function parse(argv: string[], io: Io): Promise<void> {
+async function parse(given: string[], io: Io): Promise<void> {
   const { Command, CommanderError } = await import('commander')
   const program = new Command(plants.name)
     .version(version, '-V, --version')
@@ -70,7 +70,8 @@ async function parse(argv: string[], io: Io): Promise<void> {
     .exitOverride()
   for (const option of plants.options ?? []) if (!option.flags.endsWith('--version')) addOption(program, option)
   addCommands(program, plants, io)
-  rejectOptionsAsValues(argv, program)
+  rejectOptionsAsValues(given, program)
+  const argv = separateSwitches(given, program)
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
@@ -85,9 +86,9 @@ async function parse(argv: string[], io: Io): Promise<void> {
 
 /** Rejects a command line without a command or with an unknown one, for which commander would show the help of the program. */
 async function checkHelp(code: string, argv: string[], program: Command): Promise<void> {
-  const [word] = program.parseOptions(argv).operands
+  const [word, ...next] = program.parseOptions(argv).operands
   if (word === undefined && code === 'commander.help') throw malformed('No command was given', 'See: plants --help')
-  if (word !== undefined && word !== 'help' && !pathTo([word])) throw await unknownCommand(word, [])
+  if (word !== undefined && word !== 'help' && !pathTo([word])) throw await unknownCommand(word, [], next)
 }
 
 function addCommands(parent: Command, { commands = [] }: CommandDefinition, io: Io): void {
@@ -131,4 +132,24 @@ function rejectOptionsAsValues(argv: string[], program: Command): void {
   const next = (argv[index + 1] ?? '').replace(/(?<=^--[^=]*)=.*/s, '')
   const hint = `For a value that begins with a dash: ${longOf.get(argv[index])}=${shellWord(next)}`
   throw malformed(`${argv[index]} needs a value, but ${next} follows`, hint)
+}
+
+/**
+ * Gives `-y -q` for `-yq`: commander takes the two together only where one command has both. Refuses `-name Fern`, where commander would take
+ * "ame" for the name.
+ */
+function separateSwitches(argv: string[], program: Command): string[] {
+  const options = [program, typedCommand(argv, program)].flatMap((command) => command.options)
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length
+  const isLong = (word: string) => options.find(({ long }) => long === `-${word.replace(/=.*/s, '')}`)
+  const at = argv.slice(0, end).findIndex(isLong)
+  if (at >= 0) {
+    const [word = '', next = ''] = argv.slice(at)
+    const value = isLong(word)?.required && !word.includes('=') && !next.startsWith('-') ? ` ${shellWord(next)}` : ''
+    throw malformed(`Unknown option ${word.replace(/=.*/s, '')}`, `Did you mean -${shellWord(word)}${value}?`)
+  }
+  const switches = options.flatMap(({ short, required }) => (required ? [] : short))
+  const apart = (word: string): string[] =>
+    word.length > 2 && switches.includes(word.slice(0, 2)) ? [word.slice(0, 2), ...apart(`-${word.slice(2)}`)] : [word]
+  return [...argv.slice(0, end).flatMap(apart), ...argv.slice(end)]
 }

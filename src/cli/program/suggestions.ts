@@ -1,12 +1,13 @@
+import { shellWord } from '../../platform/errors.js'
 import { similar } from '../../platform/nearest.js'
 
-/** The words of other programs, by what they mean here. An option is suggested only if the command has it; the first match counts. */
+/** The words of other programs, by what they mean here. An option is suggested only if the command has it; the first match counts. COUNT is a number. */
 export const habits: Readonly<Record<string, readonly string[]>> = {
   'list --search TEXT': ['search', 'find', 'grep', 'query', 'filter'],
   'update ID --name TEXT': ['edit', 'modify', 'change', 'rename', 'patch', 'put'],
   'delete ID': ['remove', 'del', 'destroy', 'erase'],
   'import FILE': ['load', 'upload', 'ingest'],
-  'list --format csv': ['list --csv', 'csv'],
+  'list --format csv': ['csv'],
   'list --fields id,name': ['list --columns'],
   'export --out FILE': ['dump', 'download', 'list --out', 'list --file', 'list --output-file'],
   'backup FILE': ['save', 'copy', 'snapshot'],
@@ -27,6 +28,10 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   completion: ['completions', 'autocomplete'],
   help: ['man', 'usage', 'commands'],
   'help environment': ['env', 'variables'],
+  '--format json': ['export --json', 'import --json', '-f json'],
+  '--format ndjson': ['--ndjson', '--jsonl', '-f ndjson', '-f jsonl'],
+  '--format csv': ['--csv', '-f csv'],
+  '--format tsv': ['--tsv', '-f tsv'],
   '--output json': ['--json', '--as-json', '--format', '--jq', '-j'],
   '--output text': ['--text', '--table', '--pretty'],
   '--store': ['--db', '--database', '--url', '--remote', '--endpoint', '--host', '--server'],
@@ -37,8 +42,8 @@ export const habits: Readonly<Record<string, readonly string[]>> = {
   '--dry-run': ['--check', '--preview', '--simulate'],
   '--on-error stop': ['--fail-fast', '--strict', '--abort-on-error'],
   '--out': ['--file', '--to', '--outfile', '--output-file', '-f'],
+  '--limit COUNT': ['-n COUNT', '--count', '--max', '--top', '--first', '--head', '-l'],
   '--search': ['--query', '--filter', '--grep', '--contains', '--name', '-n'],
-  '--limit': ['--count', '--max', '--top', '--first', '--head', '-l'],
   '--after': ['--offset', '--skip', '--since', '--from', '--start-after'],
   '--name': ['--title'],
   '--tag': ['--tags', '--label', '--type', '--category'],
@@ -63,17 +68,34 @@ export const optionForArgument: Readonly<Record<string, string>> = {
   doctor: '--store',
 }
 
-/** The suggestion for an unknown command or option, if there is one. */
-export function didYouMean(word: string, path: string, known: readonly string[]): string | undefined {
-  const typed = [`${path} ${word}`.trim(), ...(word.startsWith('-') ? [word] : [])].map((text) => text.toLowerCase())
+/**
+ * The suggestion for an unknown command or option, if there is one.
+ *
+ * @param next the words after it, which the suggestion repeats
+ */
+export function didYouMean(word: string, path: string, known: readonly string[], next: readonly string[] = []): string | undefined {
+  const name = word.toLowerCase()
+  const typed = [`${path} ${name}`.trim(), ...(name.startsWith('-') ? [name, `${name} ${next[0]?.replace(/^\d+$/, 'COUNT')}`] : [])]
   const isKnown = (meant: string) => !meant.startsWith('-') || known.includes(meant.split(' ')[0] ?? '')
   const fits = ([meant, words]: [string, readonly string[]]) => isKnown(meant) && words.some((habit) => typed.includes(habit))
   const [meant] = Object.entries(habits).find(fits) ?? []
-  if (meant !== undefined) return meant.startsWith('-') ? `Did you mean ${meant}?` : `Did you mean: plants ${meant}`
+  if (meant?.startsWith('-')) return `Did you mean ${filled(meant, next.slice(0, 1)).replace(' COUNT', '')}?`
+  if (meant !== undefined) return `Did you mean: plants ${filled(meant, next)}`
   if (/^-[^-]/.test(word)) return undefined
   // A suggestion that removes something or weakens security must begin like the word.
   const isRisky = (guess: string) => /^(delete|remove|revoke|unset|logout|--allow-)/.test(guess)
   const beginning = (text: string) => text.slice(0, text.startsWith('--') ? 4 : 3)
   const guesses = similar(word, known).filter((guess) => !isRisky(guess) || beginning(guess) === beginning(word))
   return guesses.length === 0 ? undefined : `Did you mean ${guesses.length > 1 ? 'one of ' : ''}${guesses.join(', ')}?`
+}
+
+/** What is meant, with the words that were given for it, where there are no options among them. */
+function filled(meant: string, words: readonly string[]): string {
+  const left = words.some((word) => word.startsWith('-')) ? [] : [...words]
+  const text = meant.replace(/\b(COUNT|FILE|ID|STORE|TEXT)\b/g, (name) => {
+    const [first] = left
+    if (first === undefined || (/COUNT|ID/.test(name) && !/^\d+$/.test(first))) return name
+    return shellWord(left.splice(0, name === 'TEXT' ? left.length : 1).join(' '))
+  })
+  return text === meant ? meant : [text, ...left.map(shellWord)].join(' ')
 }

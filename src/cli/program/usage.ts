@@ -6,14 +6,14 @@ import { pathTo } from '../commands/index.js'
 /** Converts an error of commander. The value of an unknown option is left out, because it may be a secret. */
 export async function usageError(error: CommanderError, argv: string[], program: Command): Promise<PlantsError> {
   const command = parsedCommand(program)
-  const typed = argv.reduce((found, word) => childOf(found, word) ?? found, program) // even if commander stopped before it
+  const typed = typedCommand(argv, program)
   const name = pathOf(typed).join(' ')
   const invalid = (message: string, hint = seeHelp(name)) => malformed(message, hint, error)
   switch (error.code) {
     case 'commander.unknownOption':
       return invalid(...(await explainUnknownOption(unknownOption(argv, command), argv, typed, program)))
     case 'commander.unknownCommand':
-      return unknownCommand(command.args[0] ?? '', pathOf(command))
+      return unknownCommand(command.args[0] ?? '', pathOf(command), command.args.slice(1))
     case 'commander.optionMissingArgument': // only the last option can lack its value
       return invalid(`${nameOf(argv.at(-1))} needs a value`)
     case 'commander.missingArgument': {
@@ -43,12 +43,15 @@ function conflictIn(command: Command): string[] {
   return []
 }
 
-/** @param path the words before the unknown one */
-export async function unknownCommand(word: string, path: readonly string[]): Promise<PlantsError> {
+/**
+ * @param path the words before the unknown one
+ * @param next those after it
+ */
+export async function unknownCommand(word: string, path: readonly string[], next?: readonly string[]): Promise<PlantsError> {
   const { didYouMean } = await import('./suggestions.js')
   const { commands = [], topics = [] } = pathTo(path)?.at(-1) ?? {}
   const known = [...commands.map(({ name }) => name), ...(commands.length > 0 ? ['help'] : [])]
-  const guess = didYouMean(word, path.join(' '), [...known, ...topics.map(({ name }) => name)])
+  const guess = didYouMean(word, path.join(' '), [...known, ...topics.map(({ name }) => name)], next)
   const hint = topics.reduce((text, { name }) => text?.replace(`mean ${name}?`, `mean: plants help ${name}`), guess)
   return malformed(`Unknown command ${nameOf(word)}`, hint ?? seeHelp(path.join(' ')))
 }
@@ -90,10 +93,26 @@ async function explainUnknownOption(
   const isBefore = typed !== program && argv.indexOf(text) < argv.lastIndexOf(typed.name())
   if (isBefore && hasFlag(typed))
     return [`Unknown option ${flag} before the command`, `Write it after the command: plants ${pathOf(typed).join(' ')} ${flag}`]
+  const words = idAsArgument(text, argv, typed)
+  if (words) return [`Unknown option ${flag}`, `Did you mean: plants ${words.map(shellWord).join(' ')}`]
   const known = [typed, program].flatMap(({ options }) => options.flatMap(({ long }) => long ?? []))
   const { didYouMean } = await import('./suggestions.js')
-  const guess = didYouMean(flag, pathOf(typed).join(' '), ['--help', ...known])
+  const [value = text.slice(flag.length)] = text === flag ? argv.slice(argv.indexOf(text) + 1) : []
+  const guess = didYouMean(flag, pathOf(typed).join(' '), ['--help', ...known], value === '' ? [] : [value])
   return guess === undefined ? [`Unknown option ${flag}`] : [`Unknown option ${flag}`, guess]
+}
+
+/** The command line with the id as the argument that it is, where it was given as an option and no other option is unknown. */
+function idAsArgument(text: string, argv: string[], command: Command): string[] | undefined {
+  const option = /^(--id(?==|$)|-id?)=?/
+  if (!option.test(text) || !/^ids?$/.test(command.registeredArguments[0]?.name() ?? '')) return undefined
+  const words = argv.flatMap((word) => (word === text ? text.replace(option, '') || [] : word))
+  return unknownOption(words, command) === '' ? words : undefined
+}
+
+/** The command that was meant, also where commander stops before it. */
+export function typedCommand(argv: string[], program: Command): Command {
+  return argv.reduce((found, word) => childOf(found, word) ?? found, program)
 }
 
 export function parsedCommand(command: Command): Command {

@@ -152,7 +152,7 @@ function writeLength(bytes: Uint8Array, start: number, length: number): number {
   return at + 1
 }
 
-/** "T", the number of columns (id, texts, idempotency key), a primary key flag for each, and the name of the table. */
+/** "T", the number of columns (id, texts, idempotency key: those of the table, in its order), a primary key flag for each, and the name of the table. */
 const header = Buffer.from(`T${String.fromCharCode(textFields.length + 2)}\x01${'\0'.repeat(textFields.length + 1)}plants\0`, 'latin1')
 
 const insert = 18

@@ -1,6 +1,7 @@
 import { accessSync, constants, existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { compressionOfFile } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 
 /** Turns an error of SQLite or the file system into a `PlantsError` with a hint. Returns any other error, a defect, unchanged. */
@@ -87,12 +88,20 @@ const explanations: [explain: (path: string, cause: unknown) => PlantsError, cod
   [tooLarge, [7, 18]],
   [unopened, [14, 'EEXIST', 'ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']],
   [tooManyFiles, ['EMFILE', 'ENFILE']],
-  [(path, cause) => unavailable(`${path} is not a store: it is not an SQLite file`, elsewhere, { cause }), [26]],
+  [notSqlite, [26]],
   [(path, cause) => unavailable(`The path of the store is too long: ${path}`, elsewhere, { cause }), ['ENAMETOOLONG']],
 ]
 
 function unavailable(message: string, hint: string, details: { cause: unknown; retryable?: boolean }): PlantsError {
   return new PlantsError('unavailable', message, { hint, ...details })
+}
+
+function notSqlite(path: string, cause: unknown): PlantsError {
+  const compression = compressionOfFile(path)
+  if (!compression) return unavailable(`${path} is not a store: it is not an SQLite file`, elsewhere, { cause })
+  const store = shellWord(/\.(gz|zst)$/.test(path) ? path.replace(/\.\w+$/, '') : `${path}.db`)
+  const hint = `If it is a backup: ${compression} -dc ${shellWord(path)} | plants restore - --store ${store}. Else: plants import ${shellWord(path)}`
+  return unavailable(`${path} is not a store: it is compressed with ${compression}`, hint, { cause })
 }
 
 function full(path: string, cause: unknown): PlantsError {

@@ -19,15 +19,21 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
     if (other !== undefined) throw malformed(`${flag} names ${other}`, 'Choose another file')
     if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
   }
-  if (plan.inputs.length < 2) return // the import itself begins with the same check
-  const kinds: string[] = []
-  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
+  if (plan.inputs.length < 2) return // with a journal, the import itself reports more
+  const kinds = await kindsOf(plan, io)
   // A rejects file must be importable, so all its records must be of one kind.
   const other = places['--rejects'] === undefined ? -1 : kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
   if (other < 0) return
   const names = `${plan.inputs[0]?.name} and ${plan.inputs[other]?.name}`
   const message = `The rejected records of ${names} cannot be in one file: their formats, headers or encodings differ`
   throw malformed(message, 'Import them one by one')
+}
+
+/** Of what kind the records of each input are. Throws `malformed` for one that has none of the formats, or lacks a column. */
+export async function kindsOf(plan: ImportPlan, io: Io): Promise<string[]> {
+  const kinds: string[] = []
+  for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
+  return kinds
 }
 
 function checkReadable(path: string, name: string): void {

@@ -21,7 +21,7 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
     const before = was[changed] === undefined ? `no ${changed}` : `${changed} ${was[changed]}`
     throw malformed(`This import was started with ${before} (${path})`, 'Use the same flags, or start again with --restart')
   }
-  const saved: Saved = found ?? { kind, version: 4, ...binding, id: randomUUID() }
+  const saved: Saved = found ?? { kind, version, ...binding, id: randomUUID() }
   /** Replaces the position, on disk. */
   const save = (position?: object) => {
     if (position) saved.position = JSON.stringify(position)
@@ -56,7 +56,7 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
 export function discardJournal(path: string, io: Pick<Io, 'trusts'>, isDefaultPath: boolean): (Binding & { id: string }) | undefined {
   let saved: Saved | undefined
   try {
-    saved = read(path, io)
+    saved = read(path, io, true)
   } catch (error) {
     if (!(error instanceof PlantsError) || !isDefaultPath) throw error
   }
@@ -68,9 +68,14 @@ const hint = 'Choose another file with --journal FILE, or import without a journ
 
 const kind = 'the journal of plants import'
 
+/** of the fields below */
+const version = 4
+
+const anyVersion = z.object({ kind: z.literal(kind), version: z.number() })
+
 const schema = z.object({
   kind: z.literal(kind),
-  version: z.literal(4),
+  version: z.literal(version),
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
   store: z.string(),
   /** absolute paths, and "-" for stdin */
@@ -112,7 +117,8 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
   }
 }
 
-function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
+/** @param isDiscarded whether one of another version does as well as none */
+function read(path: string, { trusts }: Pick<Io, 'trusts'>, isDiscarded = false): Saved | undefined {
   let text: string
   try {
     const stats = statSync(path)
@@ -125,12 +131,19 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
     throw code === undefined ? error : invalidJournal(path, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
   }
   try {
-    const { data } = schema.safeParse(JSON.parse(text), { jitless: true })
+    const value: unknown = JSON.parse(text)
+    const { data } = schema.safeParse(value, { jitless: true })
     if (data) return data
+    const other = anyVersion.safeParse(value, { jitless: true }).data?.version ?? version
+    if (other !== version && isDiscarded) return undefined
+    if (other !== version) {
+      const restart = 'Start again with --restart. What was created stays, so add --if-exists skip'
+      throw malformed(`This import was started by another version of plants, whose journal this version cannot read (${path})`, restart)
+    }
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw invalidJournal(path, 'is not the journal of an import, or has another version')
+  throw invalidJournal(path, 'is not the journal of an import')
 }
 
 function invalidJournal(path: string, why: string, cause?: unknown): PlantsError {

@@ -3,6 +3,7 @@ import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { maxTimer, wait } from '../../platform/clock.js'
 import { malformed, type PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { compressionOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
 import { decoderFor } from '../formats/encoding.js'
@@ -162,12 +163,6 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string, gi
   }
   const compression = compressionOf(head)
   yield* compression ? decompress(all(), compression, name, given) : all()
-}
-
-/** How bytes are compressed that begin like this: gzip (RFC 1952) or zstd (RFC 8878). */
-function compressionOf(head: Uint8Array): 'gzip' | 'zstd' | undefined {
-  if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
-  return Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)) ? 'zstd' : undefined
 }
 
 /** bytes that are read, and decompressed, at once */

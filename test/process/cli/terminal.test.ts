@@ -123,6 +123,20 @@ test.each(['n\r', '\r', '\x03'])('deletes nothing after %j', async (answer) => {
   expect((await plants(['get', '1'], folder)).code).toBe(0)
 })
 
+test.each([
+  ['y\r', 0, '{"id":1,"name":"Fern"}\n'],
+  ['n\r', 130, '{"id":2,"name":"Moss"}\n'],
+])('a restore over plants asks first; after %j it ends with %i', async (key, code, out) => {
+  const folder = temporaryFolder()
+  await plants(['create', '--id', '1', '--name', 'Fern', '--store', './plants.bak'], folder, { cwd: folder })
+  await plants(['create', '--id', '2', '--name', 'Moss'], folder)
+  const session = terminal(['restore', 'plants.bak', '--no-color'], folder)
+  await session.answer(['(y/N)', key])
+  const ended = await session.ended
+  expect(ended).toEqual({ code, screen: expect.stringMatching(/has\s+1\s+plant\.\s+Replace\s+it,\s+and\s+keep\s+a\s+copy/) })
+  expect((await plants(['list'], folder)).out).toBe(out)
+})
+
 test('SIGTERM at a question ends with 143, and nothing is stored', async () => {
   const folder = temporaryFolder()
   const session = terminal(['create', '--id', '1'], folder)

@@ -285,6 +285,18 @@ function look(path: string): { plants: number[]; integrity: unknown } {
   }
 }
 
+test.each([
+  ['echo notes', 'Not restored: stdin is not a store: it is not an SQLite file\n  Choose a file that plants backup has created'],
+  ['true', 'stdin is empty, not a backup\n  Choose a file that plants backup has created'],
+  ['echo notes | gzip', 'stdin is compressed with gzip\n  Run: gzip -dc | plants restore - --store ./other.db'],
+])('what is piped to restore is called stdin: %s', async (command, message) => {
+  const folder = temporaryFolder()
+  const env = { HOME: folder, PATH: process.env['PATH'] }
+  const through = `${command} | "${bin}" restore - --store ./other.db`
+  const { exitCode, stderr } = await execa('sh', ['-c', through], { cwd: folder, env, extendEnv: false, reject: false })
+  expect({ exitCode, stderr }).toEqual({ exitCode: 2, stderr: `plants: ${message}` })
+})
+
 test('a backup goes through a pipe both ways', async () => {
   const folder = temporaryFolder()
   await create(folder, 1, 2)

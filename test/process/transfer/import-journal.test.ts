@@ -81,14 +81,14 @@ describe('the journal', () => {
     const { folder, done } = await stopped()
     const path = join(folder, '.local/state/plants/imports', journalsIn(folder)[0] ?? '')
     const saved = readFileSync(path, 'utf8')
-    const fields = [{ version: 99 }, { version: -1 }, { inputs: 5 }, { flags: null }, { store: null }, { id: '' }]
+    const fields = [{ version: '4' }, { inputs: 5 }, { flags: null }, { store: null }, { id: '' }]
     const others = fields.map((field) => JSON.stringify({ ...(JSON.parse(saved) as object), ...field }))
     for (const broken of ['', '{', 'null', '[]', '{"id":5}', saved.slice(0, -20), '\0'.repeat(500), ...others]) {
       writeFileSync(path, broken)
       const { code, out, err } = await importAgain(folder)
       expect({ broken, code, out, err }).toEqual({
         ...{ broken, code: 2, out: '' },
-        err: `plants: The journal ${path} is not the journal of an import, or has another version\n  Choose another file with --journal, or start again with --restart\n`,
+        err: `plants: The journal ${path} is not the journal of an import\n  Choose another file with --journal, or start again with --restart\n`,
       })
     }
     const again = await importAgain(folder, '--restart', '--if-exists', 'same')

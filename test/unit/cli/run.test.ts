@@ -163,7 +163,7 @@ test('--quiet leaves what was asked for, and errors', async () => {
   expect(await quiet(['import'], '{"id":1,"name":"Fern"}\n{"id":3,"name":"Ivy","age":1}\n')).toEqual({
     code: 6,
     out: '',
-    err: 'plants: 1 plant was rejected\n  For ids that exist, use --if-exists skip, same or update. To keep the rejected plants in a file, run it again with: --if-exists same --rejects PATH\n',
+    err: 'plants: 1 plant was rejected\n  For ids that exist, use --if-exists skip, same or update. To keep the rejected plants in a file, run it again with: --if-exists same --rejects rejected.txt\n',
   })
   expect((await quiet(fern)).err).toBe('plants: A plant with id 1 already exists\n  Look at it with: plants get 1\n')
 })

@@ -109,7 +109,7 @@ describe('a database with a name', () => {
 
   test('names its certificates in its address, not with --ca-cert', async () => {
     const message = '--ca-cert is for stores behind HTTP, and postgres://gardener@h1:5432/x is a database'
-    const hint = 'Leave it out, and add to the address: sslrootcert=PATH'
+    const hint = 'Leave it out, and add to the address: sslrootcert=ca.pem'
     expect(await gardener().run('stores add x postgres://h1/x --ca-cert ca.pem')).toEqual(refusal(message, hint))
   })
 

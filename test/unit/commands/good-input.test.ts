@@ -41,6 +41,13 @@ test.each([
   expect(answers).toEqual([created, plant, created, plant, plant, created, done(''), plant])
 })
 
+test.each(['-yq', '-qy', '-yqo json', '-qyojson', '-qvy --no-color'])('takes short options together: %s', async (short) => {
+  const { plants } = world()
+  await plants(['create', '--id', '1', '--name', 'Fern'])
+  expect(await plants(['delete', '1', ...short.split(' ')])).toMatchObject({ code: 0, out: '' })
+  expect(await plants(['list'])).toEqual(done(''))
+})
+
 test.each([
   ['zeros before the point', `1${'0'.repeat(1_000_000)}e-1000000`],
   ['zeros behind the point', `0.${'0'.repeat(1_000_000)}1e1000001`],

@@ -165,7 +165,7 @@ describe('update', () => {
   })
 
   test('wants something to change', async () => {
-    const err = 'plants: update needs something to change\n  Add --name TEXT, --tag TEXT or --no-tag\n'
+    const err = 'plants: update needs something to change\n  Add one of --name, --tag, --no-tag\n'
     expect(await plants(['update', '1'])).toEqual({ code: 2, out: '', err })
   })
 

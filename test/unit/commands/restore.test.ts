@@ -1,5 +1,6 @@
 import { existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
@@ -8,6 +9,7 @@ import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
+import { refusal } from '../../helpers/user.js'
 
 let folder: string
 let store: string
@@ -141,6 +143,23 @@ describe('restore', () => {
     expect(await listOf(store)).toBe(moss + fern)
     expect((await plants(['restore', 'gone', '--store', './new.db'])).code).toBe(2)
     expect(existsSync(at('new.db'))).toBe(false)
+  })
+
+  test.each([
+    ['gzip', gzipSync('{"id":1,"name":"Fern"}')],
+    ['zstd', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x04, 0x00])],
+  ])('says how to decompress what is compressed with %s, also as a store', async (compression, bytes) => {
+    const packed = join(folder, 'my plants.gz')
+    writeFileSync(packed, bytes)
+    const run = `Run: ${compression} -dc 'my plants.gz' | plants restore - --store ./new.db --yes`
+    expect(await plants(['restore', 'my plants.gz', '--store', './new.db', '--yes'])).toEqual(
+      refusal(`${packed} is compressed with ${compression}`, run),
+    )
+    const hint = `If it is a backup: ${compression} -dc '${packed}' | plants restore - --store '${folder}/my plants'. Else: plants import '${packed}'`
+    expect(await plants(['list', '--store', packed])).toEqual(
+      refusal(`${packed} is not a store: it is compressed with ${compression}`, hint, 4),
+    )
+    expect(existsSync(join(folder, 'new.db'))).toBe(false)
   })
 
   test('says what to do with a store that is damaged', async () => {

@@ -198,8 +198,8 @@ describe('stores add', () => {
 
   test('refuses a name that there is, and keeps that store', async () => {
     const user = gardener()
-    const hint = 'Change it: plants config set stores.team.address ADDRESS. Or remove it: plants stores remove team'
     for (const address of [team, '/other.db']) {
+      const hint = `Change it: plants config set stores.team.address ${address}. Or remove it: plants stores remove team`
       expect(await user.run(['stores', 'add', 'team', address])).toEqual(refusal(`The store team already exists: ${team}`, hint))
     }
     expect((await user.run('stores add Team /other.db')).code).toBe(0)

@@ -119,6 +119,16 @@ describe('tokens list and revoke', () => {
     })
   })
 
+  test('revoke by a note that is a number, where no token has that id', async () => {
+    const run = user()
+    for (const note of ['2', '7', '7', '8']) await run(`tokens create --note ${note}`)
+    expect(await run('tokens revoke 2 --output text')).toMatchObject({ out: 'Revoked token 2 (7)\n' })
+    expect(await run('tokens revoke 7 --output text')).toMatchObject({ out: 'Revoked token 3 (7)\n' })
+    expect(await run('tokens revoke 8 --output text')).toMatchObject({ out: 'Revoked token 4 (8)\n' })
+    for (const note of ['9', '9']) await run(`tokens create --note ${note}`)
+    expect(await run('tokens revoke 9')).toMatchObject({ code: 2, err: expect.stringContaining('2 tokens have the note "9": 5, 6\n') })
+  })
+
   test('make no store where there is none', async () => {
     const run = user()
     const err = 'plants: There is no store at STORE\n  Check the address. plants create makes a store there\n'
@@ -136,7 +146,7 @@ describe('tokens list and revoke', () => {
     const missing = {
       code: 1,
       out: '',
-      err: 'plants: No token has the id 7 in STORE\n  List the tokens with: plants tokens list --store STORE\n',
+      err: 'plants: No token has the id or the note "7" in STORE\n  List the tokens with: plants tokens list --store STORE\n',
     }
     expect(await run('tokens revoke 7')).toEqual(missing)
   })

@@ -100,6 +100,16 @@ describe('where nothing may be written', () => {
     expect(modeOf(user.file)).toBe('400')
   })
 
+  test.runIf(isRoot).each(['config set timeout 8s', 'config edit'])(
+    '%s by root makes a folder of the owner of the home (needs root)',
+    async (command) => {
+      const user = new User()
+      chownSync(user.home, stranger, stranger)
+      await user.run(command, { terminals: ['stdin', 'stdout', 'stderr'], env: { EDITOR: 'true' } })
+      expect([statSync(user.folder).uid, modeOf(user.folder)]).toEqual([stranger, '700'])
+    },
+  )
+
   test('a folder that cannot be made is named', async () => {
     const user = new User()
     writeFileSync(user.folder, 'mine')

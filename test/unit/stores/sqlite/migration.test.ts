@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { plantFields } from '../../../../src/plant/fields.js'
 import { digestOf } from '../../../../src/server/authenticator.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
@@ -87,6 +88,12 @@ test('a create migrates a store of schema 4 to the schema of a new store', async
   const schema = 'SELECT type, name, tbl_name, sql FROM sqlite_schema'
   expect([version(), query(path, schema)]).toEqual([{ user_version: 5 }, query(join(folder, 'new.db'), schema)])
   expect(JSON.parse((await plants('tokens', 'list')).out)).toMatchObject({ note: 'laptop', rights: ['read'] })
+})
+
+test('it has its columns in the order in which an import writes them, as a new store has', async () => {
+  await plants('create', '--id', '2', '--name', 'Moss')
+  const written = [...plantFields.map(({ name }) => name), 'idempotency_key']
+  expect(query(path, "SELECT name FROM pragma_table_info('plants')")).toEqual(written.map((name) => ({ name })))
 })
 
 test('those who open it at the same moment migrate it once', async () => {

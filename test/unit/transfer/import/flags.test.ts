@@ -206,6 +206,18 @@ describe('--restart', () => {
     expect({ code, kept: user.has(name) && user.read(name) }).toEqual({ code: 2, kept: before })
   })
 
+  test('begins again where another version of plants has begun', async () => {
+    const saved = { kind: 'the journal of plants import', version: 3, id: 'x', store: user.store, inputs: [] }
+    user.write('j.json', JSON.stringify(saved))
+    const argv = ['plants', '--journal', 'j.json']
+    const message = `This import was started by another version of plants, whose journal this version cannot read (${user.folder}/j.json)`
+    const hint = 'Start again with --restart. What was created stays, so add --if-exists skip'
+    expect(await user.import(argv)).toEqual({ code: 2, summary: undefined, err: `plants: ${message}\n  ${hint}\n` })
+    expect([user.has('plants.db'), user.read('j.json')]).toEqual([false, JSON.stringify(saved)])
+    expect(await user.import([...argv, '--restart', '--if-exists', 'skip'])).toMatchObject(imported({ created: 1 }))
+    expect(user.has('j.json')).toBe(false)
+  })
+
   test('begins again although the journal is broken', async () => {
     user.write('plants', `${good}{"id":2}\n`)
     await user.import(['plants', '--on-error', 'stop'])

@@ -193,7 +193,7 @@ describe('a table', () => {
     user.write('plants.csv', content)
     const { code, summary: told, err } = await user.import(['plants.csv', '--format', 'csv'])
     expect({ code, told, missing: words.filter((word) => !err.includes(word)) }).toEqual({ code: 2, told: undefined, missing: [] })
-    expect(user.journals()).toEqual([])
+    expect([user.has('plants.db'), user.journals()]).toEqual([false, []])
   })
 
   test('takes ids by the grammar of JSON numbers, without exponents', async () => {

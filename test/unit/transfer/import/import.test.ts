@@ -143,8 +143,14 @@ describe('an import does not read', () => {
     expect(await user.list()).toBe('')
   })
 
-  test('a missing file, and leaves no store and no journal behind', async () => {
-    expect(await user.import(['missing'])).toMatchObject({ code: 2 })
+  test.each([
+    ['a missing file', undefined],
+    ['a web page', '<!doctype html>\n'],
+    ['what holds its plants in an object', `{"plants":[{"id":1,"name":"Fern"}]}`],
+    ['what is not decompressed', zlib.gzipSync(three).subarray(0, -10)],
+  ])('%s, and leaves no store and no journal behind', async (_, content) => {
+    if (content !== undefined) user.write('input', content)
+    expect(await user.import(['input'])).toMatchObject({ code: 2 })
     expect({ hasStore: user.has('plants.db'), journals: user.journals() }).toEqual({ hasStore: false, journals: [] })
   })
 

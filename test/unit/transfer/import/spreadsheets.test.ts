@@ -61,7 +61,7 @@ const sheets: Sheet[] = [
     name: 'with long ids in exponents',
     content: 'id;name\n9,22337E+18;Fern\n1,00E+02;Moss\n',
     failure: 'sheet.csv:2: Invalid plant: id must have all its digits, but was "9,22337E+18": a spreadsheet may have rounded it',
-    hint: '--if-exists same --rejects PATH',
+    hint: '--if-exists same --rejects rejected.txt',
     plants: [''],
   },
   {
