@@ -1,5 +1,5 @@
 import { defaultOf, settingNames, settingOf } from '../config/table.js'
-import { type KnownField, textsInWords } from '../plant/fields.js'
+import { type PlantField, textsInWords } from '../plant/fields.js'
 import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
@@ -124,7 +124,7 @@ type FieldFlags<Field> = Field extends { name: `${infer Letter}${infer Rest}`; t
   : never
 
 /** The flags of the option for a field of a NewPlant, which its first letter is short for. */
-export function fieldFlags<Field extends KnownField>({ name, type }: Field): FieldFlags<Field> {
+export function fieldFlags<Field extends PlantField>({ name, type }: Field): FieldFlags<Field> {
   return `-${name[0]}, --${name} <${type}>` as FieldFlags<Field> // which TypeScript cannot compute
 }
 
