@@ -144,7 +144,7 @@ async function examineDatabase(address: PostgresAddress, settings: Settings): Pr
   const init = `An administrator can grant ${user} the required rights with: plants stores init ADDRESS --role ${shellWord(user)}`
   if (!exists && !isWritable) return failed({ message: `${name}: there is no store, and ${user} has no right to create one`, hint: init })
   if (!isWritable) return warning(`${name}: ${user} has no right to create plants there`, init)
-  const notDurable = `${name} confirms a commit before it is on disk: synchronous_commit or fsync is off there`
+  const notDurable = `${name} answers before a plant is on disk: synchronous_commit or fsync is off there`
   if (!isDurable && !settings.storeOptions.allowAsyncCommit)
     return failed({ message: notDurable, hint: 'Turn it on, or accept the risk with --allow-async-commit' })
   if (!isDurable) return warning(`${notDurable}, and allow-async-commit permits it`, 'Turn it on')

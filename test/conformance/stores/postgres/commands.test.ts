@@ -37,7 +37,7 @@ test('a create without a password says how to give one', async () => {
 test('doctor says what it finds', async () => {
   const { url, env, admin, doctor, user } = await gardener()
   const ok = { code: 0, check: `store ${url}`, state: 'ok' }
-  expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/ (no store yet), PostgreSQL [\d.]+$/) })
+  expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/ \(no store yet\), PostgreSQL [\d.]+$/) })
   await user.run([...fern, url], { env })
   expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
   const elsewhere = await doctor(url.replace('127.0.0.1', '0.0.0.0')) // which leads here too
@@ -88,11 +88,11 @@ test('a store that an administrator has made is used by a role that may create a
   }
 })
 
-test('a database that confirms a commit before it is on disk is refused, unless that is allowed', async () => {
+test('a database that answers before a plant is on disk is refused, unless that is allowed', async () => {
   const { url, env, admin, user, doctor } = await gardener()
   await admin(`ALTER DATABASE ${url.split('/').at(-1)} SET synchronous_commit = off`)
   expect(await user.run([...fern, url], { env })).toMatchObject({ code: 4, err: expect.stringContaining('synchronous_commit is off') })
-  const early = expect.stringContaining('confirms a commit before it is on disk')
+  const early = expect.stringContaining('answers before a plant is on disk')
   expect(await doctor()).toMatchObject({ code: 1, state: 'failed', message: early })
   expect(await doctor(url, ['--allow-async-commit'])).toMatchObject({ code: 0, state: 'warning', message: early })
   expect(await user.run([...fern, url, '--allow-async-commit'], { env })).toEqual(answer({ name: 'Fern' }))

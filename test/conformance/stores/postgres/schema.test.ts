@@ -92,7 +92,7 @@ test('refuses a database that has not every character', async () => {
 test('creates nothing that a crash could lose, from the moment that a setting says so', async () => {
   const place = await ownServer()
   const early = (setting: string, { name } = addressOf(place)) =>
-    `unavailable: ${name} confirms a commit before it is on disk: ${setting} is off`
+    `unavailable: ${name} answers before a plant is on disk: ${setting} is off`
   const set = async (text: string) => {
     await place.admin(text)
     await place.admin('SELECT pg_reload_conf()')
