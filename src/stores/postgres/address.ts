@@ -12,276 +12,212 @@ import {
 } from '../address.js'
 import { parseRequireAuth } from './login.js'
 
+interface Parameter {
+  /** the environment variable of libpq */
+  variable?: string
+  default?: string
+  /** whether it says who logs in and where, before the "?" of a complete address */
+  isLogin?: true
+  isPath?: true
+  /** what its value must be; anything without one */
+  rule?: string
+  accepts?(value: string): boolean
+}
+
 /**
- * Parses the address of a database like libpq. What it does not specify comes from libpq's environment variables, then from libpq's
- * defaults. `target_session_attrs` defaults to `read-write`, since a store must be writable.
+ * The parameters of an address, as in libpq, except for `max`, which this program adds, and the default of `target_session_attrs`: a store
+ * must be writable.
  *
- * @param source the option or setting with the address, such as `--store`
  * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS
- * @throws {PlantsError} `malformed`; the message never contains what may be a password
  */
-export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
-  const refuse: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
-  const uri = parseUri(address, refuse, place)
-  const user = uri.user ?? (place.env['PGUSER'] || place.userName())
-  if (user === undefined)
-    throw refuse('names no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
-  const hosts = hostsOf(uri, place.env, refuse)
-  const database = uri.database ?? (place.env['PGDATABASE'] || user)
-  const text = textsOf(uri, source, place)
-  const login = `postgres://${encodeURIComponent(user)}@${hostsText(hosts)}/${encodeURIComponent(database)}`
-  const sslrootcert = fileOf(text('sslrootcert'), place)
-  const values = {
-    sslmode: modeOf(text('sslmode'), sslrootcert, refuse),
-    sslrootcert,
-    sslcert: fileOf(text('sslcert'), place),
-    sslkey: fileOf(text('sslkey'), place),
-    requireAuth: methodsOf(text('require_auth')),
-    requirePeer: text('requirepeer')?.text,
-    targetSessionAttrs: wordOf(text('target_session_attrs'), sessionAttributes) ?? 'read-write',
-    applicationName: nameOf(text('application_name')) ?? 'plants',
-    connectTimeout: (countOf(text('connect_timeout'), 'a whole number of seconds from 1 to 3600', 3600) ?? 5) * 1000,
-    max: countOf(text('max'), 'a whole number from 1 to 100', 100) ?? 4,
-  }
-  const parameters = parametersOf(values, place.env)
-  return {
-    kind: 'postgres',
-    name: `${login}${parameters && `?${parameters}`}`,
-    login,
-    hosts,
-    user,
-    database,
-    password: uri.password,
-    ...values,
-  }
+const parameters = {
+  application_name: {
+    variable: 'PGAPPNAME',
+    default: 'plants',
+    rule: '1 to 63 visible ASCII characters', // PostgreSQL truncates it to 63 bytes, and replaces other characters by "?"
+    accepts: (value) => /^[\x20-\x7e]{1,63}$/.test(value),
+  },
+  connect_timeout: {
+    variable: 'PGCONNECT_TIMEOUT',
+    default: '5',
+    rule: 'a whole number of seconds from 1 to 3600',
+    accepts: (value) => isCount(value, 3600),
+  },
+  dbname: { variable: 'PGDATABASE', isLogin: true },
+  host: { variable: 'PGHOST', isLogin: true },
+  max: { default: '4', rule: 'a whole number from 1 to 100', accepts: (value) => isCount(value, 100) },
+  password: { isLogin: true },
+  port: { variable: 'PGPORT', default: '5432', isLogin: true },
+  require_auth: {
+    variable: 'PGREQUIREAUTH',
+    rule: 'a list of password, md5, gss, sspi, scram-sha-256 and none, or of these, each after a "!"',
+    accepts: (value) => parseRequireAuth(value) !== undefined,
+  },
+  requirepeer: { variable: 'PGREQUIREPEER' },
+  sslcert: { variable: 'PGSSLCERT', isPath: true },
+  sslkey: { variable: 'PGSSLKEY', isPath: true },
+  sslmode: {
+    variable: 'PGSSLMODE',
+    default: 'prefer',
+    rule: `one of ${sslModes.join(', ')}`,
+    accepts: (value) => sslModes.some((mode) => mode === value),
+  },
+  sslrootcert: { variable: 'PGSSLROOTCERT', isPath: true },
+  target_session_attrs: {
+    variable: 'PGTARGETSESSIONATTRS',
+    default: 'read-write',
+    rule: `one of ${sessionAttributes.join(', ')}`,
+    accepts: (value) => sessionAttributes.some((attributes) => attributes === value),
+  },
+  user: { variable: 'PGUSER', isLogin: true },
+} satisfies Record<string, Parameter>
+
+type ParameterName = keyof typeof parameters
+
+const parameterNames = Object.keys(parameters) as ParameterName[] // as its type says
+
+function isCount(text: string, most: number): boolean {
+  return /^[1-9]\d{0,3}$/.test(text) && parseInt(text, 10) <= most
 }
 
 const example = 'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full'
 
-type Values = Pick<
-  PostgresAddress,
-  | 'sslmode'
-  | 'sslrootcert'
-  | 'sslcert'
-  | 'sslkey'
-  | 'requireAuth'
-  | 'requirePeer'
-  | 'targetSessionAttrs'
-  | 'applicationName'
-  | 'connectTimeout'
-  | 'max'
->
-
-/** The environment variable of libpq for each parameter, if any. */
-const variables = {
-  application_name: 'PGAPPNAME',
-  connect_timeout: 'PGCONNECT_TIMEOUT',
-  max: undefined,
-  require_auth: 'PGREQUIREAUTH',
-  requirepeer: 'PGREQUIREPEER',
-  sslcert: 'PGSSLCERT',
-  sslkey: 'PGSSLKEY',
-  sslmode: 'PGSSLMODE',
-  sslrootcert: 'PGSSLROOTCERT',
-  target_session_attrs: 'PGTARGETSESSIONATTRS',
-} as const
-
-type Parameter = keyof typeof variables
-
-/** The defaults, as they would be written in an address. */
-const defaults: Partial<Record<Parameter, string>> = {
-  application_name: 'plants',
-  connect_timeout: '5',
-  max: '4',
-  sslmode: 'prefer',
-  target_session_attrs: 'read-write',
-}
-
-/** The value of a parameter, and the error for an invalid one. */
-interface Given {
-  text: string
-  mustBe(rule: string): PlantsError
-}
-
-function textsOf({ parameters, password }: PostgresUri, source: string, { env }: AddressContext): (name: Parameter) => Given | undefined {
-  return (name) => {
-    const variable = variables[name]
-    const own = parameters.get(name)
-    const text = own ?? (variable && env[variable])
-    if (!text) return undefined
-    const what = own === undefined ? `${variable}` : `${source} contains the parameter ${name}, which`
-    const was = password === undefined ? `, but was ${JSON.stringify(shorten(text))}` : ''
-    return { text, mustBe: (rule) => new PlantsError('malformed', `${what} must be ${rule}${was}`, { hint: example }) }
-  }
-}
-
-/** Allows the certificates of the system only if the host name is verified: anybody can get a certificate for some host. */
-function modeOf(given: Given | undefined, sslrootcert: string | undefined, refuse: Refuse): Values['sslmode'] {
-  const mode = wordOf(given, sslModes)
-  if (sslrootcert !== 'system') return mode ?? 'prefer'
-  if (mode !== undefined && mode !== 'verify-full')
-    throw refuse(`takes sslrootcert=system together with sslmode=${mode}`, 'Use sslmode=verify-full')
-  return 'verify-full'
-}
-
-function wordOf<Word extends string>(given: Given | undefined, words: readonly Word[]): Word | undefined {
-  if (given === undefined) return undefined
-  const word = words.find((candidate) => candidate === given.text)
-  if (word === undefined) throw given.mustBe(`one of ${words.join(', ')}`)
-  return word
-}
-
-function countOf(given: Given | undefined, rule: string, most: number): number | undefined {
-  if (given === undefined) return undefined
-  const count = /^\d{1,4}$/.test(given.text) ? parseInt(given.text, 10) : 0
-  if (count < 1 || count > most) throw given.mustBe(rule)
-  return count
-}
-
-/** PostgreSQL truncates the name to 63 bytes, and replaces characters other than printable ASCII by "?". */
-function nameOf(given: Given | undefined): string | undefined {
-  if (given !== undefined && !/^[\x20-\x7e]{1,63}$/.test(given.text)) throw given.mustBe('1 to 63 visible ASCII characters')
-  return given?.text
-}
-
-function methodsOf(given: Given | undefined): string | undefined {
-  if (given !== undefined && parseRequireAuth(given.text) === undefined)
-    throw given.mustBe('a list of password, md5, gss, sspi, scram-sha-256 and none, or of these, each after a "!"')
-  return given?.text
-}
-
-function fileOf(given: Given | undefined, { resolvePath }: AddressContext): string | undefined {
-  return given === undefined || given.text === 'system' ? given?.text : resolvePath(given.text)
-}
-
-/** The parameters that an address must contain to have the same meaning, both in this environment and without any variables. */
-function parametersOf(values: Values, env: AddressContext['env']): string {
-  const texts: Record<Parameter, string | undefined> = {
-    application_name: values.applicationName,
-    connect_timeout: String(values.connectTimeout / 1000),
-    max: String(values.max),
-    require_auth: values.requireAuth,
-    requirepeer: values.requirePeer,
-    sslcert: values.sslcert,
-    sslkey: values.sslkey,
-    sslmode: values.sslmode,
-    sslrootcert: values.sslrootcert,
-    target_session_attrs: values.targetSessionAttrs,
-  }
-  const names = Object.keys(variables) as Parameter[]
-  const isIncluded = (name: Parameter) => {
-    const variable = variables[name]
-    return texts[name] !== defaults[name] || ((variable && env[variable]) || defaults[name]) !== defaults[name]
-  }
-  return names.flatMap((name) => (isIncluded(name) && texts[name] !== undefined ? `${name}=${valueText(texts[name])}` : [])).join('&')
-}
-
-function valueText(text: string): string {
-  return encodeURIComponent(text).replaceAll('%2F', '/')
-}
-
-/** The parts of an address; undefined for those that it does not contain. */
-interface PostgresUri {
-  user: string | undefined
-  password: string | undefined
-  /** `[name, port]` of each host */
-  hosts: (readonly [host: string, port: string | undefined])[] | undefined
-  database: string | undefined
-  parameters: ReadonlyMap<string, string>
-}
-
 /** Creates the error for an invalid address. The texts must not contain what may be a part of a password. */
 type Refuse = (why: string, hint?: string) => PlantsError
 
-/** The names of libpq, except for `max`, which this program adds. */
-const parameterNames = [
-  ...[
-    'application_name',
-    'connect_timeout',
-    'dbname',
-    'host',
-    'max',
-    'password',
-    'port',
-    'require_auth',
-    'requirepeer',
-    'sslcert',
-    'sslkey',
-    'sslmode',
-    'sslrootcert',
-  ],
-  ...['target_session_attrs', 'user'],
-] as const
-
 /**
- * Parses the URI of a database like libpq.
+ * Parses the address of a database like libpq. What it does not specify comes from libpq's environment variables, then from the defaults.
  *
- * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
+ * @param source the option or setting with the address, such as `--store`
+ * @throws {PlantsError} `malformed`; the message never contains what may be a password
  */
-function parseUri(address: string, refuse: Refuse, place: AddressContext): PostgresUri {
-  const { user, password, authority, path, query } = splitUri(address, refuse)
-  const fromQuery = /(?:^|&)password=([^&]*)/.exec(query)?.[1] ?? ''
-  for (const text of [password, fromQuery]) if (text !== '') keepSecret(text, address, refuse, place)
-  const parameters = parseQuery(query, refuse)
-  const decode = (text: string) => decoded(text, refuse) || undefined
+export function parsePostgres(address: string, source: string, place: AddressContext): PostgresAddress {
+  const refuse: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
+  const given = parseUri(address, refuse, place)
+  // The values fit their types, since they are accepted.
+  const values = Object.fromEntries(parameterNames.map((name) => [name, valueIn(given, name, source, place)])) as Values
+  if (values.sslrootcert === 'system') {
+    // Anybody can get a certificate for some host, so that its name must be verified.
+    const sslmode = given.get('sslmode') ?? (place.env['PGSSLMODE'] || 'verify-full')
+    if (sslmode !== 'verify-full') throw refuse(`takes sslrootcert=system together with sslmode=${sslmode}`, 'Use sslmode=verify-full')
+    values.sslmode = sslmode
+  }
+  const user = values.user ?? place.userName()
+  if (user === undefined)
+    throw refuse('names no user, and this process has no user name', 'Write postgres://USER@HOST/DATABASE, or set PGUSER')
+  const hosts = hostsFrom((values.host ?? defaultHost()).split(','), values.port.split(','), refuse)
+  const database = values.dbname ?? user
+  const login = `postgres://${encodeURIComponent(user)}@${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
+  const query = queryText(values, place.env)
   return {
-    user: parameters.get('user') ?? decode(user),
-    password: parameters.get('password') ?? decode(password),
-    hosts: authority === '' ? undefined : authority.split(',').map((part) => parseHost(part, refuse)),
-    database: parameters.get('dbname') ?? decode(path),
-    parameters,
+    kind: 'postgres',
+    name: `${login}${query && `?${query}`}`,
+    login,
+    hosts,
+    user,
+    database,
+    password: values.password,
+    sslmode: values.sslmode,
+    sslrootcert: values.sslrootcert,
+    sslcert: values.sslcert,
+    sslkey: values.sslkey,
+    requireAuth: values.require_auth,
+    requirePeer: values.requirepeer,
+    targetSessionAttrs: values.target_session_attrs,
+    applicationName: values.application_name,
+    connectTimeout: parseInt(values.connect_timeout, 10) * 1000,
+    max: parseInt(values.max, 10),
   }
 }
 
-/** Splits a URI without decoding it. A password may contain "?", but not "/". */
-function splitUri(address: string, refuse: Refuse) {
+/** The value of a parameter: from the address, its variable, or its default. */
+function valueIn(given: Map<ParameterName, string>, name: ParameterName, source: string, place: AddressContext): string | undefined {
+  const { variable, default: preset, rule, accepts, isPath }: Parameter = parameters[name]
+  const own = given.get(name)
+  const value = own ?? ((variable && place.env[variable]) || preset)
+  if (value === undefined) return undefined
+  if (accepts?.(value) === false) {
+    const what = own === undefined ? `${variable}` : `${source} contains the parameter ${name}, which`
+    const was = given.has('password') ? '' : `, but was ${JSON.stringify(shorten(value))}`
+    throw new PlantsError('malformed', `${what} must be ${rule}${was}`, { hint: example })
+  }
+  return isPath && value !== 'system' ? place.resolvePath(value) : value
+}
+
+type Values = { [Name in ParameterName]: (typeof parameters)[Name] extends { default: string } ? string : string | undefined } & Pick<
+  PostgresAddress,
+  'sslmode'
+> & { target_session_attrs: PostgresAddress['targetSessionAttrs'] }
+
+/** The parameters that an address must contain to have the same meaning, both in this environment and without any variables. */
+function queryText(values: Values, env: AddressContext['env']): string {
+  const included = parameterNames.filter((name) => {
+    const { variable, default: preset, isLogin }: Parameter = parameters[name]
+    return !isLogin && (values[name] !== preset || ((variable && env[variable]) || preset) !== preset)
+  })
+  return included
+    .flatMap((name) => (values[name] === undefined ? [] : `${name}=${encodeURIComponent(values[name]).replaceAll('%2F', '/')}`))
+    .join('&')
+}
+
+/**
+ * Parses the URI of a database like libpq: each part is a parameter, and those after the "?" override the others. `host` and `port` are
+ * lists.
+ *
+ * @see https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS
+ */
+function parseUri(address: string, refuse: Refuse, { secrets, isArgument }: AddressContext): Map<ParameterName, string> {
   const [, rest] = /^postgres(?:ql)?:\/\/(.*)$/is.exec(address) ?? []
   if (rest === undefined) throw refuse('is not a valid address of a database')
+  // A password may contain "?", but not "/".
   const [, info = '', tail = ''] = /^(?:([^@/]*)@)?(.*)$/s.exec(rest) ?? []
   if (tail.includes('@')) throw refuse('contains more than one "@"', 'In a user name or a password, write @ as %40, / as %2F and : as %3A')
   const [, user = '', password = ''] = /^([^:]*)(?::(.*))?$/s.exec(info) ?? []
   const [, authority = '', path = '', query = ''] = /^([^/?]*)(?:\/([^?]*))?(?:\?(.*))?$/s.exec(tail) ?? []
-  return { user, password, authority, path, query }
-}
-
-/** Redacts a password, unless the rest of the address contains it, too: a `***` there would reveal which part it is. */
-function keepSecret(text: string, address: string, refuse: Refuse, { secrets, isArgument }: AddressContext): void {
-  if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, refuse)).add(text)
-  if (!isArgument) return
-  throw refuse(
-    'contains a password, which other users could see in the list of processes',
-    'Remove it, and set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login',
-  )
-}
-
-function parseHost(text: string, refuse: Refuse): readonly [string, string | undefined] {
-  const [, host, port] = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(text) ?? []
-  if (host === undefined) throw refuse('names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
-  return [decoded(host, refuse).replace(/^\[(.*)\]$/, '$1'), port || undefined]
-}
-
-function parseQuery(query: string, refuse: Refuse): Map<string, string> {
-  const mayShow = !/password/i.test(query) // a password may contain "&"
-  const parameters = new Map<string, string>()
-  // These two values of channel_binding do not require it.
-  for (const part of query.split('&').filter((each) => each !== '' && !/^channel_binding=(disable|prefer)$/.test(each))) {
-    const [, name = '', value] = /^([^=]*)=(.*)$/s.exec(part) ?? []
-    if (value === undefined) throw refuse('contains a parameter without "="')
-    if (name === 'ssl' && value === 'true')
-      parameters.set('sslmode', 'require') // from JDBC, which libpq accepts, too
-    else if (!parameterNames.some((known) => known === name)) throw unknown(mayShow ? name : undefined, refuse)
-    else if (value === '') throw refuse(`contains the parameter ${name} without a value`)
-    else parameters.set(name, decoded(value, refuse))
+  const passwords = [password, /(?:^|&)password=([^&]*)/.exec(query)?.[1] ?? ''].filter((text) => text !== '')
+  for (const text of passwords) {
+    // If the rest of the address contains it, too, a `***` there would reveal which part it is.
+    if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, refuse)).add(text)
+    if (!isArgument) continue
+    throw refuse(
+      'contains a password, which other users could see in the list of processes',
+      'Remove it, and set PGPASSWORD, write it to ~/.pgpass, or save it with: plants auth login',
+    )
   }
-  return parameters
+  const hosts = authority.split(',').map((part) => {
+    const [, host, port = ''] = /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(part) ?? []
+    if (host === undefined) throw refuse('names an invalid host', 'A port is a number, and an IPv6 address is in brackets: [::1]:5432')
+    return { host: decoded(host, refuse).replace(/^\[(.*)\]$/, '$1'), port }
+  })
+  const parts: [ParameterName, string][] = [
+    ['user', decoded(user, refuse)],
+    ['password', decoded(password, refuse)],
+    ['host', hosts.map(({ host }) => host).join()],
+    ['port', hosts.map(({ port }) => port).join()],
+    ['dbname', decoded(path, refuse)],
+  ]
+  return new Map([...parts.filter(([, value]) => value !== ''), ...parseQuery(query, refuse)])
 }
 
-function unknown(name: string | undefined, refuse: Refuse): PlantsError {
-  // Database hosting services include it in their addresses.
-  if (name === 'channel_binding')
-    return refuse('contains channel_binding, which is not supported', 'Remove it: sslmode=verify-full also prevents impersonation')
-  const which = name === undefined ? '' : ` ${JSON.stringify(shorten(name))}`
-  return refuse(`contains a parameter${which} that is not supported`, `The parameters are: ${parameterNames.join(', ')}`)
+function parseQuery(query: string, refuse: Refuse): [ParameterName, string][] {
+  const mayShow = !/password/i.test(query) // a password may contain "&"
+  // These two values of channel_binding do not require it.
+  const parts = query.split('&').filter((part) => part !== '' && !/^channel_binding=(disable|prefer)$/.test(part))
+  return parts.map((part) => {
+    const [, text = '', value] = /^([^=]*)=(.*)$/s.exec(part) ?? []
+    if (value === undefined) throw refuse('contains a parameter without "="')
+    if (part === 'ssl=true') return ['sslmode', 'require'] // from JDBC, which libpq accepts, too
+    const name = parameterNames.find((known) => known === text)
+    // Database hosting services include it in their addresses.
+    if (mayShow && text === 'channel_binding')
+      throw refuse('contains channel_binding, which is not supported', 'Remove it: sslmode=verify-full also prevents impersonation')
+    if (name === undefined) {
+      const which = mayShow ? ` ${JSON.stringify(shorten(text))}` : ''
+      throw refuse(`contains a parameter${which} that is not supported`, `The parameters are: ${parameterNames.join(', ')}`)
+    }
+    if (value === '') throw refuse(`contains the parameter ${name} without a value`)
+    return [name, decoded(value, refuse)]
+  })
 }
 
 function decoded(text: string, refuse: Refuse): string {
@@ -296,35 +232,26 @@ function decoded(text: string, refuse: Refuse): string {
   }
 }
 
-const defaultPort = '5432'
-const socketFolder = '/var/run/postgresql'
+function defaultHost(): string {
+  const folder = '/var/run/postgresql'
+  return existsSync(folder) ? folder : 'localhost'
+}
 
-/** The servers from the parameters of the address, its hosts, or the environment; else the default of libpq. */
-function hostsOf({ hosts, parameters }: PostgresUri, env: Readonly<Record<string, string | undefined>>, refuse: Refuse): PostgresHost[] {
-  const named = hosts?.some(([host]) => host !== '') || (hosts?.length ?? 0) > 1 ? hosts?.map(([host]) => host) : undefined
-  const numbered = hosts?.some(([, port]) => port !== undefined) || (hosts?.length ?? 0) > 1 ? hosts?.map(([, port]) => port) : undefined
-  const names = parameters.get('host')?.split(',') ?? named ?? (env['PGHOST'] || defaultHost()).split(',')
-  const ports = parameters.get('port')?.split(',') ?? numbered ?? (env['PGPORT'] || defaultPort).split(',')
+function hostsFrom(names: string[], ports: string[], refuse: Refuse): PostgresHost[] {
   if (ports.length !== 1 && ports.length !== names.length)
     throw refuse(
       `names ${names.length} ${names.length === 1 ? 'host' : 'hosts'}, but ${ports.length} ports`,
       'Name one for all, or one for each',
     )
-  return names.map((name, index) => hostFrom(name, (ports.length === 1 ? ports[0] : ports[index]) || defaultPort, refuse))
-}
-
-function defaultHost(): string {
-  return existsSync(socketFolder) ? socketFolder : 'localhost'
-}
-
-function hostFrom(name: string, text: string, refuse: Refuse): PostgresHost {
-  const port = /^\d{1,5}$/.test(text) ? parseInt(text, 10) : 0
-  if (port < 1 || port > 65_535) throw refuse('names a port that is not a number from 1 to 65535')
-  if (name.startsWith('/')) return { host: folderFrom(name, port, refuse), port }
-  if (isIPv6(name)) return { host: name.toLowerCase(), port }
-  if (name === '') throw refuse('names an empty host')
-  if (!/^[^\s:/@,%?#[\]\\]{1,255}$/.test(name)) throw refuse('names an invalid host')
-  return { host: name.toLowerCase(), port }
+  return names.map((name, index) => {
+    const text = (ports.length === 1 ? ports[0] : ports[index]) || parameters.port.default
+    const port = /^\d{1,5}$/.test(text) ? parseInt(text, 10) : 0
+    if (port < 1 || port > 65_535) throw refuse('names a port that is not a number from 1 to 65535')
+    if (name.startsWith('/')) return { host: folderFrom(name, port, refuse), port }
+    if (name === '') throw refuse('names an empty host')
+    if (!isIPv6(name) && !/^[^\s:/@,%?#[\]\\]{1,255}$/.test(name)) throw refuse('names an invalid host')
+    return { host: name.toLowerCase(), port }
+  })
 }
 
 function folderFrom(name: string, port: number, refuse: Refuse): string {
@@ -339,8 +266,7 @@ export function socketPath(folder: string, port: number): string {
   return `${folder}/.s.PGSQL.${port}`
 }
 
-/** The hosts as written in an address, each with its port. */
-export function hostsText(hosts: PostgresHost[]): string {
-  const hostText = (host: string) => (isIPv6(host) ? `[${host.replace('%', '%25')}]` : encodeURIComponent(host))
-  return hosts.map(({ host, port }) => `${hostText(host)}:${port}`).join(',')
+/** A host as written in an address, with its port. */
+function hostText({ host, port }: PostgresHost): string {
+  return `${isIPv6(host) ? `[${host.replace('%', '%25')}]` : encodeURIComponent(host)}:${port}`
 }
