@@ -30,7 +30,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     [
       'a store of a newer version',
       (path) => open(path).exec(`PRAGMA application_id=${0x706c6e74}; PRAGMA user_version=99; CREATE TABLE t (x)`),
-      '{} was written by a newer version of plants (schema 99, this one supports 4)',
+      '{} was written by a newer version of plants (schema 99, this one supports 5)',
       'Update plants',
     ],
     ['a folder', (path) => mkdirSync(path), '{} is a folder, not a store', 'Name a file in it: --store {}/plants.db'],
