@@ -88,7 +88,7 @@ const severalValues: Refusal[] = [
     { argv: 'create', stdin },
     2,
     400,
-    `Stdin holds more than one JSON value, the second at ${where}`,
+    `Stdin contains more than one JSON value, the second at ${where}`,
     onePlant,
   ],
 )

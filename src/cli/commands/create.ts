@@ -223,7 +223,7 @@ async function readDocument(path: string, io: Io): Promise<unknown> {
     if (!(error instanceof SyntaxError)) throw error
     const source = capital(sourceName(path))
     if (error.cause === severalValues)
-      throw new PlantsError('malformed', `${source} holds ${error.message}`, { hint: onePlant, cause: error })
+      throw new PlantsError('malformed', `${source} contains ${error.message}`, { hint: onePlant, cause: error })
     throw new PlantsError('malformed', `${source} is not JSON: ${error.message}`, { hint: example, cause: error })
   }
 }

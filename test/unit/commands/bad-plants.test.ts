@@ -26,7 +26,7 @@ const files: Refusal[] = [
     { argv: 'create --file a', files: { a: '{}\n{}' } },
     2,
     400,
-    'a holds more than one JSON value, the second at line 2, column 1',
+    'a contains more than one JSON value, the second at line 2, column 1',
     onePlant,
   ],
   [
