@@ -19,10 +19,10 @@ export async function checkInputs(plan: ImportPlan, places: Record<string, strin
     if (other !== undefined) throw malformed(`${flag} names ${other}`, 'Choose another file')
     if (identity !== undefined) known.set(identity, `the same file as ${flag}`)
   }
-  if (plan.inputs.length < 2) return // the import itself begins with the same check
+  if (plan.inputs.length < 2) return // the first thing that is done with it is the same
   const kinds: string[] = []
   for (const input of plan.inputs) kinds.push(await kindOf(input, plan, io))
-  // A rejects file must be importable, so all its records must be of one kind.
+  // A rejects file is an input again, so all its records must be of one kind.
   const other = places['--rejects'] === undefined ? -1 : kinds.findIndex((kind) => kind !== kinds[0] && kind !== 'unknown')
   if (other < 0) return
   const names = `${plan.inputs[0]?.name} and ${plan.inputs[other]?.name}`

@@ -22,7 +22,7 @@ export function openJournal(path: string, io: Pick<Io, 'trusts'>, binding: Bindi
     throw malformed(`This import was started with ${before} (${path})`, 'Use the same flags, or start again with --restart')
   }
   const saved: Saved = found ?? { kind, version: 4, ...binding, id: randomUUID() }
-  /** Replaces the position, on disk. */
+  /** Writes the position, down to the disk, in place of the one before. */
   const save = (position?: object) => {
     if (position) saved.position = JSON.stringify(position)
     let file: AtomicFile | undefined
@@ -116,13 +116,13 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
   let text: string
   try {
     const stats = statSync(path)
-    if (!stats.isFile()) throw invalidJournal(path, 'is not a regular file')
-    if (!trusts(stats.uid)) throw invalidJournal(path, `belongs to another user (uid ${stats.uid})`)
+    if (!stats.isFile()) throw noJournal(path, 'is not a regular file')
+    if (!trusts(stats.uid)) throw noJournal(path, `belongs to another user (uid ${stats.uid})`)
     text = readFileSync(path, 'utf8')
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT') return undefined
-    throw code === undefined ? error : invalidJournal(path, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
+    throw code === undefined ? error : noJournal(path, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
   }
   try {
     const { data } = schema.safeParse(JSON.parse(text), { jitless: true })
@@ -130,9 +130,9 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>): Saved | undefined {
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
   }
-  throw invalidJournal(path, 'is not the journal of an import, or has another version')
+  throw noJournal(path, 'is not the journal of an import, or one of another version')
 }
 
-function invalidJournal(path: string, why: string, cause?: unknown): PlantsError {
+function noJournal(path: string, why: string, cause?: unknown): PlantsError {
   return malformed(`The journal ${path} ${why}`, 'Choose another file with --journal, or start again with --restart', cause)
 }

@@ -88,7 +88,7 @@ describe('the journal', () => {
       const { code, out, err } = await importAgain(folder)
       expect({ broken, code, out, err }).toEqual({
         ...{ broken, code: 2, out: '' },
-        err: `plants: The journal ${path} is not the journal of an import, or has another version\n  Choose another file with --journal, or start again with --restart\n`,
+        err: `plants: The journal ${path} is not the journal of an import, or one of another version\n  Choose another file with --journal, or start again with --restart\n`,
       })
     }
     const again = await importAgain(folder, '--restart', '--if-exists', 'same')
