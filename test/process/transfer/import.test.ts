@@ -82,7 +82,8 @@ describe.skipIf(process.platform === 'win32')('an import of a pipe with a name',
     const run = start(['import', pipe], folder)
     createWriteStream(pipe).end(content)
     const { exitCode, stdout, stderr } = await run
-    expect(counts({ code: exitCode, out: String(stdout), err: String(stderr) })).toEqual(expected)
+    const err = String(stderr).replace(`plants: warning: ${pipe} contains no records\n`, '')
+    expect(counts({ code: exitCode, out: String(stdout), err })).toEqual(expected)
     expect(exitCode).toBe(code)
   })
 
