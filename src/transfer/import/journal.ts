@@ -122,13 +122,13 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>, isDiscarded = false)
   let text: string
   try {
     const stats = statSync(path)
-    if (!stats.isFile()) throw noJournal(path, 'is not a regular file')
-    if (!trusts(stats.uid)) throw noJournal(path, `belongs to another user (uid ${stats.uid})`)
+    if (!stats.isFile()) throw invalidJournal(path, 'is not a regular file')
+    if (!trusts(stats.uid)) throw invalidJournal(path, `belongs to another user (uid ${stats.uid})`)
     text = readFileSync(path, 'utf8')
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT') return undefined
-    throw code === undefined ? error : noJournal(path, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
+    throw code === undefined ? error : invalidJournal(path, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
   }
   try {
     const value: unknown = JSON.parse(text)
@@ -146,6 +146,6 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>, isDiscarded = false)
   throw invalidJournal(path, 'is not the journal of an import')
 }
 
-function noJournal(path: string, why: string, cause?: unknown): PlantsError {
+function invalidJournal(path: string, why: string, cause?: unknown): PlantsError {
   return malformed(`The journal ${path} ${why}`, 'Choose another file with --journal, or start again with --restart', cause)
 }
