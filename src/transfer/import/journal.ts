@@ -117,33 +117,34 @@ export async function whileAlone<T>(path: string, io: Io, action: () => Promise<
   }
 }
 
-/** @param isDiscarded whether one of another version does as well as none */
+/** @param isDiscarded whether a journal of another version is ignored */
 function read(path: string, { trusts }: Pick<Io, 'trusts'>, isDiscarded = false): Saved | undefined {
-  let text: string
   try {
     const stats = statSync(path)
     if (!stats.isFile()) throw invalidJournal(path, 'is not a regular file')
     if (!trusts(stats.uid)) throw invalidJournal(path, `belongs to another user (uid ${stats.uid})`)
-    text = readFileSync(path, 'utf8')
+    return parse(readFileSync(path, 'utf8'), path, isDiscarded)
   } catch (error) {
     const code = systemCode(error)
     if (code === 'ENOENT') return undefined
     throw code === undefined ? error : invalidJournal(path, `could not be read: ${systemReasons[code] ?? `system error ${code}`}`, error)
   }
+}
+
+function parse(text: string, path: string, isDiscarded: boolean): Saved | undefined {
+  let value: unknown
   try {
-    const value: unknown = JSON.parse(text)
-    const { data } = schema.safeParse(value, { jitless: true })
-    if (data) return data
-    const other = anyVersion.safeParse(value, { jitless: true }).data?.version ?? version
-    if (other !== version && isDiscarded) return undefined
-    if (other !== version) {
-      const restart = 'Start again with --restart. What was created stays, so add --if-exists skip'
-      throw malformed(`This import was started by another version of plants, whose journal this version cannot read (${path})`, restart)
-    }
+    value = JSON.parse(text)
   } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
+    throw invalidJournal(path, 'is not the journal of an import', error)
   }
-  throw invalidJournal(path, 'is not the journal of an import')
+  const { data } = schema.safeParse(value, { jitless: true })
+  if (data) return data
+  const other = anyVersion.safeParse(value, { jitless: true }).data
+  if (!other || other.version === version) throw invalidJournal(path, 'is not the journal of an import')
+  if (isDiscarded) return undefined
+  const restart = 'Start again with --restart. What was created stays, so add --if-exists skip'
+  throw malformed(`This import was started by another version of plants, whose journal this version cannot read (${path})`, restart)
 }
 
 function invalidJournal(path: string, why: string, cause?: unknown): PlantsError {
