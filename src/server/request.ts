@@ -158,7 +158,10 @@ function parseBody(bytes: Buffer): unknown {
     return parseJson(bytes.toString())
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    throw new HttpError(400, error.cause === severalValues ? `The body holds ${error.message}` : `The body is not JSON: ${error.message}`)
+    throw new HttpError(
+      400,
+      error.cause === severalValues ? `The body contains ${error.message}` : `The body is not JSON: ${error.message}`,
+    )
   }
 }
 

@@ -204,7 +204,7 @@ const malformed: Row[] = [
   json('Latin-1', Buffer.from('{"id":1,"name":"gr\u00fcn"}', 'latin1'), 'The body is not UTF-8'),
   json('a surrogate in UTF-8', Buffer.from('7b22696422 3a312c226e616d65223a22eda080227d'.replace(' ', ''), 'hex'), 'The body is not UTF-8'),
   json('an overlong encoding', Buffer.from([0x22, 0xc0, 0xaf, 0x22]), 'The body is not UTF-8'),
-  json('two values', `${fern}\n${fern}`, 'The body holds more than one JSON value, the second at line 2, column 1'),
+  json('two values', `${fern}\n${fern}`, 'The body contains more than one JSON value, the second at line 2, column 1'),
   json('100,000 open brackets', '['.repeat(100_000), 'The body is not JSON: the text ends at line 1, column 100001'),
   json('U+0000 as it is', '{"id":1,"name":"\u0000"}', 'The body is not JSON: unexpected U+0000 at line 1, column 17'),
   ...['', 'a b', 'a\tb', '\u00e9', 'k'.repeat(256)].map((key) =>
