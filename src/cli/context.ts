@@ -141,7 +141,7 @@ function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 
     access: async (address) => (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings(), io))),
     login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings(), io))),
     onAway: (failure) => {
-      if (failure) void warnMeanwhile(io, `${failure.message}. Retrying until --timeout expires`, settings())
+      if (failure) void warnMeanwhile(io, `${failure.message}. Trying again until --timeout expires`, settings())
     },
     onCreated: (path) => settings().warn(`Created store ${path}`),
     onOwner: async (path, uid, what) => {

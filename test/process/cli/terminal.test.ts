@@ -77,7 +77,7 @@ test('asks nothing when the id that was given is taken, or the store cannot be u
 test('asks again for a name when Enter alone was pressed', async () => {
   const folder = temporaryFolder()
   const session = terminal(['create', '--id', '1'], folder)
-  await session.answer(['name', '\r'], ['Give a name', 'Fern\r'], ['tag', '\r'])
+  await session.answer(['name', '\r'], ['Enter a name', 'Fern\r'], ['tag', '\r'])
   expect((await session.ended).code).toBe(0)
   expect((await plants(['get', '1'], folder)).out).toBe('{"id":1,"name":"Fern"}\n')
 })

@@ -42,7 +42,7 @@ describe('the flags of an import into a service', () => {
     const service = await PlantService.listen()
     for (const [flags, err] of [
       [['--if-exists', 'same'], 'plants: This service can only create plants: its openapi.json lists no GET /plants/{id}'],
-      [['--atomic'], 'plants: --atomic is not for'],
+      [['--atomic'], 'plants: --atomic is not supported at'],
     ] as const) {
       const result = await new RemoteImport(lines, service.url, ...flags).run()
       expect(result).toEqual({ code: 2, counts: undefined, err: expect.stringContaining(err), journals: 0 })
