@@ -124,8 +124,8 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
 
 /** The error for a name without a saved store. Its message names the setting, unless the name is an argument. */
 export async function unknownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<PlantsError> {
-  const place = setting === undefined || setting.place === argumentPlace ? '' : `, which ${setting.place} names`
-  const message = `There is no store called ${JSON.stringify(shorten(shownValue(name)))}${place}`
+  const place = setting === undefined || setting.place === argumentPlace ? '' : ` (from ${setting.place})`
+  const message = `There is no store named ${JSON.stringify(shorten(shownValue(name)))}${place}`
   const names = namedStores(saved).map(([known]) => known)
   const known = names.length === 0 ? '' : `The saved stores are: ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}. `
   if (setting?.key !== undefined) return malformed(message, `${known}Choose another: plants stores use ${names[0] ?? 'local'}`)
@@ -133,5 +133,5 @@ export async function unknownStore(name: string, saved: SavedSettings, setting?:
   const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
   if (guess !== undefined) return malformed(message, `Did you mean ${guess}?`)
   if (setting === undefined) return malformed(message, `${known}See: plants stores list`)
-  return malformed(message, `${known}Save it with: plants stores add ${name} ADDRESS. For a file called so: ./${name}`)
+  return malformed(message, `${known}Save it with: plants stores add ${name} ADDRESS. For a file with that name: ./${name}`)
 }

@@ -167,7 +167,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const offers = Object.values(operationOf).some((name) => operations.has(name))
     const what = offers ? 'does not offer this' : 'can only create plants'
     throw new PlantsError('malformed', `This service ${what}: its openapi.json lists no ${operationOf[operation]}`, {
-      hint: 'Do this where its store is, or choose another store with --store',
+      hint: 'Run the command on the host of the service, or select another store with --store',
     })
   }
 

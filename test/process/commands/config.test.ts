@@ -38,7 +38,7 @@ describe('config edit', () => {
     ['ends with an error', 'exit 3', 'ended with exit code 3'],
     ['leaves no JSON', 'echo "{" > "$2"', 'The settings in the editor are not JSON'],
     ['leaves a value that a setting cannot have', `sed -i s/2m/banana/ "$2"`, 'timeout must be a duration'],
-    ['names a store that is not saved', `echo '{"version":1,"store":"gone"}' > "$2"`, 'There is no store called "gone"'],
+    ['names a store that is not saved', `echo '{"version":1,"store":"gone"}' > "$2"`, 'There is no store named "gone"'],
     ['leaves what are no settings', `echo '{"version":1,"timeout":5}' > "$2"`, 'timeout must be a string'],
   ])('changes nothing when the editor %s', async (_, script, why) => {
     const { code, screen, user } = await edit(script)

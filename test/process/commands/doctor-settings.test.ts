@@ -90,7 +90,7 @@ describe('a setting that is wrong', () => {
   test.each<[string, Record<string, unknown>, string[], Record<string, string>, string]>([
     ['a variable', {}, [], { PLANTS_TIMEOUT: 'soon' }, 'PLANTS_TIMEOUT must be a duration such as 30s, 500ms or 2m, but was "soon"'],
     ['a saved value', { timeout: 'soon' }, [], {}, 'timeout in FILE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
-    ['the name of no store', {}, ['--store', 'nope'], {}, 'There is no store called "nope", which --store names'],
+    ['the name of no store', {}, ['--store', 'nope'], {}, 'There is no store named "nope" (from --store)'],
   ])('fails: %s', async (_, saved, flags, env, message) => {
     const disk = await Disk.build(saved)
     Object.assign(disk.env, env)

@@ -7,7 +7,7 @@ import { bin } from '../../helpers/process.js'
 import { eachOnce, RemoteImport, remoteToken } from '../../helpers/remote-import.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const lines = plantLines(2000)
+const lines = plantLines(600)
 
 describe('the flags of an import into a service', () => {
   test('--rate and --concurrency are limits', async () => {
@@ -34,7 +34,7 @@ describe('the flags of an import into a service', () => {
     const service = await PlantService.listen()
     await new RemoteImport(lines.slice(0, 300), service.url).run()
     const result = await new RemoteImport(lines, service.url, '--if-exists', 'skip').run()
-    expect(result).toEqual({ code: 0, counts: { ...allCreated(1700), skipped: 300 }, err: '', journals: 0 })
+    expect(result).toEqual({ code: 0, counts: { ...allCreated(300), skipped: 300 }, err: '', journals: 0 })
     expect(service.made).toEqual(eachOnce(lines))
   })
 
@@ -52,44 +52,44 @@ describe('the flags of an import into a service', () => {
 
   test('--on-error stop stops before a bad line, and goes on there when it was mended', async () => {
     const service = await PlantService.listen()
-    const bad = lines.with(1000, 'bad')
+    const bad = lines.with(300, 'bad')
     const run = new RemoteImport(bad, service.url, '--on-error', 'stop')
-    expect(await run.run()).toMatchObject({ code: 6, counts: { ...allCreated(1000), refused: 1, reasons: { 400: 1 } }, journals: 1 })
-    expect(service.made.size).toBe(1000)
+    expect(await run.run()).toMatchObject({ code: 6, counts: { ...allCreated(300), refused: 1, reasons: { 400: 1 } }, journals: 1 })
+    expect(service.made.size).toBe(300)
     writeLines(run.folder, lines)
-    expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(2000), journals: 0 })
-    expect({ made: service.made, posts: service.posts.length }).toEqual({ made: eachOnce(lines), posts: 2000 })
+    expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(600), journals: 0 })
+    expect({ made: service.made, posts: service.posts.length }).toEqual({ made: eachOnce(lines), posts: 600 })
   })
 
   const mended = '{"id":1,"name":"Another id"}'
 
   test.each([
-    ['as long', true, mended.padEnd(lines[1000]?.length ?? 0)],
+    ['as long', true, mended.padEnd(lines[300]?.length ?? 0)],
     ['shorter', true, mended],
-    ['as long, without keys', false, mended.padEnd(lines[1000]?.length ?? 0)],
+    ['as long, without keys', false, mended.padEnd(lines[300]?.length ?? 0)],
   ])(
     '--on-error stop stops before a plant that the service refuses, and goes on there when it was mended: %s',
     async (_, isKeyed, line) => {
       const service = await PlantService.listen({ isKeyed })
-      await new RemoteImport([lines[1000] ?? ''], service.url).run()
+      await new RemoteImport([lines[300] ?? ''], service.url).run()
       const run = new RemoteImport(lines, service.url, '--on-error', 'stop')
       expect(await run.run()).toEqual({
-        ...{ code: 6, counts: { ...allCreated(1000), refused: 1, reasons: { 409: 1 } }, journals: 1 },
+        ...{ code: 6, counts: { ...allCreated(300), refused: 1, reasons: { 409: 1 } }, journals: 1 },
         err: expect.stringMatching(
-          /^plants: plants\.ndjson:1001: .*\nplants: 1 plant was rejected, and the import stopped there\n {2}Fix it/,
+          /^plants: plants\.ndjson:301: .*\nplants: 1 plant was rejected, and the import stopped there\n {2}Fix it/,
         ),
       })
-      writeLines(run.folder, lines.with(1000, line))
-      expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(2000), journals: 0 })
+      writeLines(run.folder, lines.with(300, line))
+      expect(await run.run()).toMatchObject({ code: 0, counts: allCreated(600), journals: 0 })
       expect(service.made).toEqual(new Map([...eachOnce(lines), ['1', 1]]))
     },
   )
 
   test('--on-error stop creates nothing behind a plant that the service refuses', async () => {
     const service = await PlantService.listen()
-    await new RemoteImport([lines[1000] ?? ''], service.url).run()
+    await new RemoteImport([lines[300] ?? ''], service.url).run()
     await new RemoteImport(lines, service.url, '--on-error', 'stop').run()
-    expect(service.made).toEqual(eachOnce(lines.slice(0, 1001)))
+    expect(service.made).toEqual(eachOnce(lines.slice(0, 301)))
   })
 
   test('--max-errors stops soon after so many were refused, by the service too, and goes on behind them', async () => {

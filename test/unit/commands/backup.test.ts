@@ -133,7 +133,7 @@ describe('backup', () => {
   })
 
   test('says where there is no store, and where there is no place', async () => {
-    const err = `plants: There is no store at ${store}\n  Check the address. plants create makes a store there\n`
+    const err = `plants: There is no store at ${store}\n  Check the address. plants create creates a missing store\n`
     expect(await plants(['backup', file])).toEqual({ code: 4, out: '', err })
     expect(readdirSync(folder)).toEqual([])
     await plant({ id: 1, name: 'Fern' })

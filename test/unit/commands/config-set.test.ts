@@ -136,8 +136,8 @@ describe('a value that a setting cannot have is refused:', () => {
     ['output', 'JSON', 'output must be text or json, but was "JSON"', 'For example: json'],
     ['output', '', 'output must be text or json, but was ""', 'For example: json'],
     ['store', '', 'store is empty', 'Give it a value, or leave it out'],
-    ['store', 'tean', 'There is no store called "tean"', 'Did you mean team?'],
-    ['store', 'constructor', 'There is no store called "constructor"', /^The saved stores are: team, garden\. /],
+    ['store', 'tean', 'There is no store named "tean"', 'Did you mean team?'],
+    ['store', 'constructor', 'There is no store named "constructor"', /^The saved stores are: team, garden\. /],
     ['store', '__proto__', 'store does not name a store: "__proto__"', addresses],
     ['store', 'ftp://plants.example.com', 'store begins with ftp://, which this version cannot open', addresses],
     ['store', 'https://', 'store is not a valid URL', addresses],
@@ -239,7 +239,7 @@ describe('a name that is no setting is refused:', () => {
       ['unset', name],
     ]) {
       const { code, out, err } = await user.run(['config', ...command, '--output', 'json'])
-      const message = `There is no store called ${JSON.stringify(store)}`
+      const message = `There is no store named ${JSON.stringify(store)}`
       expect({ command, code, out, ...JSON.parse(err) }).toEqual({ command, code: 2, out: '', error: 400, message, hint })
       expect(JSON.parse(err).hint).not.toContain('Did you mean local?')
     }

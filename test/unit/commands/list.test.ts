@@ -71,7 +71,7 @@ describe('a store that is not there', () => {
     'is an error of %s when it was named',
     async (line) => {
       const path = join(user.home, 'typo.db')
-      const expected = refusal(`There is no store at ${path}`, 'Check the address. plants create makes a store there', 4)
+      const expected = refusal(`There is no store at ${path}`, 'Check the address. plants create creates a missing store', 4)
       expect(await user.run(`${line} --store ./typo.db`)).toEqual(expected)
       expect(await user.run(line, { env: { PLANTS_STORE: './typo.db' } })).toEqual(expected)
     },

@@ -54,10 +54,10 @@ describe('stores use', () => {
   })
 
   test.each([
-    ['gardn', 'There is no store called "gardn"', 'Did you mean garden?'],
-    ['loca', 'There is no store called "loca"', 'Did you mean local?'],
-    ['nothing', 'There is no store called "nothing"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
-    ['constructor', 'There is no store called "constructor"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
+    ['gardn', 'There is no store named "gardn"', 'Did you mean garden?'],
+    ['loca', 'There is no store named "loca"', 'Did you mean local?'],
+    ['nothing', 'There is no store named "nothing"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
+    ['constructor', 'There is no store named "constructor"', expect.stringMatching(/^The saved stores are: team, garden\. /)],
     ['', expect.stringMatching(/^The store is empty/), expect.any(String)],
     ['__proto__', expect.stringMatching(/^The store does not name a store: "__proto__"/), expect.any(String)],
     ['x'.repeat(65), expect.stringMatching(/^The store does not name a store: "x+"/), expect.any(String)],
@@ -100,13 +100,13 @@ describe('the store of a command is', () => {
   })
 
   test.each([
-    ['--store', ['--store', 'gardn'], {}, 'There is no store called "gardn", which --store names', 'Did you mean garden?'],
-    ['PLANTS_STORE', [], { PLANTS_STORE: 'gardn' }, 'There is no store called "gardn", which PLANTS_STORE names', 'Did you mean garden?'],
+    ['--store', ['--store', 'gardn'], {}, 'There is no store named "gardn" (from --store)', 'Did you mean garden?'],
+    ['PLANTS_STORE', [], { PLANTS_STORE: 'gardn' }, 'There is no store named "gardn" (from PLANTS_STORE)', 'Did you mean garden?'],
     [
       '--store',
       ['--store', 'nothing'],
       {},
-      'There is no store called "nothing", which --store names',
+      'There is no store named "nothing" (from --store)',
       /^The saved stores are: team, garden\. /,
     ],
   ])('refused when %s names none', async (_, flags, env: Record<string, string>, message, hint) => {
@@ -126,7 +126,7 @@ describe('a store that is in use, and gone from the file,', () => {
     for (const command of [fern, 'list', 'auth status']) {
       expect(await user.run(command)).toEqual(
         refusal(
-          `There is no store called "gone", which store in ${user.file} names`,
+          `There is no store named "gone" (from store in ${user.file})`,
           'The saved stores are: team, garden. Choose another: plants stores use team',
         ),
       )

@@ -152,7 +152,7 @@ describe('stores remove', () => {
   ])('refuses %j, which is not there', async (name, hint) => {
     const user = gardener()
     const { code, out, err } = await user.run(['stores', 'remove', name, '--output', 'json'])
-    const message = `There is no store called ${JSON.stringify(name)}`
+    const message = `There is no store named ${JSON.stringify(name)}`
     expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
     expect(user.saved).toEqual(gardener().saved)
   })
@@ -207,10 +207,10 @@ describe('stores rename', () => {
   })
 
   test.each([
-    ['gone crew', 'There is no store called "gone"'],
+    ['gone crew', 'There is no store named "gone"'],
     ['team garden', 'The store garden already exists'],
     ['team local', 'The store local is built in, and cannot be changed'],
-    ['local crew', 'There is no store called "local"'],
+    ['local crew', 'There is no store named "local"'],
     ['team x/y', 'A store cannot be called "x/y"'],
   ])('refuses %s', async (names, message) => {
     const result = await gardener().run(`stores rename ${names}`)

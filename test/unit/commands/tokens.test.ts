@@ -131,7 +131,7 @@ describe('tokens list and revoke', () => {
 
   test('make no store where there is none', async () => {
     const run = user()
-    const err = 'plants: There is no store at STORE\n  Check the address. plants create makes a store there\n'
+    const err = 'plants: There is no store at STORE\n  Check the address. plants create creates a missing store\n'
     for (const line of ['tokens list', 'tokens revoke 7', 'list']) expect(await run(line)).toEqual({ code: 4, out: '', err })
   })
 

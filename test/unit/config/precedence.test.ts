@@ -257,7 +257,7 @@ describe('an empty variable', () => {
 
 /** A value that a setting cannot have, and what is said of it, where PLACE is its source. */
 const invalid: Record<SettingName, [value: string, rule: string]> = {
-  store: ['nope', 'There is no store called "nope", which PLACE names'],
+  store: ['nope', 'There is no store named "nope" (from PLACE)'],
   output: ['xml', 'PLACE must be text or json, but was "xml"'],
   timeout: ['soon', 'PLACE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
   'ca-cert': ['/nonexistent/ca.pem', ''],

@@ -285,7 +285,7 @@ describe('export --out', () => {
 
   test('leaves an old file as it was when there is no store', async () => {
     writeFileSync(join(folder, 'old.csv'), 'old')
-    const err = `plants: There is no store at ${store}\n  Check the address. plants create makes a store there\n`
+    const err = `plants: There is no store at ${store}\n  Check the address. plants create creates a missing store\n`
     expect(await plants(['export', '--out', 'old.csv'])).toEqual({ code: 4, out: '', err })
     expect(read('old.csv')).toBe('old')
   })

@@ -10,17 +10,17 @@ import { all, batchOf, busy, errorOf, fail, importOptions, open, plantsOf, refus
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
-test('10,000 plants are all in, exactly as they were, in a few connections', async () => {
+test('3,000 plants are all in, exactly as they were, in a few connections', async () => {
   const path = join(temporaryFolder(), 'plants.db')
   const store = await open(await ownService({ host: '127.0.0.1', port: 0 }, path))
-  const plants = plantsOf(10_000)
+  const plants = plantsOf(3000)
   let told = 0
   const onProgress = () => {
     told += 1
   }
   const batch = batchOf(plants)
   await store.createMany(batch, importOptions({ onProgress }))
-  expect({ tally: tally(batch), told }).toEqual({ tally: { created: 10_000 }, told: 10_000 })
+  expect({ tally: tally(batch), told }).toEqual({ tally: { created: 3000 }, told: 3000 })
   const file = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
   const found: NewPlant[] = []
   for await (const page of file.list()) found.push(...page)

@@ -65,7 +65,7 @@ describe('a service that can be read', () => {
       for (const description of [json(200, { paths: { '/plants': { post: {} } } }), http(404)]) {
         const { code, lines, remote } = await runAt(argv, {}, description)
         const message = `This service can only create plants: its openapi.json lists no ${operation}`
-        const hint = 'Do this where its store is, or choose another store with --store'
+        const hint = 'Run the command on the host of the service, or select another store with --store'
         expect({ code, lines, asked: remote.lines }).toEqual({
           code: 2,
           lines: [{ error: 400, message, hint }],
