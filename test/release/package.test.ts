@@ -38,7 +38,7 @@ test('the package has a manual page for each command', () => {
     written: pages.toSorted(),
     listed: pages,
   })
-  expect(readFileSync(join(root, 'man/plants-delete.1'), 'utf8')).toContain('.TP\n.B \\-y, \\-\\-yes\ndo not ask\n')
+  expect(readFileSync(join(root, 'man/plants-delete.1'), 'utf8')).toContain('.TP\n.B \\-y, \\-\\-yes\ndo not ask for confirmation\n')
 })
 
 test.skipIf(!isHere('groff'))('groff finds no fault in a manual page, and shows what was typed as it was (needs groff)', async () => {
