@@ -193,7 +193,9 @@ export async function openIfThere(address: Address, options: OpenOptions): Promi
 }
 
 export function noStore({ name }: Address): PlantsError {
-  return new PlantsError('unavailable', `There is no store at ${name}`, { hint: 'Check the address. plants create creates a missing store' })
+  return new PlantsError('unavailable', `There is no store at ${name}`, {
+    hint: 'Check the address. plants create creates a missing store',
+  })
 }
 
 /** Opens a store to put a service in front of it, or to manage who may use that. */

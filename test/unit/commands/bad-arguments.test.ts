@@ -261,13 +261,7 @@ const otherStores: Refusal[] = [
     'There is no store named "prod" (from --store)',
     'Save it with: plants stores add prod ADDRESS. For a file with that name: ./prod',
   ],
-  [
-    { argv: 'list', env: { PLANTS_STORE: 'Local' } },
-    2,
-    400,
-    'There is no store named "Local" (from PLANTS_STORE)',
-    'Did you mean local?',
-  ],
+  [{ argv: 'list', env: { PLANTS_STORE: 'Local' } }, 2, 400, 'There is no store named "Local" (from PLANTS_STORE)', 'Did you mean local?'],
   [{ argv: fern, env: { PLANTS_STORE: 'sqlite:' } }, 2, 400, 'PLANTS_STORE is empty', addressHint],
   [{ argv: 'get 1', env: { PLANTS_STORE: 'sqlite://x.db' } }, 2, 400, 'PLANTS_STORE is no file: "sqlite://x.db"', addressHint],
   [

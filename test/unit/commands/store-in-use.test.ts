@@ -102,13 +102,7 @@ describe('the store of a command is', () => {
   test.each([
     ['--store', ['--store', 'gardn'], {}, 'There is no store named "gardn" (from --store)', 'Did you mean garden?'],
     ['PLANTS_STORE', [], { PLANTS_STORE: 'gardn' }, 'There is no store named "gardn" (from PLANTS_STORE)', 'Did you mean garden?'],
-    [
-      '--store',
-      ['--store', 'nothing'],
-      {},
-      'There is no store named "nothing" (from --store)',
-      /^The saved stores are: team, garden\. /,
-    ],
+    ['--store', ['--store', 'nothing'], {}, 'There is no store named "nothing" (from --store)', /^The saved stores are: team, garden\. /],
   ])('refused when %s names none', async (_, flags, env: Record<string, string>, message, hint) => {
     const user = gardener()
     for (const command of [fern, 'list', 'get 1', 'auth status', 'tokens list']) {
