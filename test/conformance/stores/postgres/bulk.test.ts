@@ -90,7 +90,7 @@ test.each<[Moment, string]>([
 test('says that the outcome is unknown when the answer of a commit is lost, and nobody can be asked', async () => {
   const place = await database()
   const line = await Line.to(place)
-  const store = await openShared({ url: line.url, env: place.env }, { timeout: 300 })
+  const store = await openShared({ url: line.url, env: place.env }, { timeout: 1000 })
   line.cut('COMMIT', 'answered')
   line.cut('', 'before', Infinity)
   const failure = createAll(store, batchOf(plants(10)), { checkpoint: 'a' })
@@ -99,7 +99,7 @@ test('says that the outcome is unknown when the answer of a commit is lost, and 
 
 test('leaves all rows pending when nothing of them was stored', async () => {
   const place = await database()
-  const store = await openShared(place, { timeout: 300 })
+  const store = await openShared(place, { timeout: 1000 })
   const release = await place.hold('LOCK TABLE plant_store.plants IN EXCLUSIVE MODE')
   const batch = batchOf(plants(10))
   await expect(createAll(store, batch, { checkpoint: 'a' })).rejects.toMatchObject({ kind: 'unavailable' })

@@ -68,7 +68,7 @@ test('gives up what was told to stop, when it would have to be sent again', asyn
 })
 
 test('waits no longer than its time for what is silent', async () => {
-  const { place, line, store } = await openByLine({ timeout: 200 })
+  const { place, line, store } = await openByLine({ timeout: 1000 })
   line.silence()
   expect(await settled([store.create({ id: 1n, name: 'Fern' })])).toEqual([unknown])
   line.mend()

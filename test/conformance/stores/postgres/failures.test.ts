@@ -29,12 +29,12 @@ test.each([
 
 test('says in time that nothing was stored when the server does not come back, and goes on when it does', async () => {
   const place = await server()
-  const [hasty, patient] = [await openShared(place, { timeout: 300 }), await openShared(place)]
+  const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
   await place.stop('fast')
   const start = performance.now()
   const [kind] = await settled([hasty.create(fern)])
   expect(kind).toMatch(/^unavailable: Could not reach postgres:/)
-  expect(performance.now() - start).toBeLessThan(2000)
+  expect(performance.now() - start).toBeLessThan(3000)
   const moss = patient.create({ id: 2n, name: 'Moss' })
   await place.start()
   expect(await moss).toStrictEqual({ name: 'Moss' })
@@ -42,7 +42,7 @@ test('says in time that nothing was stored when the server does not come back, a
 
 test('stores nothing of what has waited too long for a lock', async () => {
   const place = await server()
-  const store = await openShared(place, { timeout: 300 })
+  const store = await openShared(place, { timeout: 1000 })
   const release = await place.hold('LOCK TABLE plant_store.plants IN EXCLUSIVE MODE')
   const calls = settled([store.create(fern), store.create({ id: 2n, name: 'Moss' }, { idempotencyKey: 'two' })])
   const late = expect.stringMatching(/^unavailable: .* did not finish in time$/)
@@ -66,7 +66,7 @@ test('creates the others while one waits for a lock', async () => {
 test('waits while the database is read-only, says so in time, and goes on', async () => {
   const place = await server()
   const notNow = expect.stringMatching(/^unavailable: .* is not read-write now$/)
-  const [hasty, patient] = [await openShared(place, { timeout: 300 }), await openShared(place)]
+  const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
   const set = async (value: string) => {
     await place.admin(`ALTER SYSTEM SET default_transaction_read_only = ${value}`)
     await place.admin('SELECT pg_reload_conf()')
@@ -91,7 +91,7 @@ test('waits for a connection while others have them all, says so in time, and go
     return { signal: new AbortController().signal, now: () => performance.now(), random }
   }
   const [hasty, patient] = [
-    await openShared(place, { timeout: 300, clock: clockOf('hasty') }),
+    await openShared(place, { timeout: 1000, clock: clockOf('hasty') }),
     await openShared(place, { clock: clockOf('patient') }),
   ]
   await place.admin("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'plants'")

@@ -9,7 +9,7 @@ const unknown = expect.objectContaining({ kind: 'unknownOutcome' })
 
 test('what is not on a standby is answered by no store, also by one that was connected before there was a standby', async () => {
   const database = await ownServer()
-  const open = async () => closedAfterTest(await PostgresStore.open(addressOf(database), databaseOptions(database, { timeout: 700 })))
+  const open = async () => closedAfterTest(await PostgresStore.open(addressOf(database), databaseOptions(database, { timeout: 1500 })))
   const [first, second] = [await open(), await open()]
   await Promise.all([first.create({ ...fern, id: -1n }), second.create({ ...fern, id: -2n })])
   await database.admin("ALTER SYSTEM SET synchronous_standby_names = 'absent'")
