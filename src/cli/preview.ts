@@ -71,9 +71,9 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   await writeResult(io, { output: settings.output }, fields, text, 'Nothing was created')
 }
 
-type TokenSource = Credential['source'] | 'none'
+type CredentialSource = Credential['source'] | 'none'
 
-const tokenWords: Record<TokenSource, string> = {
+const tokenWords: Record<CredentialSource, string> = {
   variable: 'from PLANTS_TOKEN',
   command: 'from the token command',
   file: 'which was saved',
@@ -84,7 +84,7 @@ async function showCommand(
   request: WireRequest,
   address: RemoteAddress,
   ownProxy: string | undefined,
-  source: TokenSource,
+  source: CredentialSource,
   { caCert, timeout, errors, storeFlag, warn }: Settings,
   io: Io,
 ): Promise<void> {

@@ -202,9 +202,9 @@ function skipSpace(text: string, from: number): number {
 }
 
 /** A token and its end. The kind of an invalid token is `other`, and its end is the position of the error. */
-type Token = Record<'kind' | 'end', number>
+type JsonToken = Record<'kind' | 'end', number>
 
-function tokenAt(text: string, at: number): Token {
+function tokenAt(text: string, at: number): JsonToken {
   const kind = kinds[text.charCodeAt(at)] ?? Kind.other
   if (kind === Kind.quote) return stringAt(text, at)
   if (kind === Kind.other) return { kind, end: at }
@@ -213,7 +213,7 @@ function tokenAt(text: string, at: number): Token {
   return scalar.test(text) ? { kind, end: scalar.lastIndex } : { kind: Kind.other, end: at }
 }
 
-function stringAt(text: string, from: number): Token {
+function stringAt(text: string, from: number): JsonToken {
   stringStart.lastIndex = from
   stringStart.test(text)
   const end = stringStart.lastIndex

@@ -4,10 +4,10 @@ import type { Io } from './io.js'
 import { isLoopback, urlOf } from './network.js'
 
 /** A service, and the Unix socket that is used to reach it instead of the network. */
-type Service = { url: URL; socketPath?: string }
+type ProxyTarget = { url: URL; socketPath?: string }
 
 /** The URL of the proxy for a service; undefined for this machine: the loopback of a proxy is a different one. Throws `malformed`. */
-export function proxyFor({ url, socketPath }: Service, io: Io): string | undefined {
+export function proxyFor({ url, socketPath }: ProxyTarget, io: Io): string | undefined {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
   if (text === '' || socketPath !== undefined || isThisMachine(url.hostname) || isExcepted(url, variable('NO_PROXY', io))) return undefined
@@ -23,7 +23,7 @@ function isThisMachine(hostname: string): boolean {
  * The proxy option with which curl uses the same proxy. curl reads the same variables, but it also reads ALL_PROXY, reads HTTP_PROXY only
  * in lower case, and uses a proxy for this machine, too.
  */
-export function proxyForCurl(address: Service, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
+export function proxyForCurl(address: ProxyTarget, io: Io): 'none' | 'HTTP_PROXY' | 'its own' {
   if (!Object.entries(io.env).some(([name, value]) => /^(all|https?)_proxy$/i.test(name) && value)) return 'its own'
   if (proxyFor(address, io) === undefined) return 'none'
   const { http_proxy: known } = io.env

@@ -92,30 +92,30 @@ const file: OwnStoreKind<FileAddress> = {
 }
 
 const kinds = { remote, postgres, file }
-type Kind = keyof typeof kinds
+type KindName = keyof typeof kinds
 
 function kindOf(address: Address): StoreKind<Address> {
   return kinds[address.kind] as StoreKind<Address> // an entry gets only addresses of its kind
 }
 
 /** The kind of store that the text of an address leads to. */
-export function kindOfText(text: string): Kind {
-  const names = Object.keys(kinds) as Kind[] // as its type says
+export function kindOfText(text: string): KindName {
+  const names = Object.keys(kinds) as KindName[] // as its type says
   return names.find((name) => kinds[name].scheme?.test(text)) ?? 'file'
 }
 
 /** What people call a kind of store: "a file". */
-export function kindNoun(kind: Kind): string {
+export function kindNoun(kind: KindName): string {
   return kinds[kind].noun
 }
 
 /** What people call all stores of a kind: "stores in files". */
-export function kindPlural(kind: Kind): string {
+export function kindPlural(kind: KindName): string {
   return kinds[kind].plural
 }
 
 /** What lets one in to a kind of store. */
-export function credentialOf(kind: Kind): 'token' | 'password' | undefined {
+export function credentialOf(kind: KindName): 'token' | 'password' | undefined {
   return kinds[kind].credential
 }
 

@@ -63,21 +63,21 @@ function moreHelp({ topics = [] }: CommandDefinition, { width, strong }: HelpLay
     .join('')
 }
 
-export function optionRows(options: readonly OptionDefinition[]): Row[] {
+export function optionRows(options: readonly OptionDefinition[]): HelpRow[] {
   return options.map(({ flags, description, default: text }) => ({
     term: flags.startsWith('--') ? `    ${flags}` : flags,
     meaning: text === undefined ? description : `${description} (default: "${text}")`,
   }))
 }
 
-function commandRow({ name, arguments: args = [], description }: CommandDefinition): Row {
+function commandRow({ name, arguments: args = [], description }: CommandDefinition): HelpRow {
   return { term: [name, ...args.map((argument) => argument.name)].join(' '), meaning: description }
 }
 
-export type Row = Record<'term' | 'meaning', string>
+export type HelpRow = Record<'term' | 'meaning', string>
 
 /** Rows under a title, with all meanings in one column. The meaning of a term that is too long begins on the next line. */
-export function rowsOf(rows: readonly Row[], { width, strong }: HelpLayout, title = '', column = columnFor(rows, width)): string {
+export function rowsOf(rows: readonly HelpRow[], { width, strong }: HelpLayout, title = '', column = columnFor(rows, width)): string {
   const indent = `\n${' '.repeat(column)}`
   const beside = (term: string) => (term.length + 4 <= column ? `  ${term}`.padEnd(column) : `  ${term}${indent}`)
   const lines = rows.map(({ term, meaning }) => `${beside(term)}${wrap(meaning, width - column).join(indent)}\n`)
@@ -85,7 +85,7 @@ export function rowsOf(rows: readonly Row[], { width, strong }: HelpLayout, titl
 }
 
 /** The column of the meanings: after the longest term that fits into the left half. */
-function columnFor(rows: readonly Row[], width: number): number {
+function columnFor(rows: readonly HelpRow[], width: number): number {
   return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
 }
 

@@ -2,7 +2,7 @@ import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.j
 import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
 import { globalOptions, type HelpLayout } from '../define-command.js'
-import { helpOption, optionRows, paragraph, type Row, rowsOf, section } from './page.js'
+import { type HelpRow, helpOption, optionRows, paragraph, rowsOf, section } from './page.js'
 
 function optionsPage(layout: HelpLayout): string {
   const about =
@@ -96,7 +96,7 @@ function formatsPage(layout: HelpLayout): string {
   ].join('\n')
 }
 
-const values: Row[] = [
+const values: HelpRow[] = [
   {
     term: 'id',
     meaning:
@@ -110,7 +110,7 @@ const values: Row[] = [
   { term: 'other fields', meaning: 'ignored, with a warning' },
 ]
 
-const streams: Row[] = [
+const streams: HelpRow[] = [
   {
     term: 'stdout',
     meaning:
@@ -122,7 +122,7 @@ const streams: Row[] = [
   },
 ]
 
-const quantities: Row[] = [
+const quantities: HelpRow[] = [
   {
     term: 'a duration',
     meaning: '500ms, 30s, 2m, 1h or 90d; a number without a unit means seconds, except for --expires, which requires a unit',

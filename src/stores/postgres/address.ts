@@ -95,7 +95,7 @@ export function parsePostgres(address: string, source: string, place: AddressCon
   const refuse: Refuse = (why, hint = example) => new PlantsError('malformed', `${source} ${why}`, { hint })
   const given = parseUri(address, refuse, place)
   // The values fit their types, since they are accepted.
-  const values = Object.fromEntries(parameterNames.map((name) => [name, valueIn(given, name, source, place)])) as Values
+  const values = Object.fromEntries(parameterNames.map((name) => [name, valueIn(given, name, source, place)])) as ParameterValues
   if (values.sslrootcert === 'system') {
     // Anybody can get a certificate for some host, so that its name must be verified.
     const sslmode = given.get('sslmode') ?? (place.env['PGSSLMODE'] || 'verify-full')
@@ -144,13 +144,12 @@ function valueIn(given: Map<ParameterName, string>, name: ParameterName, source:
   return isPath && value !== 'system' ? place.resolvePath(value) : value
 }
 
-type Values = { [Name in ParameterName]: (typeof parameters)[Name] extends { default: string } ? string : string | undefined } & Pick<
-  PostgresAddress,
-  'sslmode'
-> & { target_session_attrs: PostgresAddress['targetSessionAttrs'] }
+type ParameterValues = {
+  [Name in ParameterName]: (typeof parameters)[Name] extends { default: string } ? string : string | undefined
+} & Pick<PostgresAddress, 'sslmode'> & { target_session_attrs: PostgresAddress['targetSessionAttrs'] }
 
 /** The parameters that an address must contain to have the same meaning, both in this environment and without any variables. */
-function queryText(values: Values, env: AddressContext['env']): string {
+function queryText(values: ParameterValues, env: AddressContext['env']): string {
   const included = parameterNames.filter((name) => {
     const { variable, default: preset, isLogin }: Parameter = parameters[name]
     return !isLogin && (values[name] !== preset || ((variable && env[variable]) || preset) !== preset)

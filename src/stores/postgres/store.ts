@@ -41,18 +41,18 @@ import {
   toRights,
 } from './sql.js'
 import { PostgresTokens } from './tokens.js'
-import { Writer } from './writer.js'
+import { PostgresWriter } from './writer.js'
 
 /** The shared store: a PostgreSQL database, used by any number of processes on any number of machines. */
 export class PostgresStore implements ServedStore, CheckpointStore {
   readonly tokens: TokenStore
   readonly maxSnapshots: number
   readonly #connections: ConnectionPool
-  readonly #writer: Writer
+  readonly #writer: PostgresWriter
 
   private constructor(connections: ConnectionPool) {
     this.#connections = connections
-    this.#writer = new Writer(connections)
+    this.#writer = new PostgresWriter(connections)
     this.maxSnapshots = connections.size - 1 // each uses a connection until its reader is done
     this.tokens = new PostgresTokens((statement) => connections.query(statement))
   }

@@ -8,7 +8,7 @@ import type { Client } from './client.js'
 import { explainDatabase, isTransient, LeftOutError, lostCommit, maxIneffective } from './errors.js'
 import type { ConnectionPool } from './pool.js'
 
-interface Job extends Creation {
+interface CreateJob extends Creation {
   deadline: number
   resolve(plant: Plant): void
   reject(error: unknown): void
@@ -32,9 +32,9 @@ const slowBatch = 100
  * Creates plants with group commit: creates that wait at the same time share one statement and one commit. Several batches run
  * concurrently. Each caller gets its own result once the commit is on disk. Creates with the same id or key run in order of arrival.
  */
-export class Writer {
+export class PostgresWriter {
   readonly #connections: ConnectionPool
-  #jobs: Job[] = []
+  #jobs: CreateJob[] = []
   /** the ids and keys of creates in flight */
   readonly #busy = new Set<bigint | string>()
   /** batches that are in flight, except slow ones, or wait for a connection */
@@ -59,20 +59,20 @@ export class Writer {
         job.reject(job.writeIds.length > 0 ? lostCommit(this.#connections.account.address, signal?.reason) : signal?.reason)
       }
       const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
-      const job: Job = { ...asked, writeIds: [], answer: undefined, failure: undefined, ineffective: 0 }
+      const job: CreateJob = { ...asked, writeIds: [], answer: undefined, failure: undefined, ineffective: 0 }
       this.#await(job)
       this.#start()
     })
   }
 
-  #await(job: Job): void {
+  #await(job: CreateJob): void {
     this.#jobs.push(job)
     job.signal?.addEventListener('abort', job.leave, { once: true })
     if (job === this.#jobs[0]) this.#watch()
   }
 
   /** Puts jobs back into the queue, which is ordered by deadline. Drops those whose callers have aborted meanwhile. */
-  #awaitAgain(jobs: Job[]): void {
+  #awaitAgain(jobs: CreateJob[]): void {
     const later = this.#jobs.splice(0)
     for (const job of jobs) this.#await(job)
     this.#jobs.push(...later)
@@ -96,7 +96,7 @@ export class Writer {
   async #run(): Promise<void> {
     this.#running += 1
     const { signal } = this.#waiting
-    let jobs: Job[] = []
+    let jobs: CreateJob[] = []
     let isIdle = false
     let isCounted = true
     try {
@@ -122,7 +122,7 @@ export class Writer {
   }
 
   /** @param jobs the jobs of the failed batch; none if there was no connection */
-  #noteFailure(error: unknown, jobs: Job[]): void {
+  #noteFailure(error: unknown, jobs: CreateJob[]): void {
     if (jobs.length > 0) this.#failures += 1
     for (const job of jobs) job.failure = error
     if (jobs.length > 0 || isTransient(error)) return
@@ -131,10 +131,10 @@ export class Writer {
   }
 
   /** Removes jobs from the queue in order, and sorts them by id. Skips jobs whose id or key is in flight, or in an earlier skipped job. */
-  #take(): Job[] {
+  #take(): CreateJob[] {
     const limit = this.#connections.options.batchLimit ?? usualBatch
-    const taken: Job[] = []
-    const left: Job[] = []
+    const taken: CreateJob[] = []
+    const left: CreateJob[] = []
     const awaited = new Set<bigint | string>()
     let characters = 0
     for (const job of this.#jobs) {
@@ -156,7 +156,7 @@ export class Writer {
     return taken.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
   }
 
-  async #send(jobs: Job[], client: Client): Promise<void> {
+  async #send(jobs: CreateJob[], client: Client): Promise<void> {
     const { account, options } = this.#connections
     const deadline = jobs.reduce((first, job) => Math.min(first, job.deadline), Infinity)
     const end = this.#connections.destroyAt(deadline, client)
@@ -170,14 +170,14 @@ export class Writer {
   }
 
   /** Settles the jobs of a batch. Queues those again that were not stored, but may be stored later. */
-  #settle(jobs: Job[]): void {
+  #settle(jobs: CreateJob[]): void {
     for (const job of jobs) for (const key of keysOf(job)) this.#busy.delete(key)
     const open = jobs.filter((job) => !this.#answer(job))
     if (open.length > 0) this.#awaitAgain(open)
   }
 
   /** Settles a job. Returns false for a job to send again. */
-  #answer(job: Job): boolean {
+  #answer(job: CreateJob): boolean {
     const { account, options } = this.#connections
     if (job.answer === 'created') job.resolve(plantOf(job.plant))
     else if (job.answer) job.reject(job.answer)
@@ -212,7 +212,7 @@ export class Writer {
   }
 
   /** Rejects a creation; with an unknown outcome if it may have been stored. */
-  #refuse(job: Job, error: unknown): void {
+  #refuse(job: CreateJob, error: unknown): void {
     job.signal?.removeEventListener('abort', job.leave)
     const explained = explainDatabase(error, this.#connections.account)
     if (job.writeIds.length > 0) job.reject(lostCommit(this.#connections.account.address, error))
@@ -232,6 +232,6 @@ function newController(): AbortController {
 }
 
 /** The id and the key, of which no two creations in flight may have one in common. */
-function keysOf({ plant, key }: Job): (bigint | string)[] {
+function keysOf({ plant, key }: CreateJob): (bigint | string)[] {
   return key === undefined ? [plant.id] : [plant.id, key]
 }

@@ -10,7 +10,7 @@ import { toPlant, updatePlant } from './schema.js'
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 
 /** Creates rows inside a transaction that the caller begins and commits. */
-export class BulkInsert {
+export class ChangesetWriter {
   readonly #connection: Connection
   readonly #clock: Pick<Clock, 'now'>
   /** reused for each changeset */

@@ -60,15 +60,15 @@ const objectFields = ['type', 'name', 'tbl_name', 'sql'] as const
 
 type SchemaObject = Record<(typeof objectFields)[number], string | null>
 
-type Row = SchemaObject & { application_id: bigint; user_version: bigint; encoding: string }
+type SchemaRow = SchemaObject & { application_id: bigint; user_version: bigint; encoding: string }
 
 /** Uses one statement, for a consistent view: another process may be creating the store. Reads at most one object more than a store has. */
-function readObjects(db: Database, database: 'main' | 'backup'): Row[] {
+function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
   const expected = [...objectsOf(schemaVersion), ...statistics]
   const length = Math.max(...expected.map(({ sql }) => sql?.length ?? 0)) + 1
   const select = db.prepare(`SELECT application_id, user_version, encoding, type, name, tbl_name, substr(sql, 1, ${length}) AS sql
     FROM pragma_application_id, pragma_user_version, pragma_encoding LEFT JOIN ${database}.sqlite_schema LIMIT ${expected.length + 1}`)
-  return select.all() as Row[] // the columns of the statement
+  return select.all() as SchemaRow[] // the columns of the statement
 }
 
 /**

@@ -25,7 +25,7 @@ import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
 import { toPlant, updatePlant } from './schema.js'
 import { countSelected, readPage } from './select.js'
 import { sqliteTokens } from './tokens.js'
-import { Writer } from './writer.js'
+import { SqliteWriter } from './writer.js'
 
 const insertPlant = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?)`
 
@@ -35,12 +35,12 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   readonly maxSnapshots = Infinity
   readonly #connection: Connection
   readonly #options: OpenOptions
-  readonly #writer: Writer
+  readonly #writer: SqliteWriter
 
   private constructor(connection: Connection, options: OpenOptions) {
     this.#connection = connection
     this.#options = options
-    this.#writer = new Writer(connection, options)
+    this.#writer = new SqliteWriter(connection, options)
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
@@ -142,8 +142,8 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     this.#writer.isBulk = true
     // A larger cache and log, so that pages with many new rows are written only once.
     await this.#connection.run(() => this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
-    const { BulkInsert } = await import('./bulk.js')
-    const insert = new BulkInsert(this.#connection, this.#options.clock)
+    const { ChangesetWriter } = await import('./bulk.js')
+    const insert = new ChangesetWriter(this.#connection, this.#options.clock)
     let from = 0 // resume an interrupted batch: rows are created in order
     while (from < rows.length && outcomes[order?.[from] ?? from] !== Outcome.pending) from += 1
     while (from < rows.length && !options.stop.aborted) {

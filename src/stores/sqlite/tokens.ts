@@ -2,10 +2,10 @@ import { largestId, smallestId } from '../../plant/plant.js'
 import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
-import type { Writer } from './writer.js'
+import type { SqliteWriter } from './writer.js'
 
 /** The tokens of a store, in the same file. */
-export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
+export function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore {
   return {
     find: (digest) => connection.run(() => toToken(connection.prepare(findSql).get(digest, digest))),
 
@@ -49,13 +49,13 @@ const columns = 'id, note, rights, created_at, expires_at, revoked_at, last_used
 /** Compares the digest again in the table, which is what `list` shows: the index of a crafted file can contain different digests. */
 const findSql = `SELECT ${columns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
-type Row = Record<'id' | 'created_at', bigint> &
+type TokenRow = Record<'id' | 'created_at', bigint> &
   Record<'expires_at' | 'revoked_at' | 'last_used_at', bigint | null> &
   Record<'note' | 'rights', unknown>
 
 function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
-  const { id, note, rights, created_at, ...times } = row as Row // the columns of a STRICT table
+  const { id, note, rights, created_at, ...times } = row as TokenRow // the columns of a STRICT table
   if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is not text`)
   if (typeof rights !== 'string') throw new BadRowError(`the token ${id} has rights that are not text`)
   const [expiresAt, revokedAt, lastUsedAt] = [times.expires_at, times.revoked_at, times.last_used_at].map((time) =>

@@ -27,7 +27,7 @@ const defaultBatch = 1000
  * Group commit: jobs that wait at the same time share one transaction and one fsync. Each caller gets its own result once the commit is on
  * disk.
  */
-export class Writer {
+export class SqliteWriter {
   readonly #connection: Connection
   readonly #options: OpenOptions
   /** In order of arrival. An array, because a set that changes with every write delays the garbage collection of removed jobs. */

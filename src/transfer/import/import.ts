@@ -12,7 +12,7 @@ import { RecordMapper } from '../formats/record-mapper.js'
 import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
 import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
-import { type Input, openSource } from './source.js'
+import { type ImportInput, openSource } from './source.js'
 
 export interface ImportOptions {
   plan: ImportPlan
@@ -31,7 +31,7 @@ export interface ImportOptions {
 }
 
 export interface ImportPlan extends InputOptions {
-  inputs: Input[]
+  inputs: ImportInput[]
   ifExists: CreateManyOptions['ifExists']
   /** whether the import stops before the first rejected record, and resumes there */
   stopsAtReject: boolean
@@ -48,7 +48,7 @@ export interface ImportContext {
   /** `signal` stops the import */
   io: Io
   /** called with rejected records, in input order */
-  onRejected(rejected: RejectedRecord[], input: Input): Promise<void>
+  onRejected(rejected: RejectedRecord[], input: ImportInput): Promise<void>
   onProgress(): void
 }
 

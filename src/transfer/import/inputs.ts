@@ -6,7 +6,7 @@ import { formatOf, formats } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
 import type { ImportPlan } from './import.js'
 import { Reader } from './reader.js'
-import { type Input, openSource, unreadableInput } from './source.js'
+import { type ImportInput, openSource, unreadableInput } from './source.js'
 
 /** Checks the inputs of an import and the paths of its output files. Throws `malformed` for an unreadable input or a repeated path. */
 export async function checkInputs(plan: ImportPlan, places: Record<string, string | undefined>, io: Io): Promise<void> {
@@ -57,7 +57,7 @@ function identityOf(path: string): string {
 }
 
 /** The format, encoding and header of an input, as a text to compare; `unknown` for a stream, which can be read only once. */
-async function kindOf(input: Input, plan: ImportPlan, io: Io): Promise<string> {
+async function kindOf(input: ImportInput, plan: ImportPlan, io: Io): Promise<string> {
   if (input.path === '-' || !statSync(input.path).isFile()) return 'unknown'
   const source = await openSource(input, plan.given, io)
   try {

@@ -10,7 +10,7 @@ import { decoderFor } from '../formats/encoding.js'
 import type { EncodingName } from '../formats/format.js'
 import { fileArgument } from '../formats/formats.js'
 
-export interface Input {
+export interface ImportInput {
   /** absolute, or "-" for stdin */
   path: string
   /** the name in messages */
@@ -34,7 +34,11 @@ export interface Source {
  *
  * @param given the options of the import, for the command in a hint
  */
-export async function openSource({ path, name }: Input, given: string, { stdin, signal }: Pick<Io, 'stdin' | 'signal'>): Promise<Source> {
+export async function openSource(
+  { path, name }: ImportInput,
+  given: string,
+  { stdin, signal }: Pick<Io, 'stdin' | 'signal'>,
+): Promise<Source> {
   const streamOf = (stream: AsyncIterable<Uint8Array>, handle: () => NodeJS.ReadableStream) =>
     streamSource(name, decompressed(stream, name, given), signal, handle)
   if (path === '-') return streamOf(stdin.chunks(), () => stdin.stream())
