@@ -1,5 +1,5 @@
 import { PlantsError } from '../platform/errors.js'
-import { urlOf } from '../platform/network.js'
+import { isLoopback, urlOf } from '../platform/network.js'
 
 /** What an address leaves open, and what keeps it safe. */
 export interface AddressContext {
@@ -94,15 +94,16 @@ export const maxSocketPathBytes = 107
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
-  const [scheme] = (isBare && /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)) || []
-  if (scheme !== undefined) throw refuse(source, `begins with ${scheme}, which this version cannot open`)
+  const [begin] = (isBare && /^([a-z][a-z\d+.-]*):\/\/|^(file|jdbc):/i.exec(path)) || []
+  if (begin !== undefined) throw refuse(source, `begins with ${begin}, which this version cannot open`)
   refusePassword(text, source)
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(text)}`)
   if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return fileAddress(resolvePath(path), false)
   // What is more than a word is not repeated: a part of it may be a password.
   if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
-  const hint = /[.:]/.test(path) ? `If it is a service: https://${path}. ${addresses}` : addresses
+  const scheme = isLoopback(path.replace(/:\d+$/, '')) ? 'http' : 'https'
+  const hint = /[.:]/.test(path) ? `If it is a service: ${scheme}://${path}. ${addresses}` : addresses
   throw refuse(source, `does not name a store: ${JSON.stringify(path)}`, hint)
 }
 

@@ -39,7 +39,7 @@ const create = defineCommand({
 
 const list = defineCommand({
   name: 'list',
-  description: 'List the notes, rights and expiry dates of the tokens, but not the tokens themselves.',
+  description: 'List the notes, rights, expiry dates and last uses of the tokens, but not the tokens themselves.',
   async run({ flags }, io) {
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {

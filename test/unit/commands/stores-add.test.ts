@@ -69,7 +69,7 @@ describe('stores add', () => {
     ['https://plants.example.com/#', 'The address is a base url, which has no "?" and no "#"', addresses],
     ['unix:', 'The address names no socket', 'For example: unix:/run/plants.sock'],
     [`unix:/${'x'.repeat(200)}`, expect.stringMatching(/^The address names a socket whose path is longer/), 'Sockets need shorter ones'],
-    ['localhost:4010', 'The address does not name a store: "localhost:4010"', `If it is a service: https://localhost:4010. ${addresses}`],
+    ['localhost:4010', 'The address does not name a store: "localhost:4010"', `If it is a service: http://localhost:4010. ${addresses}`],
     [
       'plants.example.com',
       'The address does not name a store: "plants.example.com"',
