@@ -41,7 +41,7 @@ export async function accessTo(address: RemoteAddress, settings: Settings, io: I
     proxy,
     beforeConnect: () => refuseExposed(address, settings, io),
     notify: (text) => {
-      onWait?.(undefined)
+      void onWait?.(undefined)
       return warnMeanwhile(io, text, settings)
     },
     onWait,

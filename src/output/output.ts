@@ -78,14 +78,17 @@ export async function warnMeanwhile(io: Io, text: string, style: ErrorStyle): Pr
   if (!style.isQuiet) void io.stderr.log(await warningOf(io, text, style))
 }
 
-/** Returns a function that shows on a terminal how long a response has been awaited, in milliseconds, or clears that line. */
-export function waitingLine(io: Io, host: string): (milliseconds: number | undefined) => void {
+/**
+ * Returns a function that shows on a terminal how long a response has been awaited, in milliseconds, or clears that line. Resolves when
+ * that is written: what follows may go to stdout, which is the same terminal.
+ */
+export function waitingLine(io: Io, host: string): (milliseconds: number | undefined) => Promise<void> {
   let isShown = false
-  return (milliseconds) => {
+  return async (milliseconds) => {
     if (milliseconds === undefined && !isShown) return
     isShown = milliseconds !== undefined
     const text = milliseconds === undefined ? '' : `Waiting for ${host}\u2026 (${Math.round(milliseconds / 1000)} s)`
-    void io.stderr.log(`\r${escapeControlChars(text).slice(0, io.stderr.columns - 1)}\u001b[K`)
+    await io.stderr.log(`\r${escapeControlChars(text).slice(0, io.stderr.columns - 1)}\u001b[K`)
   }
 }
 

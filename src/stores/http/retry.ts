@@ -55,11 +55,11 @@ export class RetryPolicy {
 export async function reportWait<T>({ onWait }: Access, clock: Clock, work: Promise<T>): Promise<T> {
   if (!onWait) return work
   const start = clock.now()
-  const timer = setInterval(() => onWait(clock.now() - start), 1000)
+  const timer = setInterval(() => void onWait(clock.now() - start), 1000)
   try {
     return await work
   } finally {
     clearInterval(timer)
-    onWait(undefined)
+    await onWait(undefined)
   }
 }

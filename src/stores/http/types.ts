@@ -17,7 +17,7 @@ export interface Access {
   /** Prints a notice that something takes longer. */
   notify(text: string): Promise<void>
   /** Is called every second with the milliseconds that a wait for the service has lasted, and with undefined when it is over. */
-  onWait?: ((milliseconds: number | undefined) => void) | undefined
+  onWait?: ((milliseconds: number | undefined) => Promise<void>) | undefined
   /** traces requests and responses */
   observer: Observer | undefined
 }

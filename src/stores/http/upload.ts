@@ -111,7 +111,7 @@ export class Upload {
     } finally {
       clearInterval(timer)
       stop.removeEventListener('abort', this.#notify)
-      this.#uploader.access.onWait?.(undefined)
+      await this.#uploader.access.onWait?.(undefined)
     }
     if (this.#failure) throw this.#failure.error
   }
@@ -363,7 +363,7 @@ export class Upload {
     }
     const waited = now - this.#lastSettled
     const isWaiting = waited >= 1000 && (this.#failures > 0 || this.#inFlight.size > 0)
-    this.#uploader.access.onWait?.(isWaiting ? waited : undefined)
+    void this.#uploader.access.onWait?.(isWaiting ? waited : undefined)
   }
 
   #now(): number {
