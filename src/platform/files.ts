@@ -15,13 +15,13 @@ export function makeFolder(folder: string, finish = (made: string) => fs.chmodSy
 }
 
 /** How bytes are compressed that begin like this: gzip (RFC 1952) or zstd (RFC 8878). Both are names of commands, too. */
-export function compressionOf(head: Uint8Array): 'gzip' | 'zstd' | undefined {
+export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | undefined {
   if (head[0] === 0x1f && head[1] === 0x8b) return 'gzip'
   return Buffer.from([0x28, 0xb5, 0x2f, 0xfd]).equals(head.subarray(0, 4)) ? 'zstd' : undefined
 }
 
 /** How a file is compressed; undefined for any other, and for what cannot be read. */
-export function compressionOfFile(path: string): ReturnType<typeof compressionOf> {
+export function detectFileCompression(path: string): ReturnType<typeof detectCompression> {
   const head = Buffer.alloc(4)
   try {
     if (!fs.statSync(path).isFile()) return undefined
@@ -34,7 +34,7 @@ export function compressionOfFile(path: string): ReturnType<typeof compressionOf
   } catch (error) {
     if (systemCode(error) === undefined) throw error
   }
-  return compressionOf(head)
+  return detectCompression(head)
 }
 
 /** Removes a folder and its content. Ignores system errors. */

@@ -222,7 +222,7 @@ export const defaultRetry = 2000
 export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
-  add(digest: Uint8Array, token: Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>): Promise<Token>
+  add(digest: Uint8Array, token: NewToken): Promise<Token>
   /** All of them, revoked ones too, in the order in which they were made: pages of at least one, and at most `tokensAtOnce`. */
   list(): AsyncIterable<Token[]>
   /** @returns the token as it is now, or undefined when there is none */
@@ -257,6 +257,9 @@ export interface ServedStore extends ReadableStore {
   /** Resolves when a plant could be created now; rejects with why it could not. */
   check(): Promise<void>
 }
+
+/** A token that is added. */
+export type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 
 export interface Token {
   id: bigint

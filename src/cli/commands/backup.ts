@@ -9,7 +9,7 @@ import { unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
-import { compressionOfFile, targetOf } from '../../platform/files.js'
+import { detectFileCompression, targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { backUpStore, noStore, restoreStore } from '../../stores/registry.js'
@@ -107,8 +107,9 @@ export const restore = defineCommand({
 /** Names stdin instead of its temporary file, and the command that decompresses a compressed backup. */
 function explained(error: PlantsError, from: string, source: string, decompressed: string): PlantsError {
   const { kind, message, hint, retryable } = error
-  const compression = kind === 'malformed' ? compressionOfFile(from) : undefined
+  const compression = kind === 'malformed' ? detectFileCompression(from) : undefined
   if (compression) return malformed(`${source} is compressed with ${compression}`, `Run: ${compression} -dc${decompressed}`, error)
+  if (from === source) return error
   return new PlantsError(kind, message.replaceAll(from, source), { hint, retryable, cause: error })
 }
 

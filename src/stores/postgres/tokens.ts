@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg'
-import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
+import { type NewToken, rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
 import { type Row, tokens } from './sql.js'
 
 /** The tokens of a store, in the same database. */
@@ -16,7 +16,7 @@ export class PostgresTokens implements TokenStore {
     return toToken((await this.#query({ text, values: [Buffer.from(digest)] }))[0])
   }
 
-  async add(digest: Uint8Array, { note, rights, createdAt, expiresAt }: Parameters<TokenStore['add']>[1]): Promise<Token> {
+  async add(digest: Uint8Array, { note, rights, createdAt, expiresAt }: NewToken): Promise<Token> {
     const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
     await this.#query({ text, values: [Buffer.from(digest), note, rights.join(), createdAt.getTime(), expiresAt?.getTime()] })
     const added = await this.find(digest)

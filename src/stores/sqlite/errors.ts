@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, lstatSync, readdirSync, readFileSync, readlinkSync, statfsSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
-import { compressionOfFile } from '../../platform/files.js'
+import { detectFileCompression } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 
 /** Turns an error of SQLite or the file system into a `PlantsError` with a hint. Returns any other error, a defect, unchanged. */
@@ -97,7 +97,7 @@ function unavailable(message: string, hint: string, details: { cause: unknown; r
 }
 
 function notSqlite(path: string, cause: unknown): PlantsError {
-  const compression = compressionOfFile(path)
+  const compression = detectFileCompression(path)
   if (!compression) return unavailable(`${path} is not a store: it is not an SQLite file`, elsewhere, { cause })
   const store = shellWord(/\.(gz|zst)$/.test(path) ? path.replace(/\.\w+$/, '') : `${path}.db`)
   const hint = `If it is a backup: ${compression} -dc ${shellWord(path)} | plants restore - --store ${store}. Else: plants import ${shellWord(path)}`

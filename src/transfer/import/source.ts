@@ -3,7 +3,7 @@ import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { maxTimer, wait } from '../../platform/clock.js'
 import { malformed, type PlantsError, shellWord, systemCode } from '../../platform/errors.js'
-import { compressionOf } from '../../platform/files.js'
+import { detectCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
 import { decoderFor } from '../formats/encoding.js'
@@ -49,7 +49,7 @@ export async function openSource(
     const stats = fstatSync(fd)
     if (stats.isFIFO()) return fileStream(await readPipe(fd))
     const head = Buffer.alloc(4)
-    if (stats.isCharacterDevice() || compressionOf(head.subarray(0, readSync(fd, head, 0, 4, 0))))
+    if (stats.isCharacterDevice() || detectCompression(head.subarray(0, readSync(fd, head, 0, 4, 0))))
       return fileStream(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: chunkSize }))
     return { name, size: stats.size, read: async (into, from) => readInto(fd, name, into.subarray(from)), close: () => closeSync(fd) }
   } catch (error) {
@@ -165,7 +165,7 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string, gi
     if (head.length > 0) yield head
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
-  const compression = compressionOf(head)
+  const compression = detectCompression(head)
   yield* compression ? decompress(all(), compression, name, given) : all()
 }
 
