@@ -4,6 +4,7 @@ import { afterAll, onTestFinished } from 'vitest'
 import { password } from './postgres/cluster.js'
 import { Daemon, onFreePort } from './postgres/daemon.js'
 import { identity, serverFolder, writeOwned } from './postgres/identity.js'
+import type { Installation } from './postgres/installation.js'
 import { type Database, reusedDatabase } from './postgres.js'
 
 const program = '/usr/sbin/pgbouncer'
@@ -19,8 +20,8 @@ export async function pgbouncer(database: Database, settings: string[] = []): Pr
 }
 
 /** The same for all tests of a file or a group, with the one database that they have as `reusedDatabase` gives it. */
-export function reusedPgbouncer(): () => Promise<Database> {
-  const database = reusedDatabase()
+export function reusedPgbouncer(installation?: Installation): () => Promise<Database> {
+  const database = reusedDatabase(installation)
   let started: ReturnType<typeof startBefore> | undefined
   afterAll(async () => (await started)?.end())
   return async () => {

@@ -19,7 +19,7 @@ describe('a settings file that is a link', () => {
       mkdirSync(folder, { mode: 0o700 })
       symlinkSync('../shared.json', join(folder, 'settings.json'))
     }
-    const names = Array.from({ length: 30 }, (_, index) => `s${index}`)
+    const names = Array.from({ length: 12 }, (_, index) => `s${index}`)
     const results = await Promise.all(
       names.map((name, index) =>
         plants(['stores', 'add', name, `/${name}.db`], home, { env: { PLANTS_CONFIG_DIR: folders[index % 2] ?? '' } }),
@@ -33,7 +33,7 @@ describe('a settings file that is a link', () => {
 describe('processes that change settings at once', () => {
   test('lose nothing: many of them', { timeout: 60_000 }, async () => {
     const user = new User()
-    const numbers = Array.from({ length: Math.min(rounds(20), 50) }, (_, index) => index)
+    const numbers = Array.from({ length: Math.min(rounds(10), 50) }, (_, index) => index)
     user.write({ later: 1, stores: Object.fromEntries(numbers.map((n) => [`old${n}`, { address: `/old${n}.db`, later: n }])) })
     const commands = numbers.flatMap((n) => [`stores add new${n} /new${n}.db`, `config set stores.old${n}.timeout ${n + 1}s`])
     const results = await Promise.all(commands.map((command) => plants(command.split(' '), user.home, { env: user.env })))
@@ -46,7 +46,7 @@ describe('processes that change settings at once', () => {
 
   test('make the folder together', async () => {
     const user = new User()
-    const names = Array.from({ length: 20 }, (_, index) => `s${index}`)
+    const names = Array.from({ length: 12 }, (_, index) => `s${index}`)
     const env = { ...user.env, PLANTS_CONFIG_DIR: join(user.folder, 'a/b/c') }
     const results = await Promise.all(names.map((name) => plants(['stores', 'add', name, `/${name}.db`], user.home, { env })))
     expect(results.filter(({ code, err }) => code !== 0 || err !== '')).toEqual([])

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { canMount, canTrace } from '../../helpers/linux.js'
 import { plants, resultOf, startUnder } from '../../helpers/process.js'
-import { nextPlace } from '../../helpers/rounds.js'
+import { errorsOf, nextPlace } from '../../helpers/rounds.js'
 import { unwritable } from '../../helpers/settings-file.js'
 import { answer, printed, User } from '../../helpers/user.js'
 
@@ -62,7 +62,7 @@ describe('where the file is not to be replaced', () => {
   })
 
   const calls = ['?mkdir,mkdirat', 'openat', 'pwrite64', 'fsync', '?chmod,fchmod,fchmodat', '?rename,renameat,renameat2', '?rmdir,unlinkat']
-  test.runIf(canTrace).each(calls.flatMap((call) => [[call, 'EIO'] as const, [call, 'ENOSPC'] as const]))(
+  test.runIf(canTrace).each(calls.flatMap((call) => errorsOf(call).map((error) => [call, error] as const)))(
     'because %s fails with %s, it is old or new, as the exit code says (needs strace)',
     async (call, error) => {
       for (let when = 1, isOver = false; !isOver; when = nextPlace(when)) {

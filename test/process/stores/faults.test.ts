@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 import { DatabaseSync } from '../../helpers/database.js'
 import { canMount, canTrace, smallDisk } from '../../helpers/linux.js'
 import { bin, type ProcessResult, plants } from '../../helpers/process.js'
-import { isSoak, nextPlace } from '../../helpers/rounds.js'
+import { errorsOf, isSoak, nextPlace } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 interface Fault {
@@ -18,7 +18,7 @@ interface Fault {
 }
 
 const calls = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', '?mkdir,mkdirat']
-const passing = calls.flatMap((call) => ['EIO', 'ENOSPC'].map((error): Fault => ({ call, error, lasts: '' })))
+const passing = calls.flatMap((call) => errorsOf(call).map((error): Fault => ({ call, error, lasts: '' })))
 const lasting = passing
   .filter(({ call, error }) => isSoak || (call === 'fsync,fdatasync' && error === 'EIO'))
   .map((fault): Fault => ({ ...fault, lasts: '+' }))

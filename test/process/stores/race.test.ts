@@ -10,7 +10,7 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 
 const repeated = { repeats: rounds(1) - 1 }
 const patience = { timeout: 20_000, interval: 5 }
-const ids = Array.from({ length: isSoak ? 200 : 60 }, (_, index) => index)
+const ids = Array.from({ length: isSoak ? 200 : 30 }, (_, index) => index)
 const fern = ['create', '--id', '1', '--name', 'Fern']
 const created = { code: 0, out: '{"name":"Fern"}\n', err: '' }
 const onlyFern = { code: 0, out: '{"id":1,"name":"Fern"}\n', err: '' }

@@ -26,7 +26,7 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 const mebibyte = 1_048_576
 
 describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unshare)', () => {
-  const lines = plantLines(150_000)
+  const lines = plantLines(80_000)
   const withBad = lines.flatMap((line, index) => (index % 10 === 3 ? [line, `bad ${index} ${'and long '.repeat(8)}`] : [line]))
   const bad = withBad.filter((line) => line.startsWith('bad'))
 
@@ -35,7 +35,7 @@ describe.runIf(canMount)('an import on a disk that fills up (a tmpfs, needs unsh
     ['ids in no order', shuffled(lines)],
   ])('goes on when there is space again: the store, %s', async (_, input) => {
     const disk = await diskFor(input)
-    disk.grow('4m')
+    disk.grow('2m')
     const args = ['import', 'plants.ndjson', '--store', join(disk.folder, 'plants.db')]
     const full = await disk.plants(args)
     expect(full).toEqual({
@@ -124,7 +124,7 @@ async function diskFor(lines: readonly string[]) {
 
 test('while a service and three other imports write to the same store, all finish, and no create waits long', async () => {
   const folder = temporaryFolder()
-  const size = isSoak ? 250_000 : 30_000
+  const size = isSoak ? 250_000 : 12_000
   const all = plantLines(size * 4)
   const parts = [0, 1, 2, 3].map((part) => all.filter((_, index) => index % 4 === part))
   await plants(['create', '--id', '1', '--name', 'First'], folder)

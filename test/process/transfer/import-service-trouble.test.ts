@@ -8,7 +8,7 @@ import { addressOf, startService } from '../../helpers/service-process.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const env = { PLANTS_SERVE_TOKEN: remoteToken }
-const lines = plantLines(2000)
+const lines = plantLines(1000)
 const once = eachOnce(lines)
 
 const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '1' } }
@@ -16,7 +16,7 @@ const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, head
 describe('a service in trouble', () => {
   // How much it is sent meanwhile depends on the machine; `flow.test.ts` tests that with a clock of its own.
   test('that answers 503 for a while, then slowly, then well gets everything once', async () => {
-    const many = plantLines(8000)
+    const many = plantLines(5000)
     const [busyFor, slowFor] = isSoak ? [10_000, 10_000] : [1500, 500]
     let start = Infinity
     const service = await PlantService.listen({

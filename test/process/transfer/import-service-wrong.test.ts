@@ -8,7 +8,7 @@ import { addressOf, startService } from '../../helpers/service-process.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const env = { PLANTS_SERVE_TOKEN: remoteToken }
-const lines = plantLines(2000)
+const lines = plantLines(1000)
 const once = eachOnce(lines)
 
 describe('a service that is not what it should be', () => {
@@ -73,7 +73,7 @@ describe('a service that is not what it should be', () => {
 test('a token that expires in the middle is renewed by its command, and none is shown', async () => {
   const refused: Deed = { status: 401, body: { error: 401, message: 'This token has expired' } }
   const service = await PlantService.listen({
-    deed: ({ index, authorization }) => (authorization === `Bearer s3cret-${index < 500 ? 1 : 2}` || index > 2600 ? undefined : refused),
+    deed: ({ index, authorization }) => (authorization === `Bearer s3cret-${index < 500 ? 1 : 2}` || index > 1600 ? undefined : refused),
   })
   const folder = teamSettings(service.url, 'echo run >> runs; echo "s3cret-$(wc -l < runs | tr -d " ")"')
   const run = new RemoteImport(lines, 'team', '--verbose')

@@ -11,7 +11,7 @@ import { addressOf, startService } from '../../helpers/service-process.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const env = { PLANTS_SERVE_TOKEN: remoteToken }
-const lines = plantLines(2000)
+const lines = plantLines(1000)
 const once = eachOnce(lines)
 
 describe('an import into a service that a signal stops', () => {
@@ -140,7 +140,7 @@ describe('the ways to a service', () => {
     const script = 'set -o pipefail; "$0" export | "$0" import --store "$1"'
     const variables = { PATH: process.env['PATH'], HOME: home, PLANTS_DATA_DIR: join(home, 'data'), PLANTS_TOKEN: remoteToken }
     const { status, stdout, stderr } = spawnSync('bash', ['-c', script, bin, `unix:${socket}`], { env: variables, encoding: 'utf8' })
-    expect({ status, created: stdout && JSON.parse(stdout).created, stderr }).toEqual({ status: 0, created: 2000, stderr: '' })
+    expect({ status, created: stdout && JSON.parse(stdout).created, stderr }).toEqual({ status: 0, created: lines.length, stderr: '' })
     const [one, copy] = [await plants(['export'], home), await plants(['export'], other)]
     expect(digestOf(copy.out)).toBe(digestOf(one.out))
     expect(digestOf(copy.out)).toBe(digestOf(`${lines.join('\n')}\n`))
@@ -158,7 +158,7 @@ describe('the ways to a service', () => {
       counts: undefined,
       err: expect.stringContaining('give its certificate with --ca-cert FILE'),
     })
-    expect(await run.run('--ca-cert', path)).toMatchObject({ code: 0, counts: allCreated(2000), journals: 0 })
+    expect(await run.run('--ca-cert', path)).toMatchObject({ code: 0, counts: allCreated(lines.length), journals: 0 })
     expect(digestOf((await plants(['export'], home)).out)).toBe(digestOf(`${lines.join('\n')}\n`))
   })
 })

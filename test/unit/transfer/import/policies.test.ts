@@ -213,11 +213,11 @@ describe('--on-error stop', () => {
   })
 
   test('stops after many portions exactly before the record', async () => {
-    const many = Array.from({ length: 120_000 }, (_, id) => plant(id))
-    user.write('plants', [...many.slice(0, 100_000), plant(5), ...many.slice(100_000)].join(''))
+    const many = Array.from({ length: 60_000 }, (_, id) => plant(id))
+    user.write('plants', [...many.slice(0, 50_000), plant(5), ...many.slice(50_000)].join(''))
     const { code, summary: told } = await user.import(['plants', '--on-error', 'stop'])
-    expect({ code, told }).toEqual({ code: 6, told: summary({ created: 100_000, refused: 1, reasons: { 409: 1 } }) })
-    expect((await user.list()) === many.slice(0, 100_000).join('')).toBe(true)
+    expect({ code, told }).toEqual({ code: 6, told: summary({ created: 50_000, refused: 1, reasons: { 409: 1 } }) })
+    expect((await user.list()) === many.slice(0, 50_000).join('')).toBe(true)
   })
 
   test.each([
@@ -258,16 +258,16 @@ describe('--max-errors', () => {
   })
 
   test('stops after as many', async () => {
-    user.write('plants', bad.repeat(5) + many(0, 400_000))
+    user.write('plants', bad.repeat(5) + many(0, 150_000))
     const { code, summary: told, err } = await user.import(['plants', '--max-errors', '5'])
     expect({ code, told }).toMatchObject({ code: 6, told: { created: 0, refused: 5 } })
     expect(err).toContain('5 plants were rejected, and the import stopped there')
   })
 
   test('lets the same command go on, until as many more are refused', async () => {
-    user.write('plants', bad.repeat(2) + many(0, 400_000) + bad)
+    user.write('plants', bad.repeat(2) + many(0, 150_000) + bad)
     expect(await user.import(['plants', '--max-errors', '2'])).toMatchObject({ code: 6, summary: { refused: 2 } })
-    expect(await user.import(['plants', '--max-errors', '2'])).toMatchObject({ code: 6, summary: { created: 400_000, refused: 3 } })
+    expect(await user.import(['plants', '--max-errors', '2'])).toMatchObject({ code: 6, summary: { created: 150_000, refused: 3 } })
   })
 
   test('reached in the last portion has stopped nothing', async () => {
@@ -279,7 +279,7 @@ describe('--max-errors', () => {
   })
 
   test('does not call for mending what is behind the place where it goes on', async () => {
-    user.write('plants', bad.repeat(5) + many(0, 400_000))
+    user.write('plants', bad.repeat(5) + many(0, 150_000))
     expect((await user.import(['plants', '--max-errors', '5'])).err).not.toContain(goOn)
   })
 })
