@@ -12,8 +12,8 @@ const chunks = {
   // what reads and writes single plants
   create: [
     'platform/files.ts',
-    'stores/store.ts',
-    'stores/pages.ts',
+    'stores/common/store.ts',
+    'stores/common/pages.ts',
     ...['create', 'delete', 'get', 'list'].map((name) => `cli/commands/${name}.ts`),
   ],
   credentials: ['cli/store-access.ts', 'auth/login-certificates.ts'],

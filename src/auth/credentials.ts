@@ -1,6 +1,6 @@
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { RemoteAddress } from '../stores/address.js'
+import type { RemoteAddress } from '../stores/common/address.js'
 import { checkToken } from './token.js'
 
 export interface CredentialContext {

@@ -2,7 +2,7 @@ import { malformed, systemCode } from '../platform/errors.js'
 import { untrustedReason } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
-import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/address.js'
+import type { PostgresAddress, PostgresHost, RemoteAddress } from '../stores/common/address.js'
 
 type ExposureSettings = { storeName: string | undefined; allowHttp: boolean }
 

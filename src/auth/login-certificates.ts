@@ -3,8 +3,8 @@ import { existsSync, statSync } from 'node:fs'
 import { malformed, PlantsError, shellWord } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
-import type { PostgresAddress } from '../stores/address.js'
-import type { Login } from '../stores/store.js'
+import type { PostgresAddress } from '../stores/common/address.js'
+import type { Login } from '../stores/common/store.js'
 
 type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
 

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import type { PostgresAddress, PostgresHost } from '../stores/address.js'
+import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
 import { type CredentialContext, savedToken } from './credentials.js'
 
 export interface Password {

@@ -15,9 +15,9 @@ import { type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
-import type { Address } from '../stores/address.js'
-import type { Access } from '../stores/http/types.js'
-import type { Login, OpenOptions } from '../stores/store.js'
+import type { Access } from '../stores/common/access.js'
+import type { Address } from '../stores/common/address.js'
+import type { Login, OpenOptions } from '../stores/common/store.js'
 import type { GlobalFlags } from './define-command.js'
 
 export interface Preferences extends OutputStyle {

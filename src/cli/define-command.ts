@@ -4,7 +4,7 @@ import { parseInt64 } from '../plant/json.js'
 import { idRuleFor } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { invalidValue, parseCount, parseRetry, parseText, type Values } from '../platform/values.js'
-import { type Right, rights } from '../stores/store.js'
+import { type Right, rights } from '../stores/common/store.js'
 
 /** The definition of a command: parsing, help and shell completion are built from it. `run` imports what is slow to load. */
 export interface CommandDefinition {

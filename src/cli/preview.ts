@@ -7,8 +7,8 @@ import { malformed } from '../platform/errors.js'
 import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
-import type { OwnAddress, RemoteAddress } from '../stores/address.js'
-import type { Access, WireRequest } from '../stores/http/types.js'
+import type { Access, WireRequest } from '../stores/common/access.js'
+import type { OwnAddress, RemoteAddress } from '../stores/common/address.js'
 import { kindNoun, previewCreate, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo } from './store-access.js'
@@ -71,9 +71,9 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   await writeResult(io, { output: settings.output }, fields, text, 'Nothing was created')
 }
 
-type CredentialSource = Credential['source'] | 'none'
+type TokenOrigin = Credential['source'] | 'none'
 
-const tokenWords: Record<CredentialSource, string> = {
+const tokenWords: Record<TokenOrigin, string> = {
   variable: 'from PLANTS_TOKEN',
   command: 'from the token command',
   file: 'which was saved',
@@ -84,7 +84,7 @@ async function showCommand(
   request: WireRequest,
   address: RemoteAddress,
   ownProxy: string | undefined,
-  source: CredentialSource,
+  source: TokenOrigin,
   { caCert, timeout, errors, storeFlag, warn }: Settings,
   io: Io,
 ): Promise<void> {

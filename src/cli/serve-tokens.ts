@@ -5,7 +5,7 @@ import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import { parseText } from '../platform/values.js'
 import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../server/authenticator.js'
-import { defaultRights, type Right, type TokenStore } from '../stores/store.js'
+import { defaultRights, type Right, type TokenStore } from '../stores/common/store.js'
 import type { Settings } from './context.js'
 
 interface TokenSourceOptions {

@@ -4,10 +4,10 @@ import { exposureOf, refuseExposed } from '../auth/exposure.js'
 import { findPassword, howToGive, redactPassword } from '../auth/password.js'
 import { waitingLine, warnMeanwhile } from '../output/output.js'
 import type { Io } from '../platform/io.js'
-import type { Address, PostgresAddress, RemoteAddress } from '../stores/address.js'
-import type { Access } from '../stores/http/types.js'
+import type { Access } from '../stores/common/access.js'
+import type { Address, PostgresAddress, RemoteAddress } from '../stores/common/address.js'
+import type { Login } from '../stores/common/store.js'
 import { takesPassword } from '../stores/registry.js'
-import type { Login } from '../stores/store.js'
 import type { Preferences, Settings } from './context.js'
 
 /**

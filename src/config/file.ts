@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { parseJson } from '../plant/json.js'
 import { malformed, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { isLoginAddress } from '../stores/address.js'
+import { isLoginAddress } from '../stores/common/address.js'
 import { type SettingName, settingOf, settingsIn } from './table.js'
 
 /** The content of the settings file. Stores are keyed by name, tokens by the address of their store. */

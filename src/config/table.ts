@@ -1,6 +1,6 @@
 import { malformed } from '../platform/errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
-import type { Address } from '../stores/address.js'
+import type { Address } from '../stores/common/address.js'
 import { kindNoun, kindPlural } from '../stores/registry.js'
 
 /** One entry per setting. Flags, help, the validation of the file, `plants config` and the README are derived from it. */

@@ -4,7 +4,7 @@ import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/e
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { redact, withoutSecrets } from '../platform/redact.js'
-import { idExists } from '../stores/conflict.js'
+import { idExists } from '../stores/common/conflict.js'
 
 /** The text styles of a stream. Without colours, every style returns the text unchanged. */
 export interface Style {

@@ -1,6 +1,6 @@
 import type { Io } from '../platform/io.js'
 import { grouped } from '../platform/values.js'
-import type { ProgressReport } from '../stores/store.js'
+import type { ProgressReport } from '../stores/common/store.js'
 
 interface ProgressSnapshot extends ProgressReport {
   rejected?: number

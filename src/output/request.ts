@@ -1,8 +1,8 @@
 import { escapeUnsafe } from '../plant/json.js'
 import { shellWord } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
-import type { RemoteAddress } from '../stores/address.js'
-import type { WireRequest } from '../stores/http/types.js'
+import type { WireRequest } from '../stores/common/access.js'
+import type { RemoteAddress } from '../stores/common/address.js'
 
 /** A request in HTTP's notation, with the source of the token in parentheses. */
 export function requestText({ method, url, headers, body }: WireRequest, token: string, socket?: string, proxy?: string): string {

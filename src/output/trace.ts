@@ -1,7 +1,7 @@
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { redact } from '../platform/redact.js'
-import type { Observer } from '../stores/http/types.js'
+import type { Observer } from '../stores/common/access.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
 type TraceStyle = Pick<OutputStyle, 'errors'>

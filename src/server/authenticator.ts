@@ -1,5 +1,5 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Right, Token, TokenStore } from '../stores/store.js'
+import type { Right, Token, TokenStore } from '../stores/common/store.js'
 import { busy, HttpError } from './errors.js'
 
 /** The holder of an accepted token. */

@@ -3,7 +3,7 @@ import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
 import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { isLoopback } from '../platform/network.js'
-import { maxSocketPathBytes } from '../stores/address.js'
+import { maxSocketPathBytes } from '../stores/common/address.js'
 
 /** Where a server listens: on a host and port (`isAdmin`: of the admin port), or on the absolute path of a Unix socket. */
 export type ListenAddress = { host: string; port: number; isAdmin?: boolean } | { path: string }

@@ -1,5 +1,5 @@
 import { plantFields, textsInWords } from '../plant/fields.js'
-import { type Right, rights } from '../stores/store.js'
+import { type Right, rights } from '../stores/common/store.js'
 import { listLimits } from './parameters.js'
 
 /**

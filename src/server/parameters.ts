@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import { parseInt64, toWireJson } from '../plant/json.js'
 import { checkField, idRule, type NewPlant } from '../plant/plant.js'
 import { shorten } from '../platform/escape.js'
-import type { ListQuery } from '../stores/store.js'
+import type { ListQuery } from '../stores/common/store.js'
 import { HttpError } from './errors.js'
 
 /** the maximum and the default of `limit` for a page */

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Right } from '../stores/store.js'
+import type { Right } from '../stores/common/store.js'
 import type { Authenticator, Caller } from './authenticator.js'
 import { HttpError, toHttpError } from './errors.js'
 import type { AccessLog } from './log.js'

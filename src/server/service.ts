@@ -3,7 +3,7 @@
  * `plant` and `platform`. It must not know settings, the command line, or the kind of its store.
  */
 import type { Output } from '../platform/io.js'
-import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/store.js'
+import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
 import { Authenticator, type TokenSource } from './authenticator.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'

@@ -13,10 +13,8 @@ import {
   type RemoteAddress,
   refuse,
   shownAddress,
-} from './address.js'
-import type { BackupOptions } from './sqlite/backup.js'
-import type { RestoreOptions } from './sqlite/restore.js'
-import type { StagedStore } from './staging.js'
+} from './common/address.js'
+import type { StagedStore } from './common/staging.js'
 import type {
   BulkStore,
   CheckpointStore,
@@ -26,9 +24,11 @@ import type {
   OpenOptions,
   ReadableStore,
   ServedStore,
-} from './store.js'
+} from './common/store.js'
+import type { BackupOptions } from './sqlite/backup.js'
+import type { RestoreOptions } from './sqlite/restore.js'
 
-export { shownAddress } from './address.js'
+export { shownAddress } from './common/address.js'
 
 /** What there is to know of a kind of store. Nothing else asks which kind an address is of. */
 interface StoreKind<A extends Address> {
@@ -207,7 +207,7 @@ export async function openStoreWithTokens(address: Address, options: OpenOptions
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
   const own = isOwn(address) ? ownKindOf(address) : undefined
   if (staging) {
-    const { stage } = await import('./staging.js')
+    const { stage } = await import('./common/staging.js')
     return stage(await (staging === 'atomic' ? own?.open(address, options) : own?.openExisting(address, options)), staging)
   }
   const store = await own?.open(address, options)

@@ -1,7 +1,7 @@
 import type { NewPlant } from '../../src/plant/plant.js'
 import { PlantRows } from '../../src/plant/rows.js'
-import { Outcome } from '../../src/stores/conflict.js'
-import type { Batch, BulkStore, Checkpoint, CreateManyOptions } from '../../src/stores/store.js'
+import { Outcome } from '../../src/stores/common/conflict.js'
+import type { Batch, BulkStore, Checkpoint, CreateManyOptions } from '../../src/stores/common/store.js'
 
 export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject' | 'onProgress' | 'stop'>> & {
   /** the id of a checkpoint that holds the outcomes */

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
-import type { AddressContext, FileAddress } from '../../src/stores/address.js'
-import type { OpenOptions } from '../../src/stores/store.js'
+import type { AddressContext, FileAddress } from '../../src/stores/common/address.js'
+import type { OpenOptions } from '../../src/stores/common/store.js'
 
 /** What a store needs to wait, with a time-out that a test can outlast. */
 export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {

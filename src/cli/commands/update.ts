@@ -2,8 +2,8 @@ import { describePlant, notFound, styleFor, writeResult } from '../../output/out
 import { textFields } from '../../plant/fields.js'
 import { acceptNewPlant, type NewPlant, plantFrom, problemsOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
+import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
-import type { ReadableStore } from '../../stores/store.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, fieldFlags, type OptionValues, parseId } from '../define-command.js'
 

@@ -1,11 +1,11 @@
 import { within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { RemoteAddress } from '../address.js'
-import type { OpenOptions } from '../store.js'
+import type { Access, TokenVerdict } from '../common/access.js'
+import type { RemoteAddress } from '../common/address.js'
+import type { OpenOptions } from '../common/store.js'
 import { classifyFailure, classifyResponse, expectedPlant, headerOf } from './classify.js'
 import { HttpClient, NoResponse } from './client.js'
 import { requestTo } from './request.js'
-import type { Access, TokenVerdict } from './types.js'
 
 /**
  * Checks whether a service accepts a token, without creating a plant: sends an empty object, which by the specification a service that

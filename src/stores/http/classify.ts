@@ -4,11 +4,11 @@ import { elementsOf, isJsonType } from '../../plant/json.js'
 import { type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { readRecord } from '../../plant/records.js'
 import { type Kind, PlantsError } from '../../platform/errors.js'
-import type { RemoteAddress } from '../address.js'
-import { defaultRights, rights } from '../store.js'
+import type { Access } from '../common/access.js'
+import type { RemoteAddress } from '../common/address.js'
+import { defaultRights, rights } from '../common/store.js'
 import type { HttpResponse, NoResponse } from './client.js'
 import { isFinal, isRefused, unanswered, unreached } from './failure.js'
-import type { Access } from './types.js'
 
 /** A request that failed, or whose outcome is unknown. */
 export interface Failure {

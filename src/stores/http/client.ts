@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
-import type { RemoteAddress } from '../address.js'
+import type { Access, Observer } from '../common/access.js'
+import type { RemoteAddress } from '../common/address.js'
 import { openTransport, type Transport } from './transport.js'
-import type { Access, Observer } from './types.js'
 
 export interface HttpRequest {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'

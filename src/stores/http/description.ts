@@ -1,4 +1,4 @@
-import type { Right } from '../store.js'
+import type { Right } from '../common/store.js'
 import type { Expected, Failure } from './classify.js'
 import { asUnavailable, exchange, type Remote } from './exchange.js'
 import type { RetryPolicy } from './retry.js'

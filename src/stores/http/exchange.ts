@@ -1,11 +1,11 @@
 import { isTimeout, wait, within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { RemoteAddress } from '../address.js'
-import type { OpenOptions } from '../store.js'
+import type { Access } from '../common/access.js'
+import type { RemoteAddress } from '../common/address.js'
+import type { OpenOptions } from '../common/store.js'
 import { classifyFailure, classifyResponse, type Expected, type Failure } from './classify.js'
 import { type HttpClient, type HttpRequest, NoResponse } from './client.js'
 import { RetryPolicy, reportWait } from './retry.js'
-import type { Access } from './types.js'
 
 /** A service, and the client that sends requests to it. */
 export interface Remote {

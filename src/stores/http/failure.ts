@@ -1,7 +1,7 @@
 import { isTimeout } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
-import type { RemoteAddress } from '../address.js'
-import type { Access } from './types.js'
+import type { Access } from '../common/access.js'
+import type { RemoteAddress } from '../common/address.js'
 
 /**
  * The error for a service that could not be reached: names the step that failed before anything was sent.

@@ -2,8 +2,8 @@ import { type ClientRequest, request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP, Socket } from 'node:net'
 import { connect } from 'node:tls'
+import type { Access } from '../common/access.js'
 import { hostOf, type Transport, tlsOptions, traceSteps } from './transport.js'
-import type { Access } from './types.js'
 
 /** Sends requests through a proxy: an http proxy forwards plain HTTP requests (RFC 9112, 3.2.2); everything else uses a tunnel. */
 export function throughProxy(transport: Transport, url: URL, proxy: URL, access: Access): Transport {

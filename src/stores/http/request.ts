@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { toWireJson } from '../../plant/json.js'
 import type { NewPlant, Plant } from '../../plant/plant.js'
-import type { RemoteAddress } from '../address.js'
+import type { Access, WireRequest } from '../common/access.js'
+import type { RemoteAddress } from '../common/address.js'
 import type { HttpRequest } from './client.js'
-import type { Access, WireRequest } from './types.js'
 
 /** the maximum size of a page, and of a line of a stream, in bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
 export const maxRead = 16_777_216

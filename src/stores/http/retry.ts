@@ -1,7 +1,7 @@
 import { backoff, type Clock, secondsOf } from '../../platform/clock.js'
-import { defaultRetry, type OpenOptions } from '../store.js'
+import type { Access } from '../common/access.js'
+import { defaultRetry, type OpenOptions } from '../common/store.js'
 import type { Failure } from './classify.js'
-import type { Access } from './types.js'
 
 /** How long to retry: until the timeout, and for a separate time while connections are refused. */
 export class RetryPolicy {

@@ -1,8 +1,8 @@
 import { setMaxListeners } from 'node:events'
 import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import type { RemoteAddress } from '../address.js'
-import { comparesPlants, createNextIn } from '../conflict.js'
+import type { RemoteAddress } from '../common/address.js'
+import { comparesPlants, createNextIn } from '../common/conflict.js'
 import {
   type Batch,
   type Block,
@@ -15,7 +15,7 @@ import {
   type OpenOptions,
   type ReadableStore,
   type SnapshotQuery,
-} from '../store.js'
+} from '../common/store.js'
 import { type Expected, expectedPlant, expectStored } from './classify.js'
 import { HttpClient, type HttpRequest } from './client.js'
 import { type Description, operationOf, readDescription } from './description.js'

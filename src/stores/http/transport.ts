@@ -1,8 +1,8 @@
 import { Agent, type ClientRequest, request as httpRequest, type RequestOptions } from 'node:http'
 import { Socket } from 'node:net'
 import { PlantsError } from '../../platform/errors.js'
-import type { RemoteAddress } from '../address.js'
-import type { Access, Observer, Steps } from './types.js'
+import type { Access, Observer, Steps } from '../common/access.js'
+import type { RemoteAddress } from '../common/address.js'
 
 /** The connections to a service, direct or through a proxy, with keep-alive. */
 export interface Transport {

@@ -2,15 +2,15 @@ import { toJson } from '../../plant/json.js'
 import { equalFields, equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { backoff, maxTimer, timeIsOver } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-import { comparesPlants, idExists, Outcome, resolveConflict } from '../conflict.js'
-import { type Batch, type CreateManyOptions, defaultConcurrency } from '../store.js'
+import type { Access } from '../common/access.js'
+import { comparesPlants, idExists, Outcome, resolveConflict } from '../common/conflict.js'
+import { type Batch, type CreateManyOptions, defaultConcurrency } from '../common/store.js'
 import { classifyFailure, classifyResponse, expectedPlant, expectStored, type Failure } from './classify.js'
 import { type HttpResponse, NoResponse } from './client.js'
 import type { Remote } from './exchange.js'
 import { ConcurrencyLimit, RateLimiter } from './limits.js'
 import { requestToCorrect, requestToCreate } from './request.js'
 import { RetryPolicy } from './retry.js'
-import type { Access } from './types.js'
 
 /** The state of a service that persists from one uploaded batch to the next. */
 export class Uploader {

@@ -9,7 +9,7 @@ import {
   type PostgresHost,
   sessionAttributes,
   sslModes,
-} from '../address.js'
+} from '../common/address.js'
 import { parseRequireAuth } from './login.js'
 
 interface Parameter {

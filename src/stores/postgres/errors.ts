@@ -1,8 +1,8 @@
 import pg from 'pg'
 import { isTimeout, timeIsOver } from '../../platform/clock.js'
 import { type Kind, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
-import type { PostgresAddress } from '../address.js'
-import type { Login } from '../store.js'
+import type { PostgresAddress } from '../common/address.js'
+import type { Login } from '../common/store.js'
 import { type Account, LoginError } from './login.js'
 
 /** The SQLSTATE of a server error (https://www.postgresql.org/docs/current/errcodes-appendix.html); undefined for any other error. */

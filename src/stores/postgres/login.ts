@@ -1,8 +1,8 @@
 import { lstatSync, readFileSync } from 'node:fs'
 import { systemCode } from '../../platform/errors.js'
 import { untrustedReason } from '../../platform/files.js'
-import type { PostgresAddress } from '../address.js'
-import type { Login } from '../store.js'
+import type { PostgresAddress } from '../common/address.js'
+import type { Login } from '../common/store.js'
 
 /** A database, and the credentials for it. */
 export interface Account {

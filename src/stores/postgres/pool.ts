@@ -3,8 +3,8 @@ import pg from 'pg'
 import { backoff, isTimeout, maxTimer, timeIsOver, wait, within } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import { Semaphore } from '../../platform/semaphore.js'
-import type { PostgresAddress } from '../address.js'
-import type { OpenOptions } from '../store.js'
+import type { PostgresAddress } from '../common/address.js'
+import type { OpenOptions } from '../common/store.js'
 import { Client, type Endpoint, endpointsOf } from './client.js'
 import {
   ConnectionError,

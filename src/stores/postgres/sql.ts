@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import type { QueryConfig } from 'pg'
 import { type NewPlant, plantColumns, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
-import { type Checkpoint, type CountQuery, type ListQuery, type Right, rights } from '../store.js'
+import { type Checkpoint, type CountQuery, type ListQuery, type Right, rights } from '../common/store.js'
 
 /** The text of each column of a row. */
 export type Row = (string | null)[]

@@ -1,8 +1,8 @@
 import type { QueryConfig } from 'pg'
 import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
-import type { PostgresAddress } from '../address.js'
-import { createNextIn, type OnConflict } from '../conflict.js'
-import { pagesOf } from '../pages.js'
+import type { PostgresAddress } from '../common/address.js'
+import { createNextIn, type OnConflict } from '../common/conflict.js'
+import { pagesOf } from '../common/pages.js'
 import type {
   Batch,
   Block,
@@ -17,7 +17,7 @@ import type {
   ServedStore,
   SnapshotQuery,
   TokenStore,
-} from '../store.js'
+} from '../common/store.js'
 import type { Client } from './client.js'
 import { isServerError, lostCommit } from './errors.js'
 import { ConnectionPool } from './pool.js'

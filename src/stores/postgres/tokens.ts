@@ -1,5 +1,5 @@
 import type { QueryConfig } from 'pg'
-import { type NewToken, rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
+import { type NewToken, rightsIn, type Token, type TokenStore, tokensAtOnce } from '../common/store.js'
 import { type Row, tokens } from './sql.js'
 
 /** The tokens of a store, in the same database. */

@@ -2,8 +2,8 @@ import { plantColumns, plantParameters, textFields } from '../../plant/fields.js
 import { equalPlants, valuesOf } from '../../plant/plant.js'
 import { noText, type PlantRows } from '../../plant/rows.js'
 import type { Clock } from '../../platform/clock.js'
-import { comparesPlants, Outcome, resolveConflict } from '../conflict.js'
-import type { Batch, CreateManyOptions } from '../store.js'
+import { comparesPlants, Outcome, resolveConflict } from '../common/conflict.js'
+import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { toPlant, updatePlant } from './schema.js'
 

@@ -1,7 +1,7 @@
 import { type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
 import type { RecordKind } from '../../plant/records.js'
-import type { Block, SnapshotQuery } from '../store.js'
+import type { Block, SnapshotQuery } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
 import { filterOf, findRange } from './select.js'

@@ -2,8 +2,8 @@ import { closeSync, constants, existsSync, fchmodSync, openSync, readSync, realp
 import { basename, dirname, join, relative } from 'node:path'
 import { systemCode } from '../../platform/errors.js'
 import { linksOf, makeFolder, syncFolder } from '../../platform/files.js'
-import type { FileAddress } from '../address.js'
-import type { OpenOptions } from '../store.js'
+import type { FileAddress } from '../common/address.js'
+import type { OpenOptions } from '../common/store.js'
 import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
 
 /** The real path of a file that need not exist: SQLite keeps the log beside the target of a link. */

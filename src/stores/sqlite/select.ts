@@ -1,6 +1,6 @@
 import { plantColumns, textFields } from '../../plant/fields.js'
 import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
-import type { CountQuery, ListQuery } from '../store.js'
+import type { CountQuery, ListQuery } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
 import { toPlant } from './schema.js'

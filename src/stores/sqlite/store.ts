@@ -1,8 +1,8 @@
 import { plantColumns, plantParameters } from '../../plant/fields.js'
 import { equalPlants, type NewPlant, type Plant, plantFrom, plantOf, valuesOf } from '../../plant/plant.js'
-import type { FileAddress } from '../address.js'
-import { idAfter, type OnConflict, Outcome, refuseUnlessRepeated } from '../conflict.js'
-import { pagesOf } from '../pages.js'
+import type { FileAddress } from '../common/address.js'
+import { idAfter, type OnConflict, Outcome, refuseUnlessRepeated } from '../common/conflict.js'
+import { pagesOf } from '../common/pages.js'
 import {
   type Batch,
   type Block,
@@ -18,7 +18,7 @@ import {
   type ServedStore,
   type SnapshotQuery,
   type TokenStore,
-} from '../store.js'
+} from '../common/store.js'
 import { type Connection, openSnapshot, openToRead, openToWrite } from './connection.js'
 import { explained, isWritable, replacedStore } from './errors.js'
 import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'

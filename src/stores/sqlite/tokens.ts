@@ -1,5 +1,5 @@
 import { largestId, smallestId } from '../../plant/plant.js'
-import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../store.js'
+import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { BadRowError } from './errors.js'
 import type { SqliteWriter } from './writer.js'

@@ -1,7 +1,7 @@
 import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { isBusy, isSqliteError } from '../../platform/sqlite.js'
-import type { OpenOptions } from '../store.js'
+import type { OpenOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
 import { identityOf } from './file.js'

@@ -2,7 +2,7 @@ import type { Transform } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import * as zlib from 'node:zlib'
 import { malformed, shellWord } from '../../platform/errors.js'
-import type { Block } from '../../stores/store.js'
+import type { Block } from '../../stores/common/store.js'
 import { type FormatName, type FormatWriter, formatNames } from '../formats/format.js'
 
 /** The format for the extension of a file, compressed or not; NDJSON without an extension. Throws `malformed` for an unknown one. */

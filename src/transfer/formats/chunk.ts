@@ -2,7 +2,7 @@ import type { NewPlant } from '../../plant/plant.js'
 import { enlarge, PlantRows } from '../../plant/rows.js'
 import type { Kind } from '../../platform/errors.js'
 import { bodyLimit } from '../../platform/text-files.js'
-import type { Batch } from '../../stores/store.js'
+import type { Batch } from '../../stores/common/store.js'
 
 /** A part of an input: its plants in columns, and its invalid records. */
 export class Chunk implements Batch {

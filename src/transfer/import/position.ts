@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import type { Clock } from '../../platform/clock.js'
 import { shorten } from '../../platform/escape.js'
-import type { Batch, CheckpointStore, CreateManyOptions } from '../../stores/store.js'
+import type { Batch, CheckpointStore, CreateManyOptions } from '../../stores/common/store.js'
 import { formatNames } from '../formats/format.js'
 import type { Journal } from './journal.js'
 

@@ -4,7 +4,7 @@ import { unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { idExistsText, Outcome } from '../../stores/conflict.js'
+import { idExistsText, Outcome } from '../../stores/common/conflict.js'
 import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
 
 type Lengths = Record<'records' | 'reasons', number>

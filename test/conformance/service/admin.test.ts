@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
-import type { PlantStore } from '../../../src/stores/store.js'
+import type { PlantStore } from '../../../src/stores/common/store.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { placeOf, serveStore, testToken } from '../../helpers/service.js'
 

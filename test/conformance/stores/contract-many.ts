@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import type { FieldName, NewPlant } from '../../../src/plant/plant.js'
 import { readRecord, recordWriter } from '../../../src/plant/records.js'
 import { PlantRows } from '../../../src/plant/rows.js'
-import { Outcome } from '../../../src/stores/conflict.js'
+import { Outcome } from '../../../src/stores/common/conflict.js'
 import type {
   Batch,
   Block,
@@ -12,7 +12,7 @@ import type {
   CreateManyOptions,
   ReadableStore,
   SnapshotQuery,
-} from '../../../src/stores/store.js'
+} from '../../../src/stores/common/store.js'
 
 type Store = BulkStore & ReadableStore
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { digestOf } from '../../../src/server/authenticator.js'
-import { rights, type ServedStore, type Token, type TokenStore, tokensAtOnce } from '../../../src/stores/store.js'
+import { rights, type ServedStore, type Token, type TokenStore, tokensAtOnce } from '../../../src/stores/common/store.js'
 
 const [created, expires, revoked] = [new Date(1_700_000_000_000), new Date(1_900_000_000_001), new Date(1_800_000_000_000)]
 

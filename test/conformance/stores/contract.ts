@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { PlantsError } from '../../../src/platform/errors.js'
-import type { ListQuery, PlantStore, ReadableStore } from '../../../src/stores/store.js'
+import type { ListQuery, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
 
 /** A store under test, and a look behind it that does not go through it. */
 export interface Subject<Store extends PlantStore> {

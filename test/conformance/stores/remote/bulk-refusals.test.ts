@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
-import { Outcome } from '../../../../src/stores/conflict.js'
+import { Outcome } from '../../../../src/stores/common/conflict.js'
 import { type Deed, PlantService } from '../../../helpers/plant-service.js'
 import { token } from '../../../helpers/remote.js'
 import { all, batchOf, errorOf, importOptions, open, plantsOf, refusalsOf, tally } from '../../../helpers/remote-bulk.js'

@@ -1,0 +1,59 @@
+import type { PlantsError } from '../../platform/errors.js'
+
+/** The credentials and options to access a remote store. */
+export interface Access {
+  token: string
+  /** how to set another token */
+  tokenHint: string
+  /** Finds a newer token; undefined if there is none, or if the last call was less than a minute ago. Throws like the first lookup. */
+  renew?: (() => Promise<string | undefined>) | undefined
+  userAgent: string
+  /** PEM certificates that are trusted instead of the system's */
+  ca: string | undefined
+  /** the URL of the proxy */
+  proxy: string | undefined
+  /** Throws if a connection could now send the token to somebody else. */
+  beforeConnect?: (() => void) | undefined
+  /** Prints a notice that something takes longer. */
+  notify(text: string): Promise<void>
+  /** Is called every second with the milliseconds that a wait for the service has lasted, and with undefined when it is over. */
+  onWait?: ((milliseconds: number | undefined) => Promise<void>) | undefined
+  /** traces requests and responses */
+  observer: Observer | undefined
+}
+
+/** A request as it is sent to a service. */
+export interface WireRequest {
+  method: string
+  url: string
+  headers: Record<string, string>
+  body: string
+}
+
+/** Traces the requests to a remote store. The headers include the token. */
+export interface Observer {
+  connected(steps: Steps): void
+  sent(request: { method: string; url: string; headers: Readonly<Record<string, string>>; length: number }): void
+  /** The headers of a response have arrived, `firstByte` milliseconds after the request was created. */
+  answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
+  /** The response is complete, with `length` bytes, `whole` milliseconds after the request was created. */
+  ended(length: number, whole: number): void
+  failed(cause: unknown): void
+}
+
+/** the durations of the steps of a connection, in milliseconds; undefined for steps that did not occur */
+export interface Steps {
+  name?: number
+  connect?: number
+  tls?: number
+  /** CONNECT to a proxy, and TLS through it */
+  tunnel?: number
+}
+
+/** Whether a service accepts a token. */
+export type TokenVerdict =
+  | { state: 'accepted' }
+  /** the token is unknown or revoked */
+  | { state: 'refused'; error: PlantsError }
+  /** there was no response, or one that does not settle it */
+  | { state: 'unknown'; error: PlantsError }

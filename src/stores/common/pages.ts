@@ -1,0 +1,27 @@
+import type { NewPlant } from '../../plant/plant.js'
+import type { ListQuery } from './store.js'
+
+/** rows of a page at most, so that a list needs the same memory for any plants */
+const pageRows = 1000
+
+/** The pages of a list, in the order of ids. `readPage` gives at most `rows` plants after an id, and none at the end. */
+export async function* pagesOf(
+  { after, limit = Infinity, signal }: ListQuery,
+  readPage: (after: bigint | undefined, rows: number) => Promise<NewPlant[]>,
+): AsyncIterable<NewPlant[]> {
+  let last = after
+  for (let left = limit; left > 0; ) {
+    signal?.throwIfAborted()
+    const page = await readPage(last, Math.min(left, pageRows))
+    if (page.length === 0) return
+    yield page
+    last = page.at(-1)?.id
+    left -= page.length
+  }
+}
+
+/** A query of a list as the service has it in an address: `limit=100&after=1`, its texts percent-encoded; empty without any. */
+export function queryText({ limit, after, tag, search }: ListQuery): string {
+  const given = Object.entries({ limit, after, tag, search }).filter(([, value]) => value !== undefined)
+  return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
+}
