@@ -16,7 +16,8 @@ export default defineConfig({
     maxWorkers: 4,
     // No module of the program keeps anything of a run, so one worker need not load them again for each file: a seventh of the time.
     isolate: false,
-    // A loaded machine is slow, not broken: what is waited for has as long as a test has.
+    // A loaded machine is slow, not broken: a hook, and what is waited for, has as long as a test has.
+    hookTimeout: testTimeout,
     expect: { poll: { timeout: 30_000 } },
     ...(reports && { reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]] }),
     // What a developer's own shell says about stores and colours must not reach a test.

@@ -107,7 +107,7 @@ export class ProcessOutput implements Output {
   }
 
   get columns(): number {
-    return this.stream().columns ?? 80
+    return this.stream().columns || 80
   }
 
   get rows(): number {

@@ -3,8 +3,8 @@ import { toJson } from '../../plant/json.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
+import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
-import type { ReadableStore } from '../../stores/store.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand, parseId, yesOption } from '../define-command.js'
 
@@ -12,10 +12,15 @@ export const deletePlant = defineCommand({
   name: 'delete',
   description: 'Delete the plants with these ids or with a tag, and print them, so that they can be created again.',
   arguments: [{ name: '[ids...]', description: 'ids of the plants' }],
-  options: [{ flags: '-t, --tag <text>', description: 'delete all plants with this tag' }, yesOption('do not ask for confirmation')],
-  examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade'],
+  options: [
+    { flags: '-t, --tag <text>', description: 'delete all plants with this tag' },
+    { flags: '--dry-run', description: 'print what would be deleted, but delete nothing' },
+    yesOption('do not ask for confirmation'),
+  ],
+  examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --dry-run'],
   async run({ args, flags }, io) {
-    const { tag, yes: isConfirmed = false } = flags
+    const { tag } = flags
+    const mode = flags.dryRun ? 'dryRun' : flags.yes ? 'confirmed' : 'ask'
     const ids = [...new Set(args.map((text) => parseId('id', text)))]
     if (ids.length > 0 === (tag !== undefined))
       throw malformed(
@@ -25,13 +30,11 @@ export const deletePlant = defineCommand({
     const settings = await resolveSettings(flags, io)
     const what =
       tag === undefined ? `the ${ids.length === 1 ? 'plant' : 'plants'} ${ids.join(', ')}` : `plants with the tag ${JSON.stringify(tag)}`
-    if (!isConfirmed && !settings.mayAsk())
+    if (mode === 'ask' && !settings.mayAsk())
       throw malformed(`Deleting ${what} requires confirmation`, 'To delete without confirmation, add --yes')
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      const failures = await (tag === undefined
-        ? deleteByIds(store, ids, isConfirmed, settings, io)
-        : deleteByTag(store, tag, isConfirmed, settings, io))
+      const failures = await (tag === undefined ? deleteByIds(store, ids, mode, settings, io) : deleteByTag(store, tag, mode, settings, io))
       const last = failures.pop()
       for (const failure of failures) await writeError(io, failure, settings)
       if (last) throw last
@@ -41,11 +44,14 @@ export const deletePlant = defineCommand({
   },
 })
 
+/** Whether to ask for confirmation first, or to delete nothing. */
+type Mode = 'ask' | 'confirmed' | 'dryRun'
+
 /** Deletes the plants that exist, even if others are missing. Returns the failures, the most severe last. */
 async function deleteByIds(
   store: ReadableStore | undefined,
   ids: bigint[],
-  isConfirmed: boolean,
+  mode: Mode,
   settings: Settings,
   io: Io,
 ): Promise<PlantsError[]> {
@@ -57,42 +63,37 @@ async function deleteByIds(
     else failures.push(notFound(id, settings, store !== undefined))
   }
   if (!store || found.length === 0) return failures
-  if (!isConfirmed) {
+  if (mode === 'ask') {
     const style = await styleFor(settings.colors(io.stderr))
     await confirm(found.map((plant) => describePlant(plant, style)).join(', '), settings, io)
   }
-  const deleted = await deleteAll(store, found, !isConfirmed, settings, io)
+  const deleted = await deleteAll(store, found, mode, mode === 'ask', settings, io)
   return [...failures, ...deleted.failures]
 }
 
-async function deleteByTag(
-  store: ReadableStore | undefined,
-  tag: string,
-  isConfirmed: boolean,
-  settings: Settings,
-  io: Io,
-): Promise<PlantsError[]> {
+async function deleteByTag(store: ReadableStore | undefined, tag: string, mode: Mode, settings: Settings, io: Io): Promise<PlantsError[]> {
   const count = await store?.count({ tag })
   if (!store || !count) {
     await settings.warn('No plants with this tag')
     return []
   }
-  if (!isConfirmed) await confirm(`${plantCount(count)} with the tag ${JSON.stringify(tag)}`, settings, io)
+  if (mode === 'ask') await confirm(`${plantCount(count)} with the tag ${JSON.stringify(tag)}`, settings, io)
   const failures: PlantsError[] = []
   let total = 0
   for await (const page of store.list({ tag })) {
-    const deleted = await deleteAll(store, page, true, settings, io)
+    const deleted = await deleteAll(store, page, mode, true, settings, io)
     total += deleted.count
     failures.push(...deleted.failures)
     if (failures.some(({ kind }) => kind !== 'conflict')) break
   }
-  await settings.warn(`Deleted ${plantCount(total)}`)
+  await settings.warn(`${verbOf(mode)} ${plantCount(total)}`)
   return failures
 }
 
 /** Deletes plants concurrently, so that they share commits, and prints them. With `onlyUnchanged`, keeps those that have changed. */
-async function deleteAll(store: ReadableStore, plants: NewPlant[], onlyUnchanged: boolean, settings: Settings, io: Io) {
-  const results = await Promise.allSettled(plants.map((plant) => store.delete(plant.id, onlyUnchanged ? plant : undefined)))
+async function deleteAll(store: ReadableStore, plants: NewPlant[], mode: Mode, onlyUnchanged: boolean, settings: Settings, io: Io) {
+  const remove = async (plant: NewPlant) => (mode === 'dryRun' ? plant : store.delete(plant.id, onlyUnchanged ? plant : undefined))
+  const results = await Promise.allSettled(plants.map(remove))
   const deleted: NewPlant[] = []
   const failures: PlantsError[] = []
   let failure: unknown
@@ -104,12 +105,21 @@ async function deleteAll(store: ReadableStore, plants: NewPlant[], onlyUnchanged
   if (deleted.length > 0 && !settings.isQuiet) {
     const style = await styleFor(settings.colors(io.stdout))
     const json = deleted.map((plant) => `${toJson({ ...plant })}\n`).join('')
-    const text = deleted.map((plant) => `Deleted ${describePlant(plant, style)}\n`).join('')
-    const hint = deleted.length === 1 ? `The plant was deleted: ${json.trimEnd()}` : 'The plants were deleted'
+    const text = deleted.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
+    const hint =
+      mode === 'dryRun'
+        ? 'Nothing was deleted'
+        : deleted.length === 1
+          ? `The plant was deleted: ${json.trimEnd()}`
+          : 'The plants were deleted'
     await writeAnswer(io, settings.output === 'json' ? json : text, hint)
   }
   if (failure !== undefined && !(failure instanceof PlantsError)) throw failure
   return { count: deleted.length, failures: failures.concat(failure ?? []) }
+}
+
+function verbOf(mode: Mode): string {
+  return mode === 'dryRun' ? 'Would delete' : 'Deleted'
 }
 
 function changedConcurrently(plant: NewPlant | undefined): PlantsError {

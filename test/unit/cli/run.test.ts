@@ -51,13 +51,14 @@ Delete the plants with these ids or with a tag, and print them, so that they can
 Examples:
   plants delete 1
   plants delete 1 2 3 --yes > deleted.ndjson
-  plants delete --tag shade
+  plants delete --tag shade --dry-run
 
 Arguments:
   ids               ids of the plants
 
 Options:
   -t, --tag <text>  delete all plants with this tag
+      --dry-run     print what would be deleted, but delete nothing
   -y, --yes         do not ask for confirmation
   -h, --help        show this help
 

@@ -115,6 +115,15 @@ describe('delete', () => {
     expect((await user.run('count')).out).toBe('2\n')
   })
 
+  test('with --dry-run prints what it would delete, asks nothing, and deletes nothing', async () => {
+    const fern = '{"id":3,"name":"fern","tag":"b"}\n'
+    expect(await user.run('delete --tag b --dry-run')).toEqual({ code: 0, out: fern, err: 'plants: Would delete 1 plant\n' })
+    expect(await user.run('delete 3 --dry-run --yes')).toEqual(printed(fern))
+    expect(await user.run('delete 3 --dry-run --output text')).toEqual(printed('Would delete fern (id 3, tag b)\n'))
+    expect((await user.run('delete 3 7 --dry-run')).code).toBe(1)
+    expect((await user.run('count')).out).toBe('3\n')
+  })
+
   test('takes thousands with a tag', async () => {
     const lines = Array.from({ length: 2500 }, (_, index) => `{"id":${index + 10},"name":"Fern","tag":"many"}`)
     await user.run('import', { stdin: lines.join('\n') })
