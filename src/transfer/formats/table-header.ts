@@ -167,12 +167,20 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function missingColumns(missing: PlantField[], names: readonly string[], { map: given, idFrom }: FieldRules, what: string): PlantsError {
+function missingColumns(missing: PlantField[], names: readonly string[], rules: FieldRules, what: string): PlantsError {
+  const { map: given, idFrom } = rules
   const wanted = missing.map(({ name }) => (given[name] ? `${JSON.stringify(shorten(given[name]))} for ${name}` : name)).join(' and ')
   const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
   const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${shown.join(', ')}${more}`
-  const map = (fields: PlantField[]) => (fields.length === 0 ? '' : `--map ${fields.map(({ name }) => `${name}=COLUMN`).join()} `)
+  const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
+  const unused = names.filter((name, index) => !columns.includes(index) && name.trim() !== '')
+  const isClear = unused.length === missing.length && unused.every((name) => /^[^,=\p{Cc}]{1,60}$/u.test(name))
+  const entry = (field: PlantField) => `${field.name}=${isClear ? unused[missing.indexOf(field)]?.trim() : 'COLUMN'}`
+  const kept = plantFields.flatMap((field) =>
+    given[field.name] === undefined || missing.includes(field) ? [] : `${field.name}=${given[field.name]}`,
+  )
+  const map = (fields: PlantField[]) => (fields.length === 0 ? '' : `--map ${shellWord([...kept, ...fields.map(entry)].join())} `)
   const others = missing.filter(({ name }) => name !== 'id')
   const isIdMissing = idFrom === undefined && others.length < missing.length
   const numbered = isIdMissing ? `. Or number the rows: ${map(others)}--id-from 1` : ''

@@ -187,7 +187,7 @@ describe('a table', () => {
 
   test.each([
     ['without ids', 'name\nFern\n', ['id', '--id-from 1']],
-    ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=COLUMN']],
+    ['without names', 'id,CommonName\n1,Fern\n', ['name', '"CommonName"', '--map name=CommonName']],
     ['with a column twice', 'id,name,id\n1,Fern,2\n', ['"id"', 'twice']],
   ])('%s is refused with words, and nothing is kept of it', async (_, content, words) => {
     user.write('plants.csv', content)
