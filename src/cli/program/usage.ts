@@ -61,6 +61,7 @@ async function hintForExcessArgument(name: string, argv: string[], command: Comm
   const option = (await import('./suggestions.js')).optionForArgument[name]
   if (option === undefined || argv.includes('--')) return undefined
   const extra = command.args.slice(command.registeredArguments.length)
+  if (extra.length === 1 && extra[0] === 'help') return `For its help: plants help ${name}`
   const given: unknown = command.opts()[option.slice(2)]
   if (given !== undefined) return `For a value with spaces: ${option} ${shellWord([given, ...extra].join(' '))}`
   if (extra.some((word) => argv.indexOf(word) !== argv.lastIndexOf(word))) return undefined // one may be the value of an option

@@ -97,6 +97,10 @@ test.each([
   ['import --dry-run', 'Did you mean --check?'],
   ['create --check', 'Did you mean --dry-run?'],
   ['ls --db x', 'Did you mean --store?'],
+  ['stores current', 'Did you mean: plants stores list'],
+  ['feedback', 'Did you mean: plants help'],
+  ['create help', 'For its help: plants help create'],
+  ['serve --port 0 help', 'For its help: plants help serve'],
 ])('plants %s: %s', async (argv, hint) => {
   expect((await refused({ argv })).err).toMatch(new RegExp(`\\n  ${hint.replace(/[?.]/g, '\\$&')}\\n$`))
 })
