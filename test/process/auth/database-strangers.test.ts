@@ -51,7 +51,7 @@ test.each(['list', 'export', 'create --id 1 --name Fern', 'delete 1 --yes', 'tok
   },
 )
 
-test('no variable of PostgreSQL changes anything that the address says, or that docs/databases.md does not name', async () => {
+test('no variable of PostgreSQL changes anything that the address says, or that docs/database-address.md does not name', async () => {
   const { url, env } = await freshDatabase()
   const names = [
     ...['BACKOFF', 'CONNECT_TIMEOUT', 'DATABASE', 'DEBUG', 'FETCH_TYPES', 'HOST', 'HOSTADDR', 'IDLE_TIMEOUT', 'KEEP_ALIVE', 'MAX'],
