@@ -9,7 +9,7 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 
 const kills = rounds(2)
 /** In a soak of 15 rounds there are a million of them, with 30 kills: a life as long as that takes a while. */
-const creates = rounds(10) > 10 ? rounds(66_667) : 5000
+const creates = rounds(10) > 10 ? rounds(66_667) : 3000
 const atOnce = 100
 const env = { PLANTS_SERVE_TOKEN: 's3cret-of-this-test' }
 
