@@ -102,20 +102,17 @@ async function deleteAll(store: ReadableStore, plants: NewPlant[], mode: Mode, o
     else if (result.value) deleted.push(result.value)
     else failures.push(changedConcurrently(plants[index]))
   }
-  if (deleted.length > 0 && !settings.isQuiet) {
-    const style = await styleFor(settings.colors(io.stdout))
-    const json = deleted.map((plant) => `${toJson({ ...plant })}\n`).join('')
-    const text = deleted.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
-    const hint =
-      mode === 'dryRun'
-        ? 'Nothing was deleted'
-        : deleted.length === 1
-          ? `The plant was deleted: ${json.trimEnd()}`
-          : 'The plants were deleted'
-    await writeAnswer(io, settings.output === 'json' ? json : text, hint)
-  }
+  if (deleted.length > 0 && !settings.isQuiet) await printDeleted(deleted, mode, settings, io)
   if (failure !== undefined && !(failure instanceof PlantsError)) throw failure
   return { count: deleted.length, failures: failures.concat(failure ?? []) }
+}
+
+async function printDeleted(plants: NewPlant[], mode: Mode, settings: Settings, io: Io): Promise<void> {
+  const style = await styleFor(settings.colors(io.stdout))
+  const json = plants.map((plant) => `${toJson({ ...plant })}\n`).join('')
+  const text = plants.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
+  const done = plants.length === 1 ? `The plant was deleted: ${json.trimEnd()}` : 'The plants were deleted'
+  await writeAnswer(io, settings.output === 'json' ? json : text, mode === 'dryRun' ? 'Nothing was deleted' : done)
 }
 
 function verbOf(mode: Mode): string {
