@@ -28,7 +28,7 @@ export async function runBlock({ language, text }: Block, folder: string): Promi
 
 /** What is on stderr besides notes about what was done. */
 export function withoutNotes(stderr: string): string {
-  return stderr.replaceAll(/^plants: (?:Created store .*|Its id is -?\d+|Deleted [\d,]+ plants?)(?:\n|$)/gm, '')
+  return stderr.replaceAll(/^plants: (?:Created store .*|Its id is -?\d+|(?:Deleted|Would delete) [\d,]+ plants?)(?:\n|$)/gm, '')
 }
 
 /** Prints each command of a console block before it runs it, as a terminal shows it. */

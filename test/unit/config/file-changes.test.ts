@@ -27,7 +27,7 @@ describe('what a killed process has left', () => {
   test('is gone beside the target of a link, too', async () => {
     const folder = join(user.home, 'link')
     mkdirSync(folder, { mode: 0o700 })
-    symlinkSync('./settings.json', join(folder, 'settings.json'))
+    symlinkSync('../config/settings.json', join(folder, 'settings.json'))
     expect((await user.run('config set output json', { env: { PLANTS_CONFIG_DIR: folder } })).code).toBe(0)
     expect(readdirSync(user.folder).filter((name) => left.includes(name))).toEqual([])
   })
