@@ -1,6 +1,5 @@
 import stringWidth from 'string-width'
 import type { FieldName, NewPlant } from '../plant/fields.js'
-import { toJson } from '../plant/json.js'
 import type { Io } from '../platform/io.js'
 import { type OutputStyle, quoteIfNeeded, type Style, styleFor, wrap } from './output.js'
 
@@ -27,16 +26,15 @@ export function plantTable(columns: number | undefined, style: Style, fields: re
 }
 
 /**
- * Formats rows, one page at a time: as lines of JSON, or as a table. Columns are as wide as their content, up to `maxCellWidth`, and later
+ * Formats rows as a table, one page at a time. Columns are as wide as their content, up to `maxCellWidth`, and later
  * pages can only widen them. The last column is wrapped to the terminal.
  */
-export async function rowFormatter<Row extends object>(
+export async function rowTable<Row extends object>(
   titles: string[],
   cellsOf: (row: Row) => string[],
-  { output, colors }: Pick<OutputStyle, 'output' | 'colors'>,
+  { colors }: Pick<OutputStyle, 'colors'>,
   { stdout }: Io,
 ): Promise<(rows: Row[]) => string> {
-  if (output === 'json') return (rows) => rows.map((row) => `${toJson(row)}\n`).join('')
   const { faint } = await styleFor(colors(stdout))
   let widths: number[] | undefined
   return (rows) => {

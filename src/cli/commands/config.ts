@@ -84,7 +84,7 @@ const list = defineCommand({
   description: 'List the settings with their values, sources and descriptions.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const { rowFormatter } = await import('../../output/table.js')
+    const { rowFormatter } = await import('../../output/row-format.js')
     const cellsOf = ({ name, value, source, meaning }: ReturnType<typeof entriesOf>[number]) => [
       name,
       value === undefined ? '-' : quoteIfNeeded(value),

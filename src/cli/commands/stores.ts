@@ -88,7 +88,7 @@ const list = defineCommand({
       ...row,
       inUse: (row.name ?? row.address) === used,
     }))
-    const { rowFormatter } = await import('../../output/table.js')
+    const { rowFormatter } = await import('../../output/row-format.js')
     const cellsOf = ({ name, inUse, address, ...others }: SavedStore & { name: string | undefined; inUse: boolean }) => [
       inUse ? '*' : '',
       name === undefined ? '-' : quoteIfNeeded(name),

@@ -44,7 +44,7 @@ const list = defineCommand({
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
       let isEmpty = true
-      const { rowFormatter } = await import('../../output/table.js')
+      const { rowFormatter } = await import('../../output/row-format.js')
       const cellsOf = (token: Token) => [
         String(token.id),
         escapeControlChars(token.note ?? ''),
