@@ -7,6 +7,7 @@ import { parseSettings, type SavedSettings, savedStore, settingsPath } from '../
 import { isStoreName, namedStores, shownValue, unknownStore } from '../../config/resolve.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
+import { rowFormatter } from '../../output/row-format.js'
 import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
@@ -84,7 +85,6 @@ const list = defineCommand({
   description: 'List the settings with their values, sources and descriptions.',
   async run({ flags }, io) {
     const settings = await resolvePreferences(flags, io, { ignoresSaved: true })
-    const { rowFormatter } = await import('../../output/row-format.js')
     const cellsOf = ({ name, value, source, meaning }: ReturnType<typeof entriesOf>[number]) => [
       name,
       value === undefined ? '-' : quoteIfNeeded(value),

@@ -6,6 +6,7 @@ import { type SavedSettings, type SavedStore, savedStore } from '../../config/fi
 import { isStoreName, namedStores, resolveAddress, shownValue, unknownStore } from '../../config/resolve.js'
 import { flagValue, isFor, settingsIn, unsupportedReason } from '../../config/table.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
+import { rowFormatter } from '../../output/row-format.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
@@ -88,7 +89,6 @@ const list = defineCommand({
       ...row,
       inUse: (row.name ?? row.address) === used,
     }))
-    const { rowFormatter } = await import('../../output/row-format.js')
     const cellsOf = ({ name, inUse, address, ...others }: SavedStore & { name: string | undefined; inUse: boolean }) => [
       inUse ? '*' : '',
       name === undefined ? '-' : quoteIfNeeded(name),

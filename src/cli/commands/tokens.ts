@@ -1,4 +1,5 @@
 import { writeAnswer, writeResult } from '../../output/output.js'
+import { rowFormatter } from '../../output/row-format.js'
 import { parseInt64, toJson } from '../../plant/json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -44,7 +45,6 @@ const list = defineCommand({
     const settings = await resolveSettings(flags, io)
     await withTokens(settings, async (tokens) => {
       let isEmpty = true
-      const { rowFormatter } = await import('../../output/row-format.js')
       const cellsOf = (token: Token) => [
         String(token.id),
         escapeControlChars(token.note ?? ''),

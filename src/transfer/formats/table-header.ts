@@ -176,11 +176,10 @@ function missingColumns(missing: PlantField[], names: readonly string[], rules: 
   const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
   const unused = names.filter((name, index) => !columns.includes(index) && name.trim() !== '')
   const isClear = unused.length === missing.length && unused.every((name) => /^[^,=\p{Cc}]{1,60}$/u.test(name))
-  const entry = (field: PlantField) => `${field.name}=${isClear ? unused[missing.indexOf(field)]?.trim() : 'COLUMN'}`
-  const kept = plantFields.flatMap((field) =>
-    given[field.name] === undefined || missing.includes(field) ? [] : `${field.name}=${given[field.name]}`,
-  )
-  const map = (fields: PlantField[]) => (fields.length === 0 ? '' : `--map ${shellWord([...kept, ...fields.map(entry)].join())} `)
+  const sourceOf = (field: PlantField) => [field.name, isClear ? unused[missing.indexOf(field)]?.trim() : 'COLUMN']
+  const kept = Object.entries(given).filter(([field]) => !missing.some(({ name }) => name === field))
+  const map = (fields: PlantField[]) =>
+    fields.length === 0 ? '' : `--map ${shellWord([...kept, ...fields.map(sourceOf)].map((entry) => entry.join('=')).join())} `
   const others = missing.filter(({ name }) => name !== 'id')
   const isIdMissing = idFrom === undefined && others.length < missing.length
   const numbered = isIdMissing ? `. Or number the rows: ${map(others)}--id-from 1` : ''
