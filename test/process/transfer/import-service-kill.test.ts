@@ -7,11 +7,11 @@ import { RemoteImport, type RemoteResult } from '../../helpers/remote-import.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const count = isSoak ? 200_000 : 3000
+const count = isSoak ? 200_000 : 4000
 /** how often the import is killed until it may come to its end, and its service meanwhile */
-const kills = isSoak ? 5 : 3
+const kills = 5
 /** milliseconds from the start of an import, or of its service, in which it is killed */
-const longest = isSoak ? 12_000 : 1000
+const longest = isSoak ? 12_000 : 1500
 const good = plantLines(count)
 
 interface Scenario {
@@ -51,7 +51,7 @@ function withRefused(input: readonly string[]): Required<Pick<Scenario, 'lines' 
   const kinds = [
     { error: 422, from: 0, textOf: () => '{"id":1.5,"name":"Half"}' },
     { error: 400, from: 0, textOf: () => 'not JSON' },
-    { error: 409, from: 1500, textOf: (index: number) => (input[index % 500] ?? '').replace('"name":"', '"name":"Another ') },
+    { error: 409, from: 2000, textOf: (index: number) => (input[index % 500] ?? '').replace('"name":"', '"name":"Another ') },
   ]
   const refused: { line: number; text: string; error: number }[] = []
   const lines: string[] = []
@@ -65,14 +65,15 @@ function withRefused(input: readonly string[]): Required<Pick<Scenario, 'lines' 
   return { lines, refused }
 }
 
-/** Kills imports and their services. Each import is brought to its end, and looked at. */
+/** Kills imports and their services until enough imports have gone on in the middle. Each is brought to its end, and looked at. */
 async function killAndGoOn(make: () => Scenario): Promise<void> {
-  for (let round = 0; round < rounds(1); round += 1) {
+  for (let goneOn = 0; goneOn < rounds(1); ) {
     const { place, lines, flags = [], exported = good, refused } = make()
     const home = temporaryFolder()
     const service = await MortalService.start(home, place)
     const run = new RemoteImport(lines, service.address, ...flags, ...(refused ? ['--rejects', 'rejects'] : []))
     const [end] = await Promise.all([killUntilDone(run).finally(() => service.stop()), service.liveAndDie(kills, longest)])
+    goneOn += end.goneOn
     judge(end, refused ?? [])
     expect(digestOf((await plants(['export'], home)).out)).toBe(digestOf(`${exported.join('\n')}\n`))
     if (refused) judgeRejects(run, refused)
@@ -80,12 +81,14 @@ async function killAndGoOn(make: () => Scenario): Promise<void> {
 }
 
 /** Runs the same command until it comes to its end, and kills it after a while, some times. */
-async function killUntilDone(run: RemoteImport): Promise<RemoteResult> {
+async function killUntilDone(run: RemoteImport): Promise<RemoteResult & { goneOn: number }> {
+  let goneOn = 0
   for (let kill = 0; ; kill += 1) {
     const clock = kill < kills ? ({ timeout: 1 + Math.random() * longest, killSignal: 'SIGKILL' } as const) : {}
     const result = run.resultOf(await run.startWith(clock, '--timeout', '2m', '--retry', '2m'))
+    if (result.err.includes('Resuming an interrupted import')) goneOn += 1
     // Who has told its end has done its work, although it is killed while it leaves.
-    if (result.code !== 'SIGKILL' || result.counts) return result
+    if (result.code !== 'SIGKILL' || result.counts) return { ...result, goneOn }
   }
 }
 

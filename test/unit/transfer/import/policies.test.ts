@@ -213,11 +213,11 @@ describe('--on-error stop', () => {
   })
 
   test('stops after many portions exactly before the record', async () => {
-    const many = Array.from({ length: 60_000 }, (_, id) => plant(id))
-    user.write('plants', [...many.slice(0, 50_000), plant(5), ...many.slice(50_000)].join(''))
+    const many = Array.from({ length: 120_000 }, (_, id) => plant(id))
+    user.write('plants', [...many.slice(0, 100_000), plant(5), ...many.slice(100_000)].join(''))
     const { code, summary: told } = await user.import(['plants', '--on-error', 'stop'])
-    expect({ code, told }).toEqual({ code: 6, told: summary({ created: 50_000, refused: 1, reasons: { 409: 1 } }) })
-    expect((await user.list()) === many.slice(0, 50_000).join('')).toBe(true)
+    expect({ code, told }).toEqual({ code: 6, told: summary({ created: 100_000, refused: 1, reasons: { 409: 1 } }) })
+    expect((await user.list()) === many.slice(0, 100_000).join('')).toBe(true)
   })
 
   test.each([
