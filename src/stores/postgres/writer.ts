@@ -13,8 +13,9 @@ interface CreateJob extends Creation {
   resolve(plant: Plant): void
   reject(error: unknown): void
   signal: AbortSignal | undefined
-  /** removes it from the queue */
+  /** rejects it while it is in the queue: when its caller aborts, or at its deadline */
   leave: () => void
+  timer: NodeJS.Timeout | undefined
   /** the error of the last try */
   failure: unknown
   /** how often it was sent without effect, although no other plant had its id or key */
@@ -34,7 +35,8 @@ const slowBatch = 100
  */
 export class PostgresWriter {
   readonly #connections: ConnectionPool
-  #jobs: CreateJob[] = []
+  /** those that wait, in order */
+  #jobs = new Set<CreateJob>()
   /** the ids and keys of creates in flight */
   readonly #busy = new Set<bigint | string>()
   /** batches that are in flight, except slow ones, or wait for a connection */
@@ -42,7 +44,6 @@ export class PostgresWriter {
   #isStarting = false
   /** consecutive failed batches */
   #failures = 0
-  #alarm: NodeJS.Timeout | undefined
   /** aborts when the queue is empty: then no connection is needed */
   #waiting = newController()
 
@@ -55,30 +56,33 @@ export class PostgresWriter {
       signal?.throwIfAborted()
       const { deadline } = this.#connections.limits()
       const leave = () => {
-        this.#jobs = this.#jobs.filter((other) => other !== job)
-        job.reject(job.writeIds.length > 0 ? lostCommit(this.#connections.account.address, signal?.reason) : signal?.reason)
+        this.#removeFromQueue([job])
+        if (!signal?.aborted) this.#refuse(job, job.failure ?? this.#connections.late())
+        else job.reject(job.writeIds.length > 0 ? lostCommit(this.#connections.account.address, signal.reason) : signal.reason)
       }
       const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
-      const job: CreateJob = { ...asked, writeIds: [], answer: undefined, failure: undefined, ineffective: 0 }
+      const job: CreateJob = { ...asked, timer: undefined, writeIds: [], answer: undefined, failure: undefined, ineffective: 0 }
       this.#await(job)
+      this.#jobs.add(job)
       this.#start()
     })
   }
 
+  /** Watches for the end of a wait in the queue. */
   #await(job: CreateJob): void {
-    this.#jobs.push(job)
     job.signal?.addEventListener('abort', job.leave, { once: true })
-    if (job === this.#jobs[0]) this.#watch()
+    job.timer = setTimeout(job.leave, Math.min(maxTimer, job.deadline - this.#connections.options.clock.now()))
   }
 
-  /** Puts jobs back into the queue, which is ordered by deadline. Drops those whose callers have aborted meanwhile. */
-  #awaitAgain(jobs: CreateJob[]): void {
-    const later = this.#jobs.splice(0)
-    for (const job of jobs) this.#await(job)
-    this.#jobs.push(...later)
-    this.#jobs.sort((a, b) => (a.deadline < b.deadline ? -1 : Number(a.deadline > b.deadline)))
-    for (const job of jobs) if (job.signal?.aborted) job.leave()
-    this.#watch()
+  #removeFromQueue(jobs: CreateJob[]): void {
+    for (const job of jobs) {
+      this.#jobs.delete(job)
+      job.signal?.removeEventListener('abort', job.leave)
+      clearTimeout(job.timer)
+    }
+    if (this.#jobs.size > 0) return
+    this.#waiting.abort()
+    this.#waiting = newController()
   }
 
   #start(): void {
@@ -87,7 +91,7 @@ export class PostgresWriter {
     // In the next turn of the event loop, so that simultaneous calls share a statement.
     setImmediate(() => {
       this.#isStarting = false
-      const most = Math.min(this.#connections.size, this.#jobs.length)
+      const most = Math.min(this.#connections.size, this.#jobs.size)
       while (this.#running < most) void this.#run()
     })
   }
@@ -101,7 +105,7 @@ export class PostgresWriter {
     let isCounted = true
     try {
       if (this.#failures > 0) await this.#connections.pause(this.#failures, signal)
-      if (this.#jobs.length > 0)
+      if (this.#jobs.size > 0)
         await this.#connections.use({ deadline: Infinity, signal }, async (client) => {
           jobs = this.#take()
           isIdle = jobs.length === 0 // all jobs wait for others in flight, whose end starts the next run
@@ -118,7 +122,7 @@ export class PostgresWriter {
     }
     this.#settle(jobs)
     if (isCounted) this.#running -= 1
-    if (!isIdle && this.#jobs.length > 0) this.#start()
+    if (!isIdle && this.#jobs.size > 0) this.#start()
   }
 
   /** @param jobs the jobs of the failed batch; none if there was no connection */
@@ -126,33 +130,27 @@ export class PostgresWriter {
     if (jobs.length > 0) this.#failures += 1
     for (const job of jobs) job.failure = error
     if (jobs.length > 0 || isTransient(error)) return
-    for (const job of this.#jobs.splice(0)) this.#refuse(job, error)
-    this.#watch()
+    const refused = [...this.#jobs]
+    this.#removeFromQueue(refused)
+    for (const job of refused) this.#refuse(job, error)
   }
 
   /** Removes jobs from the queue in order, and sorts them by id. Skips jobs whose id or key is in flight, or in an earlier skipped job. */
   #take(): CreateJob[] {
     const limit = this.#connections.options.batchLimit ?? usualBatch
     const taken: CreateJob[] = []
-    const left: CreateJob[] = []
     const awaited = new Set<bigint | string>()
     let characters = 0
     for (const job of this.#jobs) {
+      if (taken.length >= limit || characters > batchCharacters) break
       const keys = keysOf(job)
-      const isFull = taken.length >= limit || characters > batchCharacters
-      if (isFull) left.push(job)
-      else if (keys.some((key) => this.#busy.has(key) || awaited.has(key))) {
-        left.push(job)
-        for (const key of keys) awaited.add(key)
-      } else {
-        taken.push(job)
-        characters += textLength(job.plant)
-        job.signal?.removeEventListener('abort', job.leave)
-        for (const key of keys) this.#busy.add(key)
-      }
+      const mustWait = keys.some((key) => this.#busy.has(key) || awaited.has(key))
+      for (const key of keys) (mustWait ? awaited : this.#busy).add(key)
+      if (mustWait) continue
+      taken.push(job)
+      characters += textLength(job.plant)
     }
-    this.#jobs = left
-    this.#watch()
+    this.#removeFromQueue(taken)
     return taken.sort((a, b) => (a.plant.id < b.plant.id ? -1 : 1))
   }
 
@@ -169,11 +167,15 @@ export class PostgresWriter {
     }
   }
 
-  /** Settles the jobs of a batch. Queues those again that were not stored, but may be stored later. */
+  /** Settles the jobs of a batch. Queues those again, before all others, that were not stored but may be stored later. */
   #settle(jobs: CreateJob[]): void {
     for (const job of jobs) for (const key of keysOf(job)) this.#busy.delete(key)
     const open = jobs.filter((job) => !this.#answer(job))
-    if (open.length > 0) this.#awaitAgain(open)
+    if (open.length > 0) this.#jobs = new Set([...open, ...this.#jobs])
+    for (const job of open) {
+      this.#await(job)
+      if (job.signal?.aborted) job.leave()
+    }
   }
 
   /** Settles a job. Returns false for a job to send again. */
@@ -190,30 +192,8 @@ export class PostgresWriter {
     return true
   }
 
-  /** Sets the timer for the first deadline in the queue. */
-  #watch(): void {
-    clearTimeout(this.#alarm)
-    const [first] = this.#jobs
-    if (!first) {
-      this.#waiting.abort()
-      this.#waiting = newController()
-      return
-    }
-    const left = first.deadline - this.#connections.options.clock.now()
-    this.#alarm = setTimeout(() => this.#endLate(), Math.min(maxTimer, Math.max(0, left)))
-  }
-
-  #endLate(): void {
-    const now = this.#connections.options.clock.now()
-    const late = this.#jobs.filter(({ deadline }) => deadline <= now)
-    this.#jobs = this.#jobs.filter(({ deadline }) => deadline > now)
-    for (const job of late) this.#refuse(job, job.failure ?? this.#connections.late())
-    this.#watch()
-  }
-
   /** Rejects a creation; with an unknown outcome if it may have been stored. */
   #refuse(job: CreateJob, error: unknown): void {
-    job.signal?.removeEventListener('abort', job.leave)
     const explained = explainDatabase(error, this.#connections.account)
     if (job.writeIds.length > 0) job.reject(lostCommit(this.#connections.account.address, error))
     else if (!(explained instanceof PlantsError)) job.reject(explained)
