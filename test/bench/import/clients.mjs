@@ -20,6 +20,17 @@ export const clients = {
       return { rate: count / seconds, least: count, most: count }
     },
   },
+  plain: {
+    title: `node:http, ${connections} connections`,
+    command: process.execPath,
+    bar: 0.9,
+    ask: async ({ url, input: { rows, count }, node, env }) => {
+      const { seconds } = await run([node, join(import.meta.dirname, 'plain-client.mjs'), `${rows}.ndjson`, url, String(connections)], {
+        env,
+      })
+      return { rate: count / seconds, least: count, most: count }
+    },
+  },
   ceiling: wrk({ title: `wrk, ${connections} connections`, bar: 0.6 }),
   keys: wrk({ title: `wrk, ${connections} connections, with Idempotency-Key`, more: ['keys'] }),
   curl: {
