@@ -7,10 +7,10 @@ import { memoryOf, processorOf, processorOfFamily } from './processor.mjs'
 
 /**
  * Seconds as text; `count` ends the run where it is given, `seconds` where it is not; `base` is the first id, `isRandom` has others of as
- * many digits, and `hasKeys` an Idempotency-Key each. The connections are spread over the servers; `database` is the process of what is
- * behind them, if any.
+ * many digits, and `hasKeys` an Idempotency-Key each. With `existing`, plants are read instead, at random, of so many ids from `base` on.
+ * The connections are spread over the servers; `database` is the process of what is behind them, if any.
  */
-const { servers, database, status, base, warmUp, seconds, count, isRandom, hasKeys } = JSON.parse(process.argv[2])
+const { servers, database, status, base, existing, warmUp, seconds, count, isRandom, hasKeys } = JSON.parse(process.argv[2])
 const pids = servers.map(({ pid }) => pid)
 const noKey = '-'.repeat(36)
 const head = Object.entries({
@@ -25,7 +25,7 @@ const latencies = new Float64Array(count ?? maxRate * seconds)
 const memory = [] // kB, as often as `memoryStep` plants were acknowledged
 const memoryStep = 10_000
 
-let nextId = BigInt(base)
+let created = 0n
 let acknowledged = 0
 let measured = 0
 let open = connections
@@ -60,9 +60,8 @@ function talk({ hostname, port, host }) {
   let sent = 0
   let answer = ''
   const ask = () => {
-    bytes.write(String(isRandom ? 1e15 + Math.floor(Math.random() * 8e15) : nextId), idOffset, 'latin1')
+    bytes.write(String(nextId()), idOffset, 'latin1')
     if (hasKeys) bytes.write(randomUUID(), keyOffset, 'latin1')
-    nextId += 1n
     sent = performance.now()
     socket.write(bytes)
   }
@@ -85,8 +84,16 @@ function talk({ hostname, port, host }) {
   })
 }
 
+function nextId() {
+  if (existing) return BigInt(base) + BigInt(Math.floor(Math.random() * existing))
+  if (isRandom) return 1e15 + Math.floor(Math.random() * 8e15)
+  created += 1n
+  return BigInt(base) + created - 1n
+}
+
 /** The bytes of a request. Every id has as many digits as the first, so only they change. */
 function request(host) {
+  if (existing) return Buffer.from(`GET /plants/${base} HTTP/1.1\r\nHost: ${host}\r\n${head[0]}\r\n`, 'latin1')
   const body = `{"id":${base},"name":"Boston Fern","tag":"shade"}`
   return Buffer.from(`POST /plants HTTP/1.1\r\nHost: ${host}\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`, 'latin1')
 }

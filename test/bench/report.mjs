@@ -17,8 +17,8 @@ const columns = [
 
 const bars = [
   { what: 'x echo', bar: 'at least 0.75', of: ({ serve, echo }) => serve?.rate / echo?.rate, isMet: (ratio) => ratio >= 0.75 },
-  { what: 'x Prism', bar: 'at least 6', of: ({ serve, prism }) => serve?.rate / prism?.rate, isMet: (ratio) => ratio >= 6 },
-  { what: 'x the p99 of echo', bar: 'below 10', of: ({ serve, echo }) => serve?.p99 / echo?.p99, isMet: (ratio) => ratio < 10 },
+  { what: 'x Prism', bar: 'at least 7', of: ({ serve, prism }) => serve?.rate / prism?.rate, isMet: (ratio) => ratio >= 7 },
+  { what: 'x the p99 of echo', bar: 'below 2', of: ({ serve, echo }) => serve?.p99 / echo?.p99, isMet: (ratio) => ratio < 2 },
 ]
 
 /** @param turns what `load` found in every turn, by the name of the peer */
@@ -44,11 +44,12 @@ export function printBars(turns) {
   print(`plants serve is ${results.join(', ')}`)
 }
 
-/** @param memory kB after every 10,000 creates of a million */
+/** @param memory kB after every 10,000 creates */
 export function printMemory({ memory, rate }) {
-  print(`\nA million creates, ${textOf(rate, 0)} a second`)
+  print(`\n${(memory.length * 10_000).toLocaleString('en')} creates, ${textOf(rate, 0)} a second`)
+  const step = Math.ceil(memory.length / 10)
   for (const [index, size] of memory.entries()) {
-    if (index % 10 === 9) print(`${String((index + 1) * 10_000).padStart(9)}  ${textOf(size / 1000, 1)} MB`)
+    if (index % step === step - 1) print(`${String((index + 1) * 10_000).padStart(9)}  ${textOf(size / 1000, 1)} MB`)
   }
   const quarter = memory.length / 4
   const ratio = Math.max(...memory.slice(quarter * 3)) / Math.max(...memory.slice(quarter, quarter * 2))

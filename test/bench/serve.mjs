@@ -2,7 +2,8 @@
 //   --seconds 5  --rounds 3  --peers echo,serve,single,prism,json-server
 //   --store ADDRESS   the store of "plants serve", instead of a new file
 //   --folder PATH     where the temporary folder is made, and so which disk is written to
-//   --million         what happens to memory over a million creates
+//   --creates 5000000 what happens to memory over so many creates
+//   --reads           a plant at a time, and a stream of a million plants
 // The servers take turns, so that a machine that slows down slows all of them; the medians and their ratios count.
 
 import { randomBytes } from 'node:crypto'
@@ -14,6 +15,7 @@ import { killAll } from './children.mjs'
 import { printMachine } from './machine.mjs'
 import { install, listOf, peers } from './peers.mjs'
 import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
+import { measureReads } from './reads.mjs'
 import { printBars, printMemory, printTable } from './report.mjs'
 import { countLines, load, start, tailOf } from './server.mjs'
 
@@ -24,21 +26,23 @@ const { values: flags } = parseArgs({
     peers: { type: 'string', default: Object.keys(peers).join() },
     store: { type: 'string' },
     folder: { type: 'string', default: tmpdir() },
-    million: { type: 'boolean', default: false },
+    creates: { type: 'string' },
+    reads: { type: 'boolean', default: false },
   },
 })
 const seconds = Number(flags.seconds)
 const rounds = Number(flags.rounds)
 const names = flags.peers.split(',')
-if (!(seconds > 0 && rounds > 0 && names.every((name) => Object.hasOwn(peers, name)))) {
-  end(2, `--seconds and --rounds must be above 0, --peers some of ${Object.keys(peers).join()}`)
+const creates = Number(flags.creates ?? 0)
+if (!(seconds > 0 && rounds > 0 && creates >= 0 && names.every((name) => Object.hasOwn(peers, name)))) {
+  end(2, `--seconds, --rounds and --creates must be above 0, --peers some of ${Object.keys(peers).join()}`)
 }
 
 const folder = temporaryFolder(flags.folder, killAll)
 const environment = cleanEnvironment()
 const env = { ...environment, ...homeIn(folder), PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
 const stores = { serve: flags.store ?? join(folder, 'serve.db'), single: join(folder, 'single.db') }
-const used = new Set([...names, ...(flags.million ? ['serve'] : [])].filter((name) => name in stores))
+const used = new Set([...names, ...(creates ? ['serve'] : [])].filter((name) => name in stores))
 
 install(names, environment)
 printMachine(folder, `64 connections, medians of ${rounds} rounds of ${seconds} s in turn`)
@@ -49,7 +53,8 @@ for (let round = 0; round < rounds; round += 1) {
 }
 printTable(turns)
 printBars(turns)
-if (flags.million) printMemory(await take('serve', { count: 1_000_000 }))
+if (creates) printMemory(await take('serve', { count: creates }))
+if (flags.reads) await measureReads({ folder, env, seconds, rounds })
 const counted = await countPlants()
 for (const name of used) {
   const text = `${peers[name].title}: ${expected[name]} plants were there or acknowledged, ${counted[name]} are stored`
