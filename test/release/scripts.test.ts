@@ -1,6 +1,8 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
+import { temporaryFolder } from '../helpers/temporary.js'
 
 const script = (name: string, args: string[]) =>
   execa(process.execPath, [join(import.meta.dirname, `../${name}.mjs`), ...args], { reject: false, env: { NO_COLOR: '1' } })
@@ -67,6 +69,12 @@ test('the shared database is measured in parts that there are', async () => {
   const message =
     '--rounds and --rows must be whole numbers from 1 up, --seconds above 0, --only some of service,nodes,capacity,ordered,random,export'
   expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
+})
+
+test('the picture of a terminal in the README shows what a terminal shows', async () => {
+  const drawn = join(temporaryFolder(), 'session.svg')
+  await execa(process.execPath, [join(import.meta.dirname, '../../bin/build-session.mjs'), drawn])
+  expect(readFileSync(drawn, 'utf8')).toBe(readFileSync(join(import.meta.dirname, '../../docs/session.svg'), 'utf8'))
 })
 
 test('the conformance test says what it needs', async () => {
