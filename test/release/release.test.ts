@@ -3,21 +3,23 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { executableName, hostTarget } from '../../bin/build/targets.mjs'
+import { version as current } from '../../package.json'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')
 const target = hostTarget()
+const next = `${Number(current.split('.')[0]) + 1}.0.0`
 const timeout = 180_000 // for what builds
 
 test('a dry run builds the package and the executable of this machine, and changes nothing', { timeout }, async () => {
   const project = await clone()
-  const { exitCode, stdout, stderr } = await release(project, ['1.0.0', '--dry-run'])
+  const { exitCode, stdout, stderr } = await release(project, [next, '--dry-run'])
   expect({ exitCode, last: stderr.split('\n').at(-1) }).toEqual({
     exitCode: 0,
     last: 'Dry run: nothing was changed, and these files are gone',
   })
   expect(stdout).toBe(commands)
-  for (const file of files) expect(stderr).toMatch(RegExp(`^ *\\d+\\.\\d MB  release/1\\.0\\.0/${file}$`, 'm'))
+  for (const file of files) expect(stderr).toMatch(RegExp(`^ *\\d+\\.\\d MB  release/${next}/${file}$`, 'm'))
   expect({ changes: await git(project, 'status', '--porcelain'), release: existsSync(join(project, 'release')) }).toEqual({
     changes: '',
     release: false,
@@ -28,38 +30,38 @@ test('a release sets the version, dates the changelog, and has files of that ver
   timeout,
 }, async () => {
   const project = await clone()
-  const { exitCode, stdout, stderr } = await release(project, ['1.0.0', '--target', target])
+  const { exitCode, stdout, stderr } = await release(project, [next, '--target', target])
   expect({ exitCode, stdout, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stdout: commands, stderr: '' })
   const today = new Date().toISOString().slice(0, 10)
-  expect(read(project, 'CHANGELOG.md')).toContain(`\n## [Unreleased]\n\n## [1.0.0] - ${today}\n\n`)
-  expect(JSON.parse(read(project, 'package.json')).version).toBe('1.0.0')
+  expect(read(project, 'CHANGELOG.md')).toContain(`\n## [Unreleased]\n\n## [${next}] - ${today}\n\n`)
+  expect(JSON.parse(read(project, 'package.json')).version).toBe(next)
   const { version, packages } = JSON.parse(read(project, 'package-lock.json'))
-  expect([version, packages[''].version]).toEqual(['1.0.0', '1.0.0'])
+  expect([version, packages[''].version]).toEqual([next, next])
 
   // The files, and the commands up to the one that needs a remote.
-  const folder = join(project, 'release/1.0.0')
+  const folder = join(project, `release/${next}`)
   expect(readdirSync(folder).toSorted()).toEqual(files.toSorted())
   expect((await execa('sha256sum', ['-c', '--quiet', 'SHA256SUMS'], { cwd: folder })).stdout).toBe('')
-  expect((await execa(join(folder, executable), ['version', '--output', 'json'])).stdout).toContain('"version":"1.0.0"')
-  const { stdout: main } = await execa('tar', ['-xzOf', join(folder, 'plant-store-1.0.0.tgz'), 'package/package.json'])
-  expect(JSON.parse(main).version).toBe('1.0.0')
+  expect((await execa(join(folder, executable), ['version', '--output', 'json'])).stdout).toContain(`"version":"${next}"`)
+  const { stdout: main } = await execa('tar', ['-xzOf', join(folder, `plant-store-${next}.tgz`), 'package/package.json'])
+  expect(JSON.parse(main).version).toBe(next)
   const [commit = '', tag = ''] = stdout.split('\n')
   await execa('bash', ['-euc', `${commit}\n${tag}`], { cwd: project, env: author })
   expect(await git(project, 'status', '--porcelain')).toBe('')
-  expect(await git(project, 'log', '-1', '--format=%s', 'v1.0.0')).toBe('Release 1.0.0')
+  expect(await git(project, 'log', '-1', '--format=%s', `v${next}`)).toBe(`Release ${next}`)
 
-  const again = await release(project, ['--tag', 'v1.0.0', '--target', target])
+  const again = await release(project, ['--tag', `v${next}`, '--target', target])
   expect({ exitCode: again.exitCode, stdout: again.stdout }).toEqual({ exitCode: 0, stdout: '' })
   expect(readdirSync(folder).toSorted()).toEqual(files.toSorted())
-  expect(await release(project, ['--tag', 'v1.0.1'])).toMatchObject({
+  expect(await release(project, ['--tag', 'v0.0.1'])).toMatchObject({
     exitCode: 1,
-    stderr: 'The tag is of version 1.0.1, but package.json has 1.0.0\nTag the commit that sets version 1.0.1',
+    stderr: `The tag is of version 0.0.1, but package.json has ${next}\nTag the commit that sets version 0.0.1`,
   })
   // Nothing has been added under [Unreleased].
-  expect(await release(project, ['1.1.0'])).toMatchObject({
+  const later = next.replace(/0$/, '1')
+  expect(await release(project, [later])).toMatchObject({
     exitCode: 1,
-    stderr:
-      'CHANGELOG.md has no entries for version 1.1.0\nDescribe the version in CHANGELOG.md, under ## [Unreleased] or ## [1.1.0] - YYYY-MM-DD',
+    stderr: `CHANGELOG.md has no entries for version ${later}\nDescribe the version in CHANGELOG.md, under ## [Unreleased] or ## [${later}] - YYYY-MM-DD`,
   })
 })
 
@@ -77,31 +79,27 @@ describe('a release is refused', () => {
 
   test('for a version that is not greater, and for a tree with changes', async () => {
     const project = await clone()
-    expect(await release(project, ['0.1.0'])).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringMatching(/^Version 0\.1\.0 is not greater than 0\.1\.0\n/),
-    })
-    expect(await release(project, ['0.0.9'])).toMatchObject({
-      exitCode: 1,
-      stderr: expect.stringMatching(/^Version 0\.0\.9 is not greater than/),
-    })
+    for (const version of [current, '0.0.1']) {
+      const message = `Version ${version} is not greater than ${current}\n`
+      expect(await release(project, [version])).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(message) })
+    }
     writeFileSync(join(project, 'notes.txt'), '')
     const refused = { exitCode: 1, stdout: '', stderr: 'The working tree has changes:\n?? notes.txt\nCommit or remove them' }
-    expect(await release(project, ['1.0.0', '--dry-run'])).toMatchObject(refused)
+    expect(await release(project, [next, '--dry-run'])).toMatchObject(refused)
   })
 })
 
 const executable = executableName(`plants-${target}`, target)
 const attached = ['LICENSES.txt', 'SHA256SUMS', executable, `plants-${target}.cdx.json`]
-const files = ['NOTES.md', 'plant-store-1.0.0.tgz', ...attached]
-const commands = `git commit --message 'Release 1.0.0' package.json package-lock.json CHANGELOG.md
-git tag --annotate v1.0.0 --message 'plants 1.0.0'
-git push origin HEAD v1.0.0
+const files = ['NOTES.md', `plant-store-${next}.tgz`, ...attached]
+const commands = `git commit --message 'Release ${next}' package.json package-lock.json CHANGELOG.md
+git tag --annotate v${next} --message 'plants ${next}'
+git push origin HEAD v${next}
 
 # The tag starts .github/workflows/release.yml, which builds again and publishes. Without it, in a CI that npm accepts for --provenance:
-npm publish ./release/1.0.0/plant-store-1.0.0.tgz --access public --provenance
-gh release create v1.0.0 --verify-tag --title 1.0.0 --notes-file release/1.0.0/NOTES.md \\
-  ${attached.map((name) => `release/1.0.0/${name}`).join(' \\\n  ')}`
+npm publish ./release/${next}/plant-store-${next}.tgz --access public --provenance
+gh release create v${next} --verify-tag --title ${next} --notes-file release/${next}/NOTES.md \\
+  ${attached.map((name) => `release/${next}/${name}`).join(' \\\n  ')}`
 
 const author = Object.fromEntries(
   ['AUTHOR', 'COMMITTER'].flatMap((who) => [
@@ -118,6 +116,8 @@ async function clone(): Promise<string> {
     .filter((name) => existsSync(join(root, name)))
   for (const name of names) cpSync(join(root, name), join(project, name))
   symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'), 'junction')
+  const changelog = read(project, 'CHANGELOG.md').replace('\n## [Unreleased]\n', '$&\n- A change\n')
+  writeFileSync(join(project, 'CHANGELOG.md'), changelog)
   await git(project, 'init', '--quiet')
   writeFileSync(join(project, '.git/info/exclude'), 'node_modules\n') // .gitignore has it as a folder
   await git(project, 'add', '--all')
