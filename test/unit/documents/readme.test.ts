@@ -47,7 +47,7 @@ describe('the documentation', () => {
   })
 
   test('names files of the project that exist', () => {
-    const named = [...documentation.matchAll(/`((?:src|test|bin|docs|\.ci)\/[\w./-]+)`/g)].map(([, path = '']) => path)
+    const named = [...documentation.matchAll(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)].map(([, path = '']) => path)
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
   })
 
@@ -70,7 +70,8 @@ describe('the documentation', () => {
     const { out } = await runPlants(['help', 'options'])
     const real = flagsIn([...helps.values(), out].join('\n'))
     const current = [...pages].filter(([path]) => path !== 'CHANGELOG.md').map(([, page]) => page)
-    const listed = flagsIn(current.join('\n').replaceAll(/`(?:np[mx]|sha256sum) [^`]*`|^np[mx] .*$/gm, ''))
+    const others = /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^```text\n[^`]*^```$/gm
+    const listed = flagsIn(current.join('\n').replaceAll(others, ''))
     expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
     expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
   })
