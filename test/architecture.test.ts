@@ -20,7 +20,7 @@ const doors: Record<string, RegExp> = {
   pino: /^src\/server\/log\.ts$/,
   'prom-client': /^src\/server\/admin\.ts$/,
   'string-width': /^src\/output\/table\.ts$/,
-  zod: /^src\/(plant|transfer)\//,
+  zod: /^src\/transfer\//,
 }
 
 /** What each room may import; docs/architecture.md has the same table. */

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseJson } from '../plant/json.js'
+import { isObject } from '../plant/plant.js'
 import { malformed, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/common/address.js'
@@ -92,13 +93,9 @@ export function parseSettings(bytes: Buffer, path: string): SavedSettings {
 function parseText(text: string, path: string): unknown {
   try {
     return JSON.parse(text)
-  } catch {
-    try {
-      return parseJson(text) // reports the error and its position, the same in every version of Node
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-      throw broken(path, `are not JSON: ${error.message}`, undefined, error)
-    }
+  } catch (error) {
+    const parsed = parseJson(text) // reports the error and its position, the same in every version of Node
+    throw 'message' in parsed ? broken(path, `are not JSON: ${parsed.message}`) : error
   }
 }
 
@@ -131,10 +128,6 @@ function problemsOfFields(fields: Fields, key: string, required: string[], setti
 }
 
 type Fields = Record<string, unknown>
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
   return malformed(`The settings in ${path} ${why}`, hint, cause)

@@ -27,10 +27,6 @@ export class JsonGrammar {
   /** the state after a value in each open bracket */
   open: number[] = []
 
-  get expectsKey(): boolean {
-    return this.state === State.key || this.state === State.firstKey
-  }
-
   /** Consumes the next token. Returns false, and changes nothing, if that token is not allowed here. */
   accept(kind: number): boolean {
     const next = grammar[this.state]?.[kind] ?? none

@@ -1,6 +1,6 @@
 import { type FieldName, plantFields } from './fields.js'
-import { isNotJson, toJson, tryJson } from './json.js'
-import { acceptNewPlant, type NewPlant } from './plant.js'
+import { parseJson, toJson } from './json.js'
+import { checkNewPlant, type NewPlant } from './plant.js'
 
 /**
  * The format of one plant: a JSON object, as `toJson` writes it, or a row of CSV (RFC 4180) or TSV. In a row, an empty text is `""`, and
@@ -26,6 +26,6 @@ export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: New
 
 /** Reads a plant that was written as JSON; returns undefined for any other text. */
 export function readRecord(text: string): NewPlant | undefined {
-  const parsed = tryJson(text)
-  return isNotJson(parsed) ? undefined : acceptNewPlant(parsed.value)?.plant
+  const parsed = parseJson(text)
+  return 'value' in parsed ? checkNewPlant(parsed.value).plant : undefined
 }

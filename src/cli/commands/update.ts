@@ -1,6 +1,6 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
 import { textFields } from '../../plant/fields.js'
-import { acceptNewPlant, type NewPlant, plantFrom, problemsOf } from '../../plant/plant.js'
+import { checkNewPlant, type NewPlant, plantFrom } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
@@ -60,7 +60,7 @@ const maxAttempts = 10
 
 function changed(plant: NewPlant, changes: Changes): NewPlant {
   const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? plant[name])))
-  const accepted = acceptNewPlant(value)
-  if (accepted) return accepted.plant
-  throw new PlantsError('invalid', `Invalid plant: ${problemsOf(value).join('; ')}`, { hint: 'Correct the flags' })
+  const checked = checkNewPlant(value)
+  if (checked.plant) return checked.plant
+  throw new PlantsError('invalid', `Invalid plant: ${checked.problems.join('; ')}`, { hint: 'Correct the flags' })
 }
