@@ -1,6 +1,5 @@
-import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { redact } from '../platform/redact.js'
+import { printable } from '../platform/redact.js'
 import type { Observer } from '../stores/common/access.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
@@ -63,7 +62,7 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 
 /** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
 function trace(io: Io, { errors }: TraceStyle, fields: object, lines: string[]): void {
-  const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${escapeControlChars(line)}\n`).join(''), io)
+  const text = errors === 'json' ? jsonLine(fields, io) : lines.map((line) => `${printable(line, io)}\n`).join('')
   void io.stderr.log(text)
 }
 
