@@ -28,8 +28,7 @@ export function traceProxy(proxy: string, style: TraceStyle, io: Io): void {
 export function observerOf(style: TraceStyle, io: Io): Observer {
   return {
     connected: (steps) => {
-      const names = { name: 'name', connect: 'connect', tls: 'TLS', tunnel: 'tunnel' } as const
-      const times = Object.entries(steps).map(([step, time]) => `${names[step as keyof typeof names]} ${ms(time)}`) // a Steps has these keys
+      const times = Object.entries(steps).map(([step, time]) => `${step === 'tls' ? 'TLS' : step} ${ms(time)}`)
       trace(io, style, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
     },
     sent: ({ method, url, headers, length }) => {

@@ -12,7 +12,7 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
   const parts: Uint8Array[] = []
   let length = 0
   try {
-    for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path))) {
+    for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path), bodyLimit)) {
       parts.push(chunk)
       length += chunk.length
       if (length > bodyLimit)
@@ -31,15 +31,11 @@ export function sourceName(path: string): string {
 
 /** Reads a text file that a flag names, at most 16 MiB: a device may be endless. Throws `malformed` with the name of the file. */
 export function readTextFile(path: string, hint: string): string {
-  const parts: Uint8Array[] = []
-  let length = 0
+  const limit = 16 * 1_048_576
   try {
-    for (const chunk of chunksOf(path)) {
-      parts.push(chunk)
-      length += chunk.length
-      if (length > 16 * 1_048_576) throw malformed(`${path} is larger than 16 MiB`, hint)
-    }
-    return Buffer.concat(parts).toString()
+    const bytes = Buffer.concat([...chunksOf(path, limit)])
+    if (bytes.length > limit) throw malformed(`${path} is larger than 16 MiB`, hint)
+    return bytes.toString()
   } catch (error) {
     throw systemCode(error) === undefined ? error : unreadable(path, error, hint)
   }
@@ -51,10 +47,11 @@ export function unreadable(source: string, cause: unknown, hint: string): Plants
   return malformed(`Could not read ${source}: ${systemReasons[code] ?? `system error ${code}`}`, hint, cause)
 }
 
-function* chunksOf(path: string): Iterable<Uint8Array> {
+/** Ends after more than `limit` bytes. */
+function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {
   const fd = openSync(path, 'r')
   try {
-    yield* readFrom(fd)
+    yield* readFrom(fd, limit)
   } finally {
     closeSync(fd)
   }
