@@ -70,11 +70,13 @@ export function parseInt64(text: string): bigint | undefined {
   const match = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)
   if (!match) return undefined
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
-  const digits = trimZeros(whole + fraction)
-  if (digits.text === '') return 0n
-  const zeros = parseFloat(exponent) - fraction.length + digits.trailing
-  if (zeros < 0 || digits.text.length + zeros > 19) return undefined
-  const value = BigInt(sign + digits.text + '0'.repeat(zeros))
+  const digits = (whole + fraction).replace(/^0+/, '')
+  if (digits === '') return 0n
+  let length = digits.length
+  while (digits[length - 1] === '0') length -= 1
+  const zeros = parseFloat(exponent) - fraction.length + digits.length - length
+  if (zeros < 0 || length + zeros > 19) return undefined
+  const value = BigInt(sign + digits.slice(0, length) + '0'.repeat(zeros))
   return BigInt.asIntN(64, value) === value ? value : undefined
 }
 
@@ -110,14 +112,6 @@ const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 function hasNumber(value: unknown, key: string): value is object {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, key) && typeof Reflect.get(value, key) === 'number'
-}
-
-function trimZeros(digits: string): { text: string; trailing: number } {
-  let start = 0
-  while (digits[start] === '0') start += 1
-  let end = digits.length
-  while (end > start && digits[end - 1] === '0') end -= 1
-  return { text: digits.slice(start, end), trailing: digits.length - end }
 }
 
 /** The syntax error in a text; undefined if it is JSON. */

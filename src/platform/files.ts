@@ -75,10 +75,16 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** Changes the owner of a file that root has created, with `sudo`, among a user's files: to that user. */
-export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number }): void {
-  const isOfRoot = process.platform !== 'win32' && fs.fstatSync(fd).uid === 0
-  if (isOfRoot && uid !== 0) fs.fchownSync(fd, uid, gid)
+/** Changes the owner of what root has created, with `sudo`, among a user's files: to that user. Never follows a link of this user. */
+export function giveToOwner(path: string, { uid, gid }: { uid: number; gid: number }): void {
+  if (process.platform === 'win32' || uid === 0) return
+  const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW)
+  try {
+    const made = fs.fstatSync(fd)
+    if (made.uid === 0 && (made.isDirectory() || made.nlink === 1)) fs.fchownSync(fd, uid, gid)
+  } finally {
+    fs.closeSync(fd)
+  }
 }
 
 /** How many symbolic links Linux follows. */

@@ -14,7 +14,9 @@ export function redact(text: string, { secrets }: Secrets): string {
   if (forms.length === 0) return text
   const longestFirst = forms.toSorted((a, b) => b.length - a.length)
   // A message may truncate a secret: match its first characters, and all token characters that follow.
-  const patterns = [...longestFirst, ...forms.map((form) => form.slice(0, headLength))].map(escapeRegExp)
+  const patterns = [...longestFirst, ...forms.map((form) => form.slice(0, headLength))].map((form) =>
+    form.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'),
+  )
   return text.replace(RegExp(`(?:${patterns.join('|')})[\\w.~+/%=\\\\-]*`, 'gi'), '***')
 }
 
@@ -25,10 +27,6 @@ function formsOf(secret: string): string[] {
   const wellFormed = secret.toWellFormed()
   const json = JSON.stringify(secret).slice(1, -1)
   return [secret, json, json.replaceAll('/', '\\/'), encodeURI(wellFormed), encodeURIComponent(wellFormed)]
-}
-
-function escapeRegExp(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 }
 
 /** Redacts every text in a value, including the keys of objects. */
