@@ -8,7 +8,7 @@ export const bodyLimit = 1_048_576
 
 /** Reads a file, or stdin when the path is `-`: UTF-8, at most 1 MiB, without a byte order mark. Throws `malformed` or `tooLarge`. */
 export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge?: string }): Promise<string> {
-  const source = sourceName(path)
+  const source = path === '-' ? 'Stdin' : path
   const parts: Uint8Array[] = []
   let length = 0
   try {
@@ -16,17 +16,13 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
       parts.push(chunk)
       length += chunk.length
       if (length > bodyLimit)
-        throw new PlantsError('tooLarge', `${capital(source)} is larger than 1 MiB (${bodyLimit} bytes)`, { hint: hints.tooLarge })
+        throw new PlantsError('tooLarge', `${source} is larger than 1 MiB (${bodyLimit} bytes)`, { hint: hints.tooLarge })
     }
     return decode(Buffer.concat(parts), source)
   } catch (error) {
     const code = systemCode(error)
-    throw code === undefined || code.startsWith('ERR_') ? error : unreadable(source, error, hints.wanted)
+    throw code === undefined || code.startsWith('ERR_') ? error : unreadable(path === '-' ? 'stdin' : path, error, hints.wanted)
   }
-}
-
-export function sourceName(path: string): string {
-  return path === '-' ? 'stdin' : path
 }
 
 /** Reads a text file that a flag names, at most 16 MiB: a device may be endless. Throws `malformed` with the name of the file. */
@@ -64,10 +60,6 @@ function decode(bytes: Uint8Array, source: string): string {
     if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
     const hasMark = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
     const hint = `Convert it first, for example: iconv -f ${hasMark ? 'UTF-16' : 'LATIN1'} -t UTF-8`
-    throw malformed(`${capital(source)} is not UTF-8`, hint, error)
+    throw malformed(`${source} is not UTF-8`, hint, error)
   }
-}
-
-export function capital(source: string): string {
-  return source === 'stdin' ? 'Stdin' : source
 }

@@ -15,7 +15,7 @@ import {
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { capital, readText, sourceName } from '../../platform/text-files.js'
+import { readText } from '../../platform/text-files.js'
 import { idAfter, idExists } from '../../stores/common/conflict.js'
 import { isOwn, kindNoun, openIfThere, openStore, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
@@ -210,7 +210,7 @@ async function readDocument(path: string, io: Io): Promise<unknown> {
   if (text.trim() === '') throw new PlantsError('malformed', 'Stdin is empty', { hint: 'To use flags: plants create --id 1 --name Fern' })
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
-  const source = capital(sourceName(path))
+  const source = path === '-' ? 'Stdin' : path
   if (parsed.isSeveral) throw malformed(`${source} contains ${parsed.message}`, onePlant)
   throw malformed(`${source} is not JSON: ${parsed.message}`, example)
 }
