@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import type { Clock } from './clock.js'
-import { malformed, systemCode } from './errors.js'
+import { malformed, systemCode, unlessSystemError } from './errors.js'
 import { type Input, type Output, ProcessOutput, processInput, Signals } from './streams.js'
 
 export type { Input, Output }
@@ -53,7 +53,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // XDG_STATE_HOME on Linux; elsewhere for logs only
     trusts: (uid) => mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID']),
     mayRunFor,
-    userName,
+    userName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
     argumentsAreExact,
     get signal() {
@@ -110,15 +110,6 @@ async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
 
 function mayRunFor(uid: number): boolean {
   return uid === (process.getuid?.() ?? uid) || uid === 0 // Windows has no user ids
-}
-
-function userName(): string | undefined {
-  try {
-    return userInfo().username
-  } catch (error) {
-    if (error instanceof Error && 'syscall' in error) return undefined
-    throw error
-  }
 }
 
 function homeFolder(): string {

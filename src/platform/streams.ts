@@ -1,7 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync, write, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { promisify } from 'node:util'
-import { PlantsError, systemCode } from './errors.js'
+import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
@@ -236,12 +236,7 @@ type Channel = { fd: number; blocks: boolean }
 /** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
 function reopen(fd: number, mode: number): number | undefined {
   if (process.platform !== 'linux') return undefined
-  try {
-    return openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK)
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return undefined
-  }
+  return unlessSystemError(() => openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK))
 }
 
 function isTerminal(fd: number): boolean {
