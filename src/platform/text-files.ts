@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync } from 'node:fs'
 import { malformed, PlantsError, systemCode, systemReasons } from './errors.js'
 import type { Io } from './io.js'
@@ -53,13 +54,8 @@ function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {
   }
 }
 
-function decode(bytes: Uint8Array, source: string): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (error) {
-    if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    const hasMark = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
-    const hint = `Convert it first, for example: iconv -f ${hasMark ? 'UTF-16' : 'LATIN1'} -t UTF-8`
-    throw malformed(`${source} is not UTF-8`, hint, error)
-  }
+function decode(bytes: Buffer, source: string): string {
+  if (isUtf8(bytes)) return new TextDecoder().decode(bytes) // without a byte order mark
+  const isUtf16 = ['fffe', 'feff'].includes(bytes.toString('hex', 0, 2))
+  throw malformed(`${source} is not UTF-8`, `Convert it first, for example: iconv -f ${isUtf16 ? 'UTF-16' : 'LATIN1'} -t UTF-8`)
 }
