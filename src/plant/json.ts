@@ -1,7 +1,7 @@
 import { JsonGrammar, Kind, kinds, State } from './json-grammar.js'
 
 /** Why a text is not JSON, and the position of its first invalid character, counted from 1. */
-export interface NotJson {
+interface NotJson {
   reason: string
   line: number
   column: number
@@ -27,16 +27,27 @@ export function parseJson(text: string, { idKey = 'id', isSuspect = false } = {}
     if (!found) throw cause
     return found
   }
-  const items: unknown[] = Array.isArray(value) ? value : [value]
-  if (!items.some((item) => hasNumber(item, idKey))) return { value }
-  const plain = idKey === 'id' ? plainId(text) : undefined
-  const exact = plain === undefined ? withNumbersAsTexts(text) : { id: plain }
-  for (const [index, item] of items.entries()) {
-    if (!hasNumber(item, idKey)) continue
-    const digits: string = Reflect.get(Array.isArray(exact) ? exact[index] : exact, idKey)
-    Object.defineProperty(item, idKey, { value: parseInt64(digits) ?? new NumberText(digits) })
-  }
+  keepExactIds(value, idKey, text)
   return { value }
+}
+
+function keepExactIds(value: unknown, idKey: string, text: string): void {
+  if (hasNumber(value, idKey)) {
+    const digits = idKey === 'id' ? plainId(text) : undefined
+    setExact(value, idKey, digits ?? JSON.parse(withQuotedNumbers(text))[idKey])
+  } else if (Array.isArray(value) && value.some((item) => hasNumber(item, idKey))) {
+    const exact = JSON.parse(withQuotedNumbers(text))
+    for (const [index, item] of value.entries()) if (hasNumber(item, idKey)) setExact(item, idKey, exact[index][idKey])
+  }
+}
+
+function hasNumber(value: unknown, key: string): value is object {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false
+  return Object.hasOwn(value, key) && typeof Reflect.get(value, key) === 'number'
+}
+
+function setExact(object: object, key: string, digits: string): void {
+  Object.defineProperty(object, key, { value: parseInt64(digits) ?? new NumberText(digits) })
 }
 
 /** The digits of an id that is the first member of an object and the only `id`: the usual case, in a tenth of the time of another parse. */
@@ -45,9 +56,9 @@ function plainId(text: string): string | undefined {
   return text.includes('\\') || text.indexOf('"id"') !== text.lastIndexOf('"id"') ? undefined : digits
 }
 
-/** Parses a text that is JSON, with a string in place of each number. */
-function withNumbersAsTexts(text: string): object {
-  return JSON.parse(text.replace(stringOrNumber, (token) => (token.startsWith('"') ? token : `"${token}"`)))
+/** Makes a string of each number in a JSON text. */
+function withQuotedNumbers(text: string): string {
+  return text.replace(stringOrNumber, (token) => (token.startsWith('"') ? token : `"${token}"`))
 }
 
 const stringOrNumber = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g
@@ -109,10 +120,6 @@ export function toWireJson(fields: object): string {
 
 /** Characters that `JSON.stringify` does not escape, but that a terminal or a line reader may interpret. */
 const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
-
-function hasNumber(value: unknown, key: string): value is object {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, key) && typeof Reflect.get(value, key) === 'number'
-}
 
 /** The syntax error in a text; undefined if it is JSON. */
 function syntaxErrorIn(text: string): NotJson | undefined {

@@ -39,14 +39,18 @@ export type Checked =
  */
 export function checkNewPlant(value: unknown): Checked {
   if (!isObject(value)) return { problems: [`it must be an object, but ${describe(value)}`], otherFields: [] }
-  const problems = plantFields.flatMap(({ name, isRequired }) =>
-    !isRequired && value[name] === undefined ? [] : (checkField(name, value[name]) ?? []),
-  )
-  const otherFields = Object.keys(value).filter((key) => !plantFields.some(({ name }) => name === key))
+  const problems: string[] = []
+  for (const { name, isRequired } of plantFields) {
+    const problem = isRequired || value[name] !== undefined ? checkField(name, value[name]) : undefined
+    if (problem !== undefined) problems.push(problem)
+  }
+  const otherFields = Object.keys(value).filter((key) => !fieldNames.has(key))
   if (problems.length > 0) return { problems, otherFields }
-  const { id, ...texts } = value as Partial<NewPlant> & { id: bigint } // fields without a problem have their types
-  return { plant: plantFrom(id, ({ name }) => texts[name]), otherFields }
+  const fields = value as Partial<NewPlant> & { id: bigint } // without a problem, each has its type
+  return { plant: plantFrom(fields.id, ({ name }) => fields[name]), otherFields }
 }
+
+const fieldNames: ReadonlySet<string> = new Set(plantFields.map(({ name }) => name))
 
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -127,6 +127,10 @@ test.each([
   expect(parseJson(text)).toMatchObject({ message, isSeveral: message.startsWith('more') })
 })
 
+test('no array is taken for an object with a numeric id', () => {
+  expect(parseJson('[[1]]', { idKey: 'length' })).toStrictEqual({ value: [[1]] })
+})
+
 test('a text is JSON here when it is for JSON.parse, and is the same value apart from the id', { timeout: rounds(60_000) }, () => {
   fc.assert(
     fc.property(fc.oneof(jsonText(), mutated(jsonText()), fc.string({ unit: 'binary' })), (text) => {
