@@ -1,4 +1,4 @@
-import { malformed, systemCode } from '../platform/errors.js'
+import { malformed, unlessSystemError } from '../platform/errors.js'
 import { untrustedReason } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/network.js'
@@ -13,11 +13,8 @@ export function refuseExposed(address: RemoteAddress, { storeName, allowHttp }: 
   let instead = 'Use https://, or on a network that only you use,'
   if (address.socketPath !== undefined) {
     instead = 'Move the socket to a folder that only the service can write to, or if you trust all users of this machine,'
-    try {
-      why = untrustedReason(address.socketPath, { trusts, writers: 0o022 })
-    } catch (error) {
-      if (systemCode(error) === undefined) throw error // else it does not exist or cannot be accessed, which connecting reports
-    }
+    const path = address.socketPath
+    why = unlessSystemError(() => untrustedReason(path, { trusts, writers: 0o022 })) // connecting reports a socket that cannot be accessed
   }
   if (why === undefined) return
   const always = storeName === undefined ? '' : `, or for good: plants config set stores.${storeName}.allow-http true`

@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { existsSync, statSync } from 'node:fs'
-import { malformed, PlantsError, shellWord } from '../platform/errors.js'
+import { malformed, PlantsError, shellWord, unlessSystemError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import type { PostgresAddress } from '../stores/common/address.js'
@@ -48,7 +48,7 @@ async function ownCertificate({ sslcert, sslkey, name }: PostgresAddress, io: Io
   const open = `The key ${keyPath} is open to others (mode ${(mode & 0o777).toString(8)})`
   if (process.platform !== 'win32' && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
     throw malformed(open, `Fix it with: chmod 600 ${shellWord(keyPath)}`)
-  if (belongTogether(cert, key)) return { cert, key }
+  if (unlessSystemError(() => new X509Certificate(cert).checkPrivateKey(createPrivateKey(key)))) return { cert, key }
   const hint = 'Use a certificate and its key in PEM files, the key without a passphrase'
   throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint)
 }
@@ -60,14 +60,5 @@ function defaultFile(file: string, { resolvePath }: Io): string | undefined {
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return undefined // this user has no home directory
-  }
-}
-
-function belongTogether(cert: string, key: string): boolean {
-  try {
-    return new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))
-  } catch (error) {
-    if (error instanceof Error && 'code' in error) return false
-    throw error
   }
 }

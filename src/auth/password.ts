@@ -30,11 +30,7 @@ export async function findPassword(
   else if (variable) found = { source: 'variable', place: 'PGPASSWORD', of: () => variable }
   else if (saved) found = { source: 'file', place: file.path ?? '', savedAt: saved.savedAt, of: () => saved.token }
   else {
-    const passwords = await readPasswordFile(io, async (message) => {
-      const isNew = !warned.has(io)
-      warned.add(io)
-      if (isNew) await warn(message)
-    })
+    const passwords = await readPasswordFile(io, warn)
     if (passwords && hosts.some((host) => passwords.find(address, host)))
       found = { source: 'password-file', place: passwords.path, of: (host) => passwords.find(address, host) }
   }
@@ -66,7 +62,9 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
     const isOpen = process.platform !== 'win32' && (stats.mode & 0o077) !== 0
     const mode = `it is open to others (mode ${(stats.mode & 0o777).toString(8)}). Fix it with: chmod 600 ${shellWord(path)}`
     if (!stats.isFile() || isOpen) {
-      await warn(`The password file ${path} is ignored, because ${stats.isFile() ? mode : 'it is not a regular file'}`)
+      const isNew = !warned.has(io)
+      warned.add(io)
+      if (isNew) await warn(`The password file ${path} is ignored, because ${stats.isFile() ? mode : 'it is not a regular file'}`)
       return undefined
     }
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)

@@ -1,9 +1,9 @@
-import { chmodSync, closeSync, constants, existsSync, fchownSync, fstatSync, mkdtempSync, openSync, type Stats, statSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { holdLock } from '../platform/file-lock.js'
-import { makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from '../platform/files.js'
+import { giveToOwner, makeFolder, prefixFor, removeFolder, targetOf, tempFoldersBeside } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './file.js'
 
@@ -64,18 +64,6 @@ export function makeSettingsFolder(path: string): void {
     chmodSync(folder, 0o700)
     giveToOwner(folder, statSync(dirname(folder)))
   })
-}
-
-/** Changes the owner of what root has created, with `sudo`, to the owner of its folder. Never follows a link that this user put there. */
-function giveToOwner(path: string, { uid, gid }: Stats): void {
-  if (process.platform === 'win32' || uid === 0) return
-  const fd = openSync(path, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0))
-  try {
-    const made = fstatSync(fd)
-    if (made.uid === 0 && (made.isDirectory() || made.nlink === 1)) fchownSync(fd, uid, gid)
-  } finally {
-    closeSync(fd)
-  }
 }
 
 /** conf writes to a new folder that nobody else can access; its file then replaces the old one. */

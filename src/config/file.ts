@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseJson } from '../plant/json.js'
+import { isObject } from '../plant/plant.js'
 import { malformed, PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoginAddress } from '../stores/common/address.js'
@@ -79,7 +80,10 @@ function readOwn(path: string, io: Io): { bytes: Buffer; stats: Stats } {
 export function parseSettings(bytes: Buffer, path: string): SavedSettings {
   if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
-  const value = parseText(bytes.toString().replace(/^\uFEFF/, ''), path)
+  const text = bytes.toString().replace(/^\uFEFF/, '')
+  const parsed = parseJson(text) // its errors are the same in every version of Node
+  if ('message' in parsed) throw broken(path, `are not JSON: ${parsed.message}`)
+  const value: unknown = JSON.parse(text) // without bigints, which could not be written
   const problems = problemsOf(value)
   if (problems.length === 0) return value as SavedSettings // `problemsOf` has checked it
   if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
@@ -87,19 +91,6 @@ export function parseSettings(bytes: Buffer, path: string): SavedSettings {
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another folder')
   }
   throw broken(path, `are invalid: ${problems.slice(0, 5).join('; ')}`)
-}
-
-function parseText(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    try {
-      return parseJson(text) // reports the error and its position, the same in every version of Node
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-      throw broken(path, `are not JSON: ${error.message}`, undefined, error)
-    }
-  }
 }
 
 /** The problems of a settings file, one phrase each: the key and the rule, but never the value, which may be a token. */
@@ -131,10 +122,6 @@ function problemsOfFields(fields: Fields, key: string, required: string[], setti
 }
 
 type Fields = Record<string, unknown>
-
-function isObject(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
   return malformed(`The settings in ${path} ${why}`, hint, cause)

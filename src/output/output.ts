@@ -3,7 +3,7 @@ import { toJson } from '../plant/json.js'
 import { PlantsError, shellWord, systemCode, systemReasons } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
-import { redact, withoutSecrets } from '../platform/redact.js'
+import { printable, withoutSecrets } from '../platform/redact.js'
 import { idExists } from '../stores/common/conflict.js'
 
 /** The text styles of a stream. Without colours, every style returns the text unchanged. */
@@ -95,7 +95,7 @@ export function waitingLine(io: Io, host: string): (milliseconds: number | undef
 async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, label?: 'warning'): Promise<string> {
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
-  return redact(`plants: ${label === undefined ? '' : `${strong(`${label}:`)} `}${escapeControlChars(text)}\n`, io)
+  return `plants: ${label === undefined ? '' : `${strong(`${label}:`)} `}${printable(text, io)}\n`
 }
 
 /** A rejected record; `element` is its index in a JSON array. */
@@ -107,7 +107,7 @@ export async function writeRejected(io: Io, records: readonly Rejection[], { err
     if (errors === 'json') return jsonLine(record, io)
     const { file, line, element, message } = record
     const position = line === 1 && element !== undefined ? `[${element}]` : `:${line}` // in an array of several lines, the line is enough
-    return redact(`${bad('plants:')} ${escapeControlChars(`${file}${position}: ${message}`)}\n`, io)
+    return `${bad('plants:')} ${printable(`${file}${position}: ${message}`, io)}\n`
   })
   await writeToStderr(io, lines.join(''))
 }
@@ -124,10 +124,10 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // Omits a status that the message contains, and 400, the specification's status for every error.
   const shownStatus = status === undefined || status === 400 || message.includes(String(status)) ? '' : ` (status ${status})`
   const lines = [
-    `${bad('plants:')} ${escapeControlChars(message)}${shownStatus}`,
-    ...[...stack, hint ?? []].flat().map((line) => `  ${faint(escapeControlChars(line))}`),
+    `${bad('plants:')} ${printable(message, io)}${shownStatus}`,
+    ...[...stack, hint ?? []].flat().map((line) => `  ${faint(printable(line, io))}`),
   ]
-  await writeToStderr(io, redact(`${lines.join('\n')}\n`, io))
+  await writeToStderr(io, `${lines.join('\n')}\n`)
 }
 
 /** The error for an id that no plant has. `isStore` is false if the store does not exist. */

@@ -14,11 +14,11 @@ export function plantTable(columns: number | undefined, style: Style, fields: re
     const cellOf = (text: string | undefined) => (text === undefined ? '' : quoteIfNeeded(prefixOf(text, columns)))
     const rows = page.map((plant) => fields.map((name) => (name === 'id' ? String(plant.id) : cellOf(plant[name]))))
     const fitted = fitWidths(fields, widen(widths ?? titles.map((title) => title.length), rows), columns)
-    const lineOf = (row: string[]) =>
-      row
-        .map((text, column) => align(fields[column], text, fitted[column]))
-        .join(gap)
-        .trimEnd()
+    const align = (text: string, column: number) => {
+      const width = fitted[column] ?? 0
+      return fields[column] === 'id' ? text.padStart(width) : pad(truncate(width, text), width)
+    }
+    const lineOf = (row: string[]) => row.map(align).join(gap).trimEnd()
     const header = widths === undefined ? [style.faint(lineOf(titles))] : []
     widths = fitted
     return [...header, ...rows.map(lineOf)].map((text) => `${text}\n`).join('')
@@ -81,11 +81,6 @@ function fitWidths(fields: readonly FieldName[], widths: number[], columns: numb
     room -= maximum
   }
   return fitted
-}
-
-/** Aligns ids to the right and texts to the left. */
-function align(field: FieldName | undefined, text: string, width = 0): string {
-  return field === 'id' ? text.padStart(width) : pad(truncate(width, text), width)
 }
 
 function pad(text: string, width: number): string {

@@ -1,6 +1,5 @@
-import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { redact } from '../platform/redact.js'
+import { printable } from '../platform/redact.js'
 import type { Observer } from '../stores/common/access.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
@@ -29,8 +28,7 @@ export function traceProxy(proxy: string, style: TraceStyle, io: Io): void {
 export function observerOf(style: TraceStyle, io: Io): Observer {
   return {
     connected: (steps) => {
-      const names = { name: 'name', connect: 'connect', tls: 'TLS', tunnel: 'tunnel' } as const
-      const times = Object.entries(steps).map(([step, time]) => `${names[step as keyof typeof names]} ${ms(time)}`) // a Steps has these keys
+      const times = Object.entries(steps).map(([step, time]) => `${step === 'tls' ? 'TLS' : step} ${ms(time)}`)
       trace(io, style, { verbose: 'connection', ...rounded(steps) }, [`* connected: ${times.join(', ')}`])
     },
     sent: ({ method, url, headers, length }) => {
@@ -63,7 +61,7 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
 
 /** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
 function trace(io: Io, { errors }: TraceStyle, fields: object, lines: string[]): void {
-  const text = errors === 'json' ? jsonLine(fields, io) : redact(lines.map((line) => `${escapeControlChars(line)}\n`).join(''), io)
+  const text = errors === 'json' ? jsonLine(fields, io) : lines.map((line) => `${printable(line, io)}\n`).join('')
   void io.stderr.log(text)
 }
 

@@ -27,14 +27,10 @@ export class JsonGrammar {
   /** the state after a value in each open bracket */
   open: number[] = []
 
-  get expectsKey(): boolean {
-    return this.state === State.key || this.state === State.firstKey
-  }
-
   /** Consumes the next token. Returns false, and changes nothing, if that token is not allowed here. */
   accept(kind: number): boolean {
-    const next = grammar[this.state]?.[kind] ?? none
-    if (next === none) return false
+    const next = grammar[this.state]?.[kind]
+    if (next === undefined) return false
     if (kind === Kind.brace) this.open.push(State.memberEnd)
     else if (kind === Kind.bracket) this.open.push(State.itemEnd)
     else if (kind === Kind.braceEnd || kind === Kind.bracketEnd) this.open.pop()
@@ -43,11 +39,10 @@ export class JsonGrammar {
   }
 }
 
-const none = 255
 const anyValue = { [Kind.brace]: State.firstKey, [Kind.bracket]: State.firstItem, [Kind.quote]: State.done, [Kind.scalar]: State.done }
 
 /** For each state except `done`: the next state after each kind of token that is allowed. `done` is the state after a value. */
-const grammar: readonly Uint8Array[] = [
+const grammar: readonly Readonly<Record<number, number>>[] = [
   anyValue,
   { ...anyValue, [Kind.bracketEnd]: State.done },
   { [Kind.quote]: State.colon, [Kind.braceEnd]: State.done },
@@ -55,4 +50,4 @@ const grammar: readonly Uint8Array[] = [
   { [Kind.colon]: State.value },
   { [Kind.comma]: State.key, [Kind.braceEnd]: State.done },
   { [Kind.comma]: State.value, [Kind.bracketEnd]: State.done },
-].map((row: Readonly<Record<number, number>>) => Uint8Array.from({ length: 10 }, (_, kind) => row[kind] ?? none))
+]

@@ -27,15 +27,15 @@ const idRules: readonly [RegExp, string][] = [
   [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],
 ]
 
-/** A valid NewPlant, and the names of the unknown fields that were in the input. */
+/** A valid NewPlant, and the names of the unknown fields of the input. */
 export interface Accepted {
   plant: NewPlant
   otherFields: string[]
 }
 
 /**
- * Validates a NewPlant. Accepts the same values as the schema in schema.ts, without loading zod, which takes 2.7 ms of a start and would be
- * the longest step of a POST. A property test compares the two.
+ * Accepts the same values as the schema in schema.ts, without loading zod, which takes 2.7 ms of a start and would be the longest step of a
+ * POST. A property test compares the two.
  *
  * @param value the result of `parseJson`, or an object made from options; untrusted
  * @returns undefined for an invalid value; `checkNewPlant` returns the reasons
@@ -45,36 +45,36 @@ export function acceptNewPlant(value: unknown): Accepted | undefined {
   return { plant: plantFrom(value.id, ({ name }) => value[name]), otherFields: otherFieldsOf(value) }
 }
 
+function isNewPlant(value: Partial<Record<FieldName, unknown>>): value is NewPlant {
+  return plantFields.every(
+    ({ name, isRequired }) => (!isRequired && value[name] === undefined) || checkField(name, value[name]) === undefined,
+  )
+}
+
 /** The names of the unknown fields of an object. */
 export function otherFieldsOf(value: object): string[] {
-  return Object.keys(value).filter((key) => !fieldNames.has(key))
+  return Object.keys(value).filter((key) => !plantFields.some(({ name }) => name === key))
 }
 
-const fieldNames: ReadonlySet<string> = new Set(plantFields.map(({ name }) => name))
-
-export function isObject(value: unknown): value is object {
+export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-function isNewPlant(value: Partial<Record<FieldName, unknown>>): value is NewPlant {
-  return plantFields.every(({ name, type, isRequired }) => {
-    return (!isRequired && value[name] === undefined) || failureOf(type, value[name]) === undefined
-  })
 }
 
 /** Why a value is invalid for a field, for messages; undefined for a valid value. */
 export function checkField(name: FieldName, value: unknown): string | undefined {
-  const failure = failureOf(name === 'id' ? 'int64' : 'text', value)
+  const failure = name === 'id' ? idFailure(value) : textFailure(value)
   return failure === undefined ? undefined : `${name} must be ${failure}`
 }
 
-/** The problems that `checkNewPlant` reports, without the 5 KB that zod allocates per value: an import can reject millions. */
-export function problemsOf(value: unknown): string[] {
-  if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
-  const given: Partial<Record<FieldName, unknown>> = value
-  return plantFields.flatMap(({ name, isRequired }) =>
-    !isRequired && given[name] === undefined ? [] : (checkField(name, given[name]) ?? []),
-  )
+function idFailure(value: unknown): string | undefined {
+  if (typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return undefined
+  return `${idRuleFor(value)}, but ${describe(value)}`
+}
+
+function textFailure(value: unknown): string | undefined {
+  if (typeof value !== 'string') return `a string, but ${describe(value)}`
+  if (!value.isWellFormed()) return 'well-formed Unicode, but contains a lone surrogate'
+  return value.includes('\0') ? 'text without U+0000, but contains it' : undefined
 }
 
 /** The specification's Plant of a NewPlant: its fields in order, without the id. */
@@ -123,14 +123,6 @@ export function equalFields(one: Plant, other: Plant): boolean {
 /** Whether a text is a valid Idempotency-Key: 1 to 255 visible ASCII characters. */
 export function isIdempotencyKey(text: string): boolean {
   return /^[\x21-\x7e]{1,255}$/.test(text)
-}
-
-function failureOf(type: 'int64' | 'text', value: unknown): string | undefined {
-  if (type === 'int64')
-    return typeof value === 'bigint' && BigInt.asIntN(64, value) === value ? undefined : `${idRuleFor(value)}, but ${describe(value)}`
-  if (typeof value !== 'string') return `a string, but ${describe(value)}`
-  if (!value.isWellFormed()) return 'well-formed Unicode, but contains a lone surrogate'
-  return value.includes('\0') ? 'text without U+0000, but contains it' : undefined
 }
 
 /** Describes an invalid value in an error message: `was 1.5`, `is missing`. */

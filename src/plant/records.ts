@@ -1,5 +1,5 @@
 import { type FieldName, plantFields } from './fields.js'
-import { isNotJson, toJson, tryJson } from './json.js'
+import { parseJson, toJson } from './json.js'
 import { acceptNewPlant, type NewPlant } from './plant.js'
 
 /**
@@ -26,6 +26,6 @@ export function recordWriter(kind: RecordKind, fields = fieldNames): (plant: New
 
 /** Reads a plant that was written as JSON; returns undefined for any other text. */
 export function readRecord(text: string): NewPlant | undefined {
-  const parsed = tryJson(text)
-  return isNotJson(parsed) ? undefined : acceptNewPlant(parsed.value)?.plant
+  const parsed = parseJson(text)
+  return 'value' in parsed ? acceptNewPlant(parsed.value)?.plant : undefined
 }

@@ -19,18 +19,12 @@ export class PlantRows {
   #decodedLength = 0
 
   /** @param capacity the expected number of plants; more are possible */
-  constructor(bytes: Uint8Array = new Uint8Array(), capacity = 1024) {
+  constructor(bytes: Uint8Array, capacity: number) {
     this.bytes = bytes
     this.#text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
     this.idHigh = new Int32Array(capacity)
     this.idLow = new Uint32Array(capacity)
     this.texts = textFields.map(() => ({ start: new Uint32Array(capacity), end: new Uint32Array(capacity) }))
-  }
-
-  static of(plants: Iterable<NewPlant>): PlantRows {
-    const rows = new PlantRows()
-    for (const plant of plants) rows.add(plant)
-    return rows
   }
 
   add(plant: NewPlant): void {

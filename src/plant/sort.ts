@@ -9,16 +9,22 @@ export function orderById(rows: PlantRows): Uint32Array | undefined {
   let order = Uint32Array.from({ length: rows.length }, (_, row) => row)
   let scratch = new Uint32Array(rows.length)
   for (const digit of digits) {
-    const counts = new Uint32Array(256)
-    for (let row = 0; row < rows.length; row += 1) {
-      const value = digit(rows, row)
-      counts[value] = (counts[value] ?? 0) + 1
-    }
-    if (counts.includes(rows.length)) continue
-    scatter(rows, digit, { counts, from: order, to: scratch })
+    // For each value of the digit: where the next row with it belongs.
+    const next = new Uint32Array(257)
+    for (let row = 0; row < rows.length; row += 1) count(next, digit(rows, row) + 1)
+    if (next.includes(rows.length)) continue
+    for (let value = 1; value < 256; value += 1) next[value] = (next[value] ?? 0) + (next[value - 1] ?? 0)
+    for (const row of order) scratch[count(next, digit(rows, row))] = row
     ;[order, scratch] = [scratch, order]
   }
   return order
+}
+
+/** Adds 1 to a counter, and returns what it was. */
+function count(counters: Uint32Array, at: number): number {
+  const before = counters[at] ?? 0
+  counters[at] = before + 1
+  return before
 }
 
 function isSorted({ idHigh, idLow, length }: PlantRows): boolean {
@@ -38,17 +44,3 @@ const digits: readonly Digit[] = [
   ...[0, 8, 16].map((shift) => (rows: PlantRows, row: number) => ((rows.idHigh[row] ?? 0) >>> shift) & 0xff),
   (rows, row) => ((rows.idHigh[row] ?? 0) >>> 24) ^ 0x80,
 ]
-
-function scatter(rows: PlantRows, digit: Digit, { counts, from, to }: Record<'counts' | 'from' | 'to', Uint32Array>): void {
-  let sum = 0
-  const next = counts.map((count) => {
-    sum += count
-    return sum - count
-  })
-  for (const row of from) {
-    const value = digit(rows, row)
-    const at = next[value] ?? 0
-    to[at] = row
-    next[value] = at + 1
-  }
-}

@@ -1,6 +1,6 @@
 /** The time and the signal of functions that wait; `Io` implements it. */
 export interface Clock {
-  /** aborts when the program must stop */
+  /** aborts when the program must stop; in `Io`, on SIGINT and SIGTERM with a `PlantsError` as the reason */
   readonly signal: AbortSignal
   /** milliseconds, monotonic */
   now(): number
@@ -50,10 +50,6 @@ export function timeIsOver(): DOMException {
 
 export function isTimeout(reason: unknown): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
-}
-
-export function secondsOf(milliseconds: number): string {
-  return `${Math.max(1, Math.round(milliseconds / 1000))} s`
 }
 
 /** The longest delay of a timer, 24.8 days; a longer one fires at once. */

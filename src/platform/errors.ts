@@ -88,6 +88,16 @@ export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
+/** Calls a function; undefined if that fails with a code, like a failed system call. */
+export function unlessSystemError<T>(call: () => T): T | undefined {
+  try {
+    return call()
+  } catch (error) {
+    if (systemCode(error) === undefined) throw error
+    return undefined
+  }
+}
+
 /** Why a file cannot be read or written, by the code of the failed system call. */
 export const systemReasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',

@@ -1,8 +1,8 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { PlantsError, systemCode } from './errors.js'
+import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 import { giveToOwner, prefixFor, removeFolder, tempFoldersBeside } from './files.js'
-import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
+import { connect, type Database, isSqliteError, retryWhileBusy, uriOf, type Waiting } from './sqlite.js'
 
 // A lock is SQLite's lock on an empty file: the operating system releases it when the process dies, so a lock is never stale.
 
@@ -73,8 +73,8 @@ function createFile(path: string, trusts: LockOptions['trusts']): void {
   try {
     const fd = fs.openSync(path, 'wx', 0o600)
     fs.fchmodSync(fd, 0o600) // independent of the umask
-    giveToOwner(fd, folder)
     fs.closeSync(fd)
+    giveToOwner(path, folder)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
     // Another user's file may be a database, which locking would change.
@@ -100,7 +100,7 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
   let lock: Database | undefined
   try {
     const { uid } = fs.lstatSync(created)
-    for (const other of tempFoldersBeside(target)) if (isAbandoned(other, name, uid)) removeFolder(other)
+    for (const other of tempFoldersBeside(target)) if (unlessSystemError(() => isAbandoned(other, name, uid))) removeFolder(other)
     fs.chmodSync(created, 0o700) // independent of the umask
     lock = lockNow(join(created, lockName), 'mode=rwc')
     folder = join(dirname(created), basename(created).replace(/new-(\w{6})$/, '$1')) // from now on others check its lock
@@ -114,20 +114,18 @@ export async function withLockedTempDir<T>(target: string, name: string, action:
 
 const lockName = 'lock'
 
-/** In a shared folder, anybody can create this name: a folder counts only if it belongs to this user and nobody else can access it. */
+/**
+ * Whether the process that made a folder has ended; throws an error with a code if it is in use, or belongs to another user. In a shared
+ * folder, anybody can create this name: a folder counts only if it belongs to this user and nobody else can access it.
+ */
 function isAbandoned(folder: string, name: string, user: number): boolean {
-  try {
-    const { uid, mode } = fs.lstatSync(folder)
-    if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
-    const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
-    if (!fs.readdirSync(folder).every((entry) => names.includes(entry))) return false
-    const lock = fs.lstatSync(join(folder, lockName), { throwIfNoEntry: false })
-    if (!lock) return true // a folder in use contains a lock as long as it has this name
-    if (!lock.isFile() || lock.nlink > 1) return false
-    lockNow(join(folder, lockName), 'mode=rw').close()
-    return true
-  } catch (error) {
-    if (!isBusy(error) && systemCode(error) === undefined) throw error
-    return false // it is in use, or belongs to another user
-  }
+  const { uid, mode } = fs.lstatSync(folder)
+  if (uid !== user || (mode & (process.platform === 'win32' ? 0 : 0o077)) !== 0) return false
+  const names = [lockName, name].flatMap((file) => ['', '-journal', '-wal', '-shm'].map((suffix) => file + suffix))
+  if (!fs.readdirSync(folder).every((entry) => names.includes(entry))) return false
+  const lock = fs.lstatSync(join(folder, lockName), { throwIfNoEntry: false })
+  if (!lock) return true // a folder in use contains a lock as long as it has this name
+  if (!lock.isFile() || lock.nlink > 1) return false
+  lockNow(join(folder, lockName), 'mode=rw').close()
+  return true
 }

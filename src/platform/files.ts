@@ -1,6 +1,6 @@
 import * as fs from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
-import { malformed, systemCode } from './errors.js'
+import { malformed, systemCode, unlessSystemError } from './errors.js'
 
 /** Creates a folder and its missing parents, with mode 0700. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string, finish = (made: string) => fs.chmodSync(made, 0o700)): void {
@@ -22,28 +22,22 @@ export function detectCompression(head: Uint8Array): 'gzip' | 'zstd' | undefined
 
 /** How a file is compressed; undefined for any other, and for what cannot be read. */
 export function detectFileCompression(path: string): ReturnType<typeof detectCompression> {
-  const head = Buffer.alloc(4)
-  try {
+  return unlessSystemError(() => {
     if (!fs.statSync(path).isFile()) return undefined
+    const head = Buffer.alloc(4)
     const fd = fs.openSync(path, 'r')
     try {
       fs.readSync(fd, head)
     } finally {
       fs.closeSync(fd)
     }
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-  }
-  return detectCompression(head)
+    return detectCompression(head)
+  })
 }
 
 /** Removes a folder and its content. Ignores system errors. */
 export function removeFolder(folder: string): void {
-  try {
-    fs.rmSync(folder, { recursive: true, force: true })
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-  }
+  unlessSystemError(() => fs.rmSync(folder, { recursive: true, force: true }))
 }
 
 /** The prefix of this program's temporary folders beside a file. */
@@ -75,10 +69,16 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** Changes the owner of a file that root has created, with `sudo`, among a user's files: to that user. */
-export function giveToOwner(fd: number, { uid, gid }: { uid: number; gid: number }): void {
-  const isOfRoot = process.platform !== 'win32' && fs.fstatSync(fd).uid === 0
-  if (isOfRoot && uid !== 0) fs.fchownSync(fd, uid, gid)
+/** Changes the owner of what root has created, with `sudo`, among a user's files: to that user. Never follows a link of this user. */
+export function giveToOwner(path: string, { uid, gid }: { uid: number; gid: number }): void {
+  if (process.platform === 'win32' || uid === 0) return
+  const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW)
+  try {
+    const made = fs.fstatSync(fd)
+    if (made.uid === 0 && (made.isDirectory() || made.nlink === 1)) fs.fchownSync(fd, uid, gid)
+  } finally {
+    fs.closeSync(fd)
+  }
 }
 
 /** How many symbolic links Linux follows. */

@@ -2,13 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
-import { malformed, systemCode } from './errors.js'
+import type { Clock } from './clock.js'
+import { malformed, systemCode, unlessSystemError } from './errors.js'
 import { type Input, type Output, ProcessOutput, processInput, Signals } from './streams.js'
 
 export type { Input, Output }
 
-/** Everything outside the program's memory, except the stores. */
-export interface Io {
+/** Everything outside the program's memory, except the stores. Until `signal` is first read, signals end the process at once. */
+export interface Io extends Clock {
   readonly stdin: Input
   readonly stdout: Output
   readonly stderr: Output
@@ -29,14 +30,8 @@ export interface Io {
   readonly secrets: Set<string>
   /** False when an argument is not UTF-8: Node has replaced bytes of it by U+FFFD. */
   argumentsAreExact(): boolean
-  /** Aborts on SIGINT and SIGTERM with a `PlantsError` as the reason. Until it is first read, these signals end the process at once. */
-  readonly signal: AbortSignal
-  /** milliseconds since a fixed moment, monotonic */
-  now(): number
   /** the time of day, in milliseconds since 1970 (UTC) */
   time(): number
-  /** a number in [0, 1) */
-  random(): number
 }
 
 /** The `Io` of this process, and `end`, which sets the exit code. Streams are opened on first use, which keeps startup short. */
@@ -45,8 +40,8 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   // PostgreSQL's variables are removed from the process: a driver would read them for every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
-  const stdout = new ProcessOutput(1, () => process.stdout, signals)
-  const stderr = new ProcessOutput(2, () => process.stderr, signals)
+  const stdout = new ProcessOutput(1, signals)
+  const stderr = new ProcessOutput(2, signals)
   const io: Io = {
     stdin: processInput,
     stdout,
@@ -58,7 +53,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     stateFolder: () => folderOf(process.platform === 'linux' ? 'log' : 'data'), // XDG_STATE_HOME on Linux; elsewhere for logs only
     trusts: (uid) => mayRunFor(uid) || (process.getuid?.() === 0 && String(uid) === process.env['SUDO_UID']),
     mayRunFor,
-    userName,
+    userName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
     argumentsAreExact,
     get signal() {
@@ -115,15 +110,6 @@ async function folderOf(kind: 'data' | 'config' | 'log'): Promise<string> {
 
 function mayRunFor(uid: number): boolean {
   return uid === (process.getuid?.() ?? uid) || uid === 0 // Windows has no user ids
-}
-
-function userName(): string | undefined {
-  try {
-    return userInfo().username
-  } catch (error) {
-    if (error instanceof Error && 'syscall' in error) return undefined
-    throw error
-  }
 }
 
 function homeFolder(): string {

@@ -1,4 +1,4 @@
-import { systemCode } from './errors.js'
+import { unlessSystemError } from './errors.js'
 
 /** Whether a host is this machine without any lookup: a loopback address or `localhost`. */
 export function isLoopback(hostname: string): boolean {
@@ -7,10 +7,5 @@ export function isLoopback(hostname: string): boolean {
 
 /** Parses a URL; undefined for invalid text. In Node 20, an optimised `URL.canParse` also rejects `https://plänts.example`. */
 export function urlOf(text: string, base?: string): URL | undefined {
-  try {
-    return new URL(text, base)
-  } catch (error) {
-    if (systemCode(error) !== 'ERR_INVALID_URL') throw error
-    return undefined
-  }
+  return unlessSystemError(() => new URL(text, base))
 }

@@ -10,13 +10,10 @@ type ProxyTarget = { url: URL; socketPath?: string }
 export function proxyFor({ url, socketPath }: ProxyTarget, io: Io): string | undefined {
   const name = url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY'
   const text = variable(name, io)
-  if (text === '' || socketPath !== undefined || isThisMachine(url.hostname) || isExcepted(url, variable('NO_PROXY', io))) return undefined
+  // The names that are reserved for loopback (RFC 6761, 6.3) are trusted less with plain HTTP.
+  const isThisMachine = socketPath !== undefined || isLoopback(url.hostname) || /(^|\.)localhost\.?$/i.test(url.hostname)
+  if (text === '' || isThisMachine || isExcepted(url, variable('NO_PROXY', io))) return undefined
   return parseProxy(name, text)
-}
-
-/** Includes the names that are reserved for loopback (RFC 6761, 6.3), which are trusted less with plain HTTP. */
-function isThisMachine(hostname: string): boolean {
-  return isLoopback(hostname) || /(^|\.)localhost\.?$/i.test(hostname)
 }
 
 /**

@@ -1,13 +1,22 @@
 import { escapeControlChars } from './escape.js'
 import type { Io } from './io.js'
 
-/** Replaces every secret in a text by `***`: verbatim, percent-encoded, escaped for JSON or by `escapeControlChars`, and truncated. */
-export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
+type Secrets = Pick<Io, 'secrets'>
+
+/** Makes a text safe for a terminal: redacts secrets, then escapes control characters. */
+export function printable(text: string, io: Secrets): string {
+  return escapeControlChars(redact(text, io))
+}
+
+/** Replaces every secret in a text by `***`: verbatim, percent-encoded, escaped for JSON, and truncated. */
+export function redact(text: string, { secrets }: Secrets): string {
   const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf) // shorter ones would match in every text
   if (forms.length === 0) return text
   const longestFirst = forms.toSorted((a, b) => b.length - a.length)
   // A message may truncate a secret: match its first characters, and all token characters that follow.
-  const patterns = [...longestFirst, ...forms.map((form) => form.slice(0, headLength))].map(escapeRegExp)
+  const patterns = [...longestFirst, ...forms.map((form) => form.slice(0, headLength))].map((form) =>
+    form.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'),
+  )
   return text.replace(RegExp(`(?:${patterns.join('|')})[\\w.~+/%=\\\\-]*`, 'gi'), '***')
 }
 
@@ -17,16 +26,11 @@ const headLength = 8
 function formsOf(secret: string): string[] {
   const wellFormed = secret.toWellFormed()
   const json = JSON.stringify(secret).slice(1, -1)
-  const texts = [secret, escapeControlChars(secret), json, escapeControlChars(json), json.replaceAll('/', '\\/')]
-  return [...new Set([...texts, encodeURI(wellFormed), encodeURIComponent(wellFormed)])]
-}
-
-function escapeRegExp(text: string): string {
-  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+  return [secret, json, json.replaceAll('/', '\\/'), encodeURI(wellFormed), encodeURIComponent(wellFormed)]
 }
 
 /** Redacts every text in a value, including the keys of objects. */
-export function withoutSecrets(value: unknown, io: Pick<Io, 'secrets'>): unknown {
+export function withoutSecrets(value: unknown, io: Secrets): unknown {
   if (typeof value === 'string') return redact(value, io)
   if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, io))
   if (typeof value !== 'object' || value === null) return value

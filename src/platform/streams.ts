@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, openSync, readSync, statSync, write, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { PlantsError, systemCode } from './errors.js'
+import { promisify } from 'node:util'
+import { PlantsError, systemCode, unlessSystemError } from './errors.js'
 
 export interface Input {
   readonly isTerminal: boolean
@@ -61,13 +62,14 @@ function* readPipe(): Generator<Uint8Array, boolean> {
   }
 }
 
-/** Reads a file descriptor to its end with synchronous system calls. Throws the system's error. */
-export function* readFrom(fd: number): Generator<Uint8Array> {
-  for (;;) {
+/** Reads a file descriptor to its end, or until it has read more than `limit` bytes, with synchronous system calls. */
+export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
+  for (let total = 0; total <= limit; ) {
     const chunk = new Uint8Array(65_536)
     const length = readSync(fd, chunk)
     if (length === 0) return
     yield chunk.subarray(0, length)
+    total += length
   }
 }
 
@@ -78,18 +80,16 @@ export function* readFrom(fd: number): Generator<Uint8Array> {
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
-  readonly #open: () => NodeJS.WriteStream
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
-  /** the part of the queue after `#rest` */
-  #lines = ''
-  #rest: Uint8Array = new Uint8Array()
+  /** the queue: the bytes that are being written, and the text after them */
+  #bytes: Uint8Array = new Uint8Array()
+  #text = ''
   #writing: Promise<void> | undefined
   #channel: Channel | undefined
 
-  constructor(fd: 1 | 2, open: () => NodeJS.WriteStream, signals: Signals) {
+  constructor(fd: 1 | 2, signals: Signals) {
     this.#fd = fd
-    this.#open = open
     this.#signals = signals
   }
 
@@ -115,12 +115,12 @@ export class ProcessOutput implements Output {
   }
 
   stream(): NodeJS.WriteStream {
-    this.#stream ??= this.#open().on('error', () => undefined) // each write reports its own error
+    this.#stream ??= process[this.#fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined) // each write reports its own error
     return this.#stream
   }
 
   log(line: string): Promise<void> {
-    if (this.#lines.length + line.length <= maxBacklog) this.#lines += line
+    if (this.#text.length + line.length <= maxBacklog) this.#text += line
     return this.#flush().catch((error: unknown) => {
       if (systemCode(error) === undefined) throw error
     })
@@ -129,14 +129,13 @@ export class ProcessOutput implements Output {
   async write(text: string): Promise<void> {
     if (this.#signals.received !== undefined) return this.#writeBriefly(text)
     if (this.#signals.isListening || this.#isInThread) return this.#writeUntilSignal(text)
-    const bytes = Buffer.concat([this.#take(), Buffer.from(text)])
-    let written = 0
+    this.#text += text
     try {
-      while (written < bytes.length) written += writeSync(this.#fd, bytes, written)
+      while (this.#hasMore()) this.#bytes = this.#bytes.subarray(writeSync(this.#fd, this.#bytes))
     } catch (error) {
-      if (systemCode(error) !== 'EAGAIN') throw error
-      this.#rest = bytes.subarray(written)
-      await this.#writeUntilSignal('')
+      if (systemCode(error) === 'EAGAIN') return this.#writeUntilSignal('')
+      this.#drop()
+      throw error
     }
   }
 
@@ -150,12 +149,13 @@ export class ProcessOutput implements Output {
       signal.addEventListener('abort', abort)
     })
     try {
-      this.#lines += text
+      this.#text += text
       const writing = this.#flush()
       if (!(await Promise.race([aborted, writing.then(() => false)]))) return
       writing.catch(() => undefined) // the signal is reported instead
       if (this.#isInThread) await this.#writeBriefly('')
-      const isWritten = this.#take().length === 0 && !this.#isInThread
+      const isWritten = !this.#isInThread && !this.#hasMore()
+      this.#drop()
       if (!isWritten) throw signal.reason
     } finally {
       clearInterval(keepAlive)
@@ -173,13 +173,19 @@ export class ProcessOutput implements Output {
     clearTimeout(timer)
   }
 
-  /** Removes and returns the part of the queue that no thread is writing, for the caller to write. */
-  #take(): Uint8Array {
-    const rest = this.#isInThread ? new Uint8Array() : this.#rest
-    const taken = Buffer.concat([rest, Buffer.from(this.#lines)])
-    if (!this.#isInThread) this.#rest = new Uint8Array()
-    this.#lines = ''
-    return taken
+  /** Whether there are bytes to write: takes the text when all bytes are written. */
+  #hasMore(): boolean {
+    if (this.#bytes.length === 0) {
+      this.#bytes = Buffer.from(this.#text)
+      this.#text = ''
+    }
+    return this.#bytes.length > 0
+  }
+
+  /** Drops the queue, except what a thread is writing. */
+  #drop(): void {
+    if (!this.#isInThread) this.#bytes = new Uint8Array()
+    this.#text = ''
   }
 
   /** Writes the queue; rejects with the system's error. */
@@ -192,26 +198,17 @@ export class ProcessOutput implements Output {
     await new Promise(setImmediate)
     try {
       this.#channel ??= this.#openChannel()
-      while (this.#rest.length > 0 || this.#lines !== '') {
-        if (this.#rest.length === 0) {
-          this.#rest = Buffer.from(this.#lines)
-          this.#lines = ''
-        }
-        await this.#writeOnce(this.#channel)
-      }
-    } catch (error) {
-      this.#rest = new Uint8Array()
-      this.#lines = ''
-      throw error
+      while (this.#hasMore()) await this.#writeOnce(this.#channel)
     } finally {
       this.#writing = undefined
+      this.#drop() // empty, unless a write has failed
     }
   }
 
   async #writeOnce({ fd, blocks }: Channel): Promise<void> {
     try {
-      const written = blocks ? await writeInThread(fd, this.#rest) : writeSync(fd, this.#rest)
-      this.#rest = this.#rest.subarray(written)
+      const written = blocks ? (await promisify(write)(fd, this.#bytes)).bytesWritten : writeSync(fd, this.#bytes)
+      this.#bytes = this.#bytes.subarray(written)
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
       await new Promise((resolve) => {
@@ -236,21 +233,10 @@ const maxBacklog = 1_048_576
 /** The file descriptor of a queue, and whether writing to it may block and therefore needs a thread. */
 type Channel = { fd: number; blocks: boolean }
 
-function writeInThread(fd: number, bytes: Uint8Array): Promise<number> {
-  return new Promise((resolve, reject) => {
-    write(fd, bytes, 0, (error, count) => (error ? reject(error) : resolve(count)))
-  })
-}
-
 /** Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other end. */
 function reopen(fd: number, mode: number): number | undefined {
   if (process.platform !== 'linux') return undefined
-  try {
-    return openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK)
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return undefined
-  }
+  return unlessSystemError(() => openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK))
 }
 
 function isTerminal(fd: number): boolean {

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync } from 'node:fs'
 import { malformed, PlantsError, systemCode, systemReasons } from './errors.js'
 import type { Io } from './io.js'
@@ -8,38 +9,30 @@ export const bodyLimit = 1_048_576
 
 /** Reads a file, or stdin when the path is `-`: UTF-8, at most 1 MiB, without a byte order mark. Throws `malformed` or `tooLarge`. */
 export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge?: string }): Promise<string> {
-  const source = sourceName(path)
+  const source = path === '-' ? 'Stdin' : path
   const parts: Uint8Array[] = []
   let length = 0
   try {
-    for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path))) {
+    for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path), bodyLimit)) {
       parts.push(chunk)
       length += chunk.length
       if (length > bodyLimit)
-        throw new PlantsError('tooLarge', `${capital(source)} is larger than 1 MiB (${bodyLimit} bytes)`, { hint: hints.tooLarge })
+        throw new PlantsError('tooLarge', `${source} is larger than 1 MiB (${bodyLimit} bytes)`, { hint: hints.tooLarge })
     }
     return decode(Buffer.concat(parts), source)
   } catch (error) {
     const code = systemCode(error)
-    throw code === undefined || code.startsWith('ERR_') ? error : unreadable(source, error, hints.wanted)
+    throw code === undefined || code.startsWith('ERR_') ? error : unreadable(path === '-' ? 'stdin' : path, error, hints.wanted)
   }
-}
-
-export function sourceName(path: string): string {
-  return path === '-' ? 'stdin' : path
 }
 
 /** Reads a text file that a flag names, at most 16 MiB: a device may be endless. Throws `malformed` with the name of the file. */
 export function readTextFile(path: string, hint: string): string {
-  const parts: Uint8Array[] = []
-  let length = 0
+  const limit = 16 * 1_048_576
   try {
-    for (const chunk of chunksOf(path)) {
-      parts.push(chunk)
-      length += chunk.length
-      if (length > 16 * 1_048_576) throw malformed(`${path} is larger than 16 MiB`, hint)
-    }
-    return Buffer.concat(parts).toString()
+    const bytes = Buffer.concat([...chunksOf(path, limit)])
+    if (bytes.length > limit) throw malformed(`${path} is larger than 16 MiB`, hint)
+    return bytes.toString()
   } catch (error) {
     throw systemCode(error) === undefined ? error : unreadable(path, error, hint)
   }
@@ -51,26 +44,18 @@ export function unreadable(source: string, cause: unknown, hint: string): Plants
   return malformed(`Could not read ${source}: ${systemReasons[code] ?? `system error ${code}`}`, hint, cause)
 }
 
-function* chunksOf(path: string): Iterable<Uint8Array> {
+/** Ends after more than `limit` bytes. */
+function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {
   const fd = openSync(path, 'r')
   try {
-    yield* readFrom(fd)
+    yield* readFrom(fd, limit)
   } finally {
     closeSync(fd)
   }
 }
 
-function decode(bytes: Uint8Array, source: string): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch (error) {
-    if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-    const hasMark = (bytes[0] === 0xff && bytes[1] === 0xfe) || (bytes[0] === 0xfe && bytes[1] === 0xff)
-    const hint = `Convert it first, for example: iconv -f ${hasMark ? 'UTF-16' : 'LATIN1'} -t UTF-8`
-    throw malformed(`${capital(source)} is not UTF-8`, hint, error)
-  }
-}
-
-export function capital(source: string): string {
-  return source === 'stdin' ? 'Stdin' : source
+function decode(bytes: Buffer, source: string): string {
+  if (isUtf8(bytes)) return new TextDecoder().decode(bytes) // without a byte order mark
+  const isUtf16 = ['fffe', 'feff'].includes(bytes.toString('hex', 0, 2))
+  throw malformed(`${source} is not UTF-8`, `Convert it first, for example: iconv -f ${isUtf16 ? 'UTF-16' : 'LATIN1'} -t UTF-8`)
 }

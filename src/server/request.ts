@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { isJsonType, parseJson, severalValues } from '../plant/json.js'
+import { isJsonType, parseJson } from '../plant/json.js'
 import { isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
 import { checkNewPlant } from '../plant/schema.js'
 import { busy, HttpError, invalidHttp } from './errors.js'
@@ -147,22 +147,16 @@ export function parsePlant(bytes: Buffer, id: bigint): NewPlant {
 
 function checked(value: unknown): NewPlant {
   const result = checkNewPlant(value)
-  if ('problems' in result) throw new HttpError(422, `Invalid plant: ${result.problems.join('; ')}`)
+  if (result.problems) throw new HttpError(422, `Invalid plant: ${result.problems.join('; ')}`)
   return result.plant
 }
 
 function parseBody(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new HttpError(400, 'The body is empty')
   if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not UTF-8')
-  try {
-    return parseJson(bytes.toString())
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    throw new HttpError(
-      400,
-      error.cause === severalValues ? `The body contains ${error.message}` : `The body is not JSON: ${error.message}`,
-    )
-  }
+  const parsed = parseJson(bytes.toString())
+  if ('value' in parsed) return parsed.value
+  throw new HttpError(400, parsed.isSeveral ? `The body contains ${parsed.message}` : `The body is not JSON: ${parsed.message}`)
 }
 
 /** @throws {HttpError} 400 for a key that is malformed or repeated */

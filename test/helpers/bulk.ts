@@ -11,7 +11,9 @@ export type BulkOptions = Partial<Pick<CreateManyOptions, 'ifExists' | 'stopsAtR
 
 /** Rows that nobody has looked at. */
 export function batchOf(plants: NewPlant[], order?: Uint32Array): Batch {
-  return { rows: PlantRows.of(plants), order, outcomes: new Uint8Array(plants.length), rejections: new Map() }
+  const rows = new PlantRows(new Uint8Array(), 1024)
+  for (const plant of plants) rows.add(plant)
+  return { rows, order, outcomes: new Uint8Array(plants.length), rejections: new Map() }
 }
 
 /** Creates a batch, and gives the name of the outcome of each row. */

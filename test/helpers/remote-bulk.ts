@@ -1,5 +1,4 @@
 import type { NewPlant } from '../../src/plant/plant.js'
-import { PlantRows } from '../../src/plant/rows.js'
 import { PlantsError } from '../../src/platform/errors.js'
 import type { Access } from '../../src/stores/common/access.js'
 import { Outcome } from '../../src/stores/common/conflict.js'
@@ -9,6 +8,8 @@ import { parseAddress } from '../../src/stores/registry.js'
 import type { Deed } from './plant-service.js'
 import { token } from './remote.js'
 import { closedAfterTest, openOptions, place } from './store.js'
+
+export { batchOf } from './bulk.js'
 
 interface Ways {
   access?: Partial<Access>
@@ -25,10 +26,6 @@ export async function open(url: string, { access = {}, opening = {} }: Ways = {}
 
 export function plantsOf(count: number): NewPlant[] {
   return Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...(index % 3 ? { tag: 'shade' } : {}) }))
-}
-
-export function batchOf(plants: NewPlant[]): Batch {
-  return { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(plants.length), rejections: new Map() }
 }
 
 export function importOptions(options: Partial<CreateManyOptions> = {}): CreateManyOptions {

@@ -1,12 +1,12 @@
 import { addLookupHint, describePlant, styleFor, unknownField, writeResult } from '../../output/output.js'
 import { plantFields } from '../../plant/fields.js'
-import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
+import { parseInt64, parseJson, toJson } from '../../plant/json.js'
 import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, largestId, type NewPlant, plantFrom, plantOf } from '../../plant/plant.js'
 import type { Checked } from '../../plant/schema.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { capital, readText, sourceName } from '../../platform/text-files.js'
+import { readText } from '../../platform/text-files.js'
 import { idAfter, idExists } from '../../stores/common/conflict.js'
 import { isOwn, kindNoun, openIfThere, openStore, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
@@ -131,7 +131,7 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
   const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
   const checked = await check(given)
   const other = io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'read JSON from a file with --file PATH'
-  const isOnlyMissing = 'problems' in checked && checked.problems.length === missing.length
+  const isOnlyMissing = checked.problems?.length === missing.length
   if (isOnlyMissing)
     throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, {
       hint: `Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`,
@@ -155,7 +155,7 @@ function fieldsOf(flags: CreateFlags): Record<string, unknown> {
 async function ask(given: Record<string, unknown>, flags: CreateFlags, settings: Settings, io: Io) {
   if ('id' in given && 'name' in given) return { plant: given, isProposed: false }
   const checked = await check({ id: 0n, name: '', ...given })
-  if ('problems' in checked) return { plant: given, isProposed: false }
+  if (checked.problems) return { plant: given, isProposed: false }
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // fails without a token, before the prompts
   const store = isOwn(settings.store) ? await openIfThere(settings.store, settings.storeOptions) : undefined
   const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get(id)) !== undefined
@@ -185,7 +185,7 @@ async function accept(checked: Checked, prefix: string, hint: string, settings: 
   const names = checked.otherFields.slice(0, 5).map((name) => JSON.stringify(shorten(name)))
   const more = checked.otherFields.length - names.length
   const others = `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`
-  if ('problems' in checked) {
+  if (checked.problems) {
     const message = `${prefix}${checked.problems.join('; ')}`
     throw new PlantsError('invalid', message, { hint: others === '' ? hint : `${hint}. Unknown fields: ${others}` })
   }
@@ -204,13 +204,9 @@ async function readDocument(path: string, io: Io): Promise<unknown> {
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
   if (text.trim() === '' && path !== '-') throw new PlantsError('malformed', `${path} is empty`, { hint: example })
   if (text.trim() === '') throw new PlantsError('malformed', 'Stdin is empty', { hint: 'To use flags: plants create --id 1 --name Fern' })
-  try {
-    return parseJson(text)
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    const source = capital(sourceName(path))
-    if (error.cause === severalValues)
-      throw new PlantsError('malformed', `${source} contains ${error.message}`, { hint: onePlant, cause: error })
-    throw new PlantsError('malformed', `${source} is not JSON: ${error.message}`, { hint: example, cause: error })
-  }
+  const parsed = parseJson(text)
+  if ('value' in parsed) return parsed.value
+  const source = path === '-' ? 'Stdin' : path
+  if (parsed.isSeveral) throw malformed(`${source} contains ${parsed.message}`, onePlant)
+  throw malformed(`${source} is not JSON: ${parsed.message}`, example)
 }

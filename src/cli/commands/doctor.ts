@@ -5,9 +5,8 @@ import { failureOf, namedStores } from '../../config/resolve.js'
 import { settingOf } from '../../config/table.js'
 import { jsonLine, type Style, styleFor, writeAnswer } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
-import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { redact } from '../../platform/redact.js'
+import { printable } from '../../platform/redact.js'
 import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
 import { isDefaultStore, takesPassword, takesToken } from '../../stores/registry.js'
@@ -26,7 +25,7 @@ export const doctor = defineCommand({
     let failures = 0
     for await (const finding of examine(flags, io)) {
       if (finding.state === 'failed') failures += 1
-      await writeAnswer(io, output === 'json' ? jsonLine(finding, io) : redact(lineOf(finding, style), io))
+      await writeAnswer(io, output === 'json' ? jsonLine(finding, io) : lineOf(finding, style, io))
     }
     if (failures > 0)
       throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'See the hints above' })
@@ -43,10 +42,10 @@ interface Result {
   hint?: string | undefined
 }
 
-function lineOf({ check, state, message, hint }: Finding, style: Style): string {
+function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
   const shown = { ok: style.faint('ok     '), warning: style.strong('warning'), failed: style.bad('failed ') }[state]
-  const advice = hint === undefined ? '' : `\n         ${style.faint(escapeControlChars(hint))}`
-  return `${shown}  ${style.strong(escapeControlChars(check))}: ${escapeControlChars(message)}${advice}\n`
+  const advice = hint === undefined ? '' : `\n         ${style.faint(printable(hint, io))}`
+  return `${shown}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
 }
 
 /** Checks everything that a command may depend on, and changes nothing. Yields each finding as soon as it is available. */

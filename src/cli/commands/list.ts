@@ -78,7 +78,7 @@ export const list = defineCommand({
 })
 
 async function* sortedPages(store: ReadableStore, query: SnapshotQuery): AsyncGenerator<NewPlant[]> {
-  for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => parseJson(line) as NewPlant) // as the store wrote it
+  for await (const { text } of store.snapshot(query)) yield text.split('\n').map((line) => (parseJson(line) as { value: NewPlant }).value) // as the store wrote it
 }
 
 /** Shows the number of plants read, unless the plants themselves are printed on the terminal. */

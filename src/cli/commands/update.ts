@@ -1,6 +1,6 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
 import { textFields } from '../../plant/fields.js'
-import { acceptNewPlant, type NewPlant, plantFrom, problemsOf } from '../../plant/plant.js'
+import { acceptNewPlant, type NewPlant, plantFrom } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
@@ -46,7 +46,7 @@ export const update = defineCommand({
 async function replace(store: ReadableStore, plant: NewPlant, changes: Changes): Promise<NewPlant | undefined> {
   let before: NewPlant | undefined = plant
   for (let attempt = 0; before && attempt < maxAttempts; attempt += 1) {
-    const updated = await store.replace(changed(before, changes), before)
+    const updated = await store.replace(await changed(before, changes), before)
     if (updated) return updated
     before = await store.get(plant.id)
   }
@@ -58,9 +58,10 @@ async function replace(store: ReadableStore, plant: NewPlant, changes: Changes):
 
 const maxAttempts = 10
 
-function changed(plant: NewPlant, changes: Changes): NewPlant {
+async function changed(plant: NewPlant, changes: Changes): Promise<NewPlant> {
   const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? plant[name])))
   const accepted = acceptNewPlant(value)
   if (accepted) return accepted.plant
-  throw new PlantsError('invalid', `Invalid plant: ${problemsOf(value).join('; ')}`, { hint: 'Correct the flags' })
+  const { checkNewPlant } = await import('../../plant/schema.js')
+  throw new PlantsError('invalid', `Invalid plant: ${checkNewPlant(value).problems?.join('; ')}`, { hint: 'Correct the flags' })
 }

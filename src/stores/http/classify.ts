@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { textFields } from '../../plant/fields.js'
-import { elementsOf, isJsonType } from '../../plant/json.js'
-import { type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
+import { isJsonType, parseJson } from '../../plant/json.js'
+import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { readRecord } from '../../plant/records.js'
 import { type Kind, PlantsError } from '../../platform/errors.js'
 import type { Access } from '../common/access.js'
@@ -205,8 +205,10 @@ export function expectStored<T extends string>(
 
 /** Parses the StoredPlants of a page, with exact ids; undefined for anything else. */
 export function readPage(response: HttpResponse): NewPlant[] | undefined {
-  const plants = elementsOf(jsonTextOf(response) ?? '')?.map(readRecord)
-  return plants?.every((plant) => plant !== undefined) ? plants : undefined
+  const parsed = parseJson(jsonTextOf(response) ?? '')
+  if (!('value' in parsed && Array.isArray(parsed.value))) return undefined
+  const plants = parsed.value.map((value) => acceptNewPlant(value)?.plant)
+  return plants.every((plant) => plant !== undefined) ? plants : undefined
 }
 
 /** Parses the JSON of a response; undefined if it is invalid, compressed or too long. */
@@ -248,8 +250,4 @@ function retryAfterOf(response: HttpResponse): number {
 export function headerOf({ headers }: HttpResponse, name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value[0] : value
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

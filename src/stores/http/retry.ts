@@ -1,4 +1,4 @@
-import { backoff, type Clock, secondsOf } from '../../platform/clock.js'
+import { backoff, type Clock } from '../../platform/clock.js'
 import type { Access } from '../common/access.js'
 import { defaultRetry, type OpenOptions } from '../common/store.js'
 import type { Failure } from './classify.js'
@@ -47,7 +47,7 @@ export class RetryPolicy {
   /** The message that explains a retry: its reason, and how long retries continue. */
   explain(failure: Failure, { message } = failure.error): string {
     const left = failure.reason === 'refused' ? this.limit(failure) - this.#options.clock.now() : this.left
-    return `${message}. Trying again for up to ${secondsOf(left)}`
+    return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
   }
 }
 

@@ -1,4 +1,4 @@
-import { isNotJson, tryJson } from '../../plant/json.js'
+import { parseJson } from '../../plant/json.js'
 import { isObject } from '../../plant/plant.js'
 import { malformed, shellWord } from '../../platform/errors.js'
 import { csv, tsv } from './csv.js'
@@ -55,7 +55,7 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
   const first = new JsonScan()
   const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
   let rest = bytes.toString('utf8', start, isWhole ? start + first.length : bytes.length)
-  if (isWhole && !isNotPlant(tryJson(rest), keys)) return undefined
+  if (isWhole && !isNotPlant(parseJson(rest), keys)) return undefined
   let path = ''
   for (;;) {
     const [whole, key, bracket] = wrapped.exec(rest) ?? []
@@ -67,8 +67,8 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
 }
 
 /** Whether a value has neither the id nor the name of a plant. */
-function isNotPlant(parsed: ReturnType<typeof tryJson>, keys: string[]): boolean {
-  if (isNotJson(parsed)) return false
+function isNotPlant(parsed: ReturnType<typeof parseJson>, keys: string[]): boolean {
+  if ('reason' in parsed) return false
   const { value } = parsed
   return !isObject(value) || !keys.some((key) => Object.hasOwn(value, key))
 }

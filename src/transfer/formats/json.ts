@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { isNotJson, tryJson } from '../../plant/json.js'
+import { parseJson } from '../../plant/json.js'
 import { type Chunk, maxRecordBytes, notJson, notUtf8, type RecordRange, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, isSpace, type ReaderState } from './format.js'
 import { JsonScan } from './json-scan.js'
@@ -109,8 +109,8 @@ class JsonReader implements FormatReader {
       chunk.addInvalid(notUtf8, record)
       return this.#leave(end)
     }
-    const parsed = tryJson(text, { idKey: this.#mapper.idKey })
-    if (isNotJson(parsed)) return this.#fail(reading, start, end - start)
+    const parsed = parseJson(text, { idKey: this.#mapper.idKey })
+    if (!('value' in parsed)) return this.#fail(reading, start, end - start)
     this.#mapper.add(parsed.value, record, chunk)
     return this.#leave(end)
   }
@@ -182,9 +182,9 @@ const transitions: Readonly<Partial<Record<State, Readonly<Record<string, State>
 const contexts: Readonly<Record<State, string>> = { start: '', first: '[', between: '[0 ', next: '[0,', after: '[]', values: '' }
 
 function reasonOf(text: string): { reason: string; line: number; column: number } {
-  const parsed = tryJson(text)
+  const parsed = parseJson(text)
   // The parser rejects everything that the scan rejects, so the fallback should never be used.
-  return isNotJson(parsed) ? parsed : { reason: 'unexpected text', line: 1, column: 1 }
+  return 'reason' in parsed ? parsed : { reason: 'unexpected text', line: 1, column: 1 }
 }
 
 /** Converts offsets, in ascending order, to lines and columns of the input. */

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { isNotJson, tryJson } from '../../plant/json.js'
+import { parseJson } from '../../plant/json.js'
 import { type Chunk, maxRecordBytes, notJson, notUtf8, type RecordRange } from './chunk.js'
 import { type Format, type Head, isSpace } from './format.js'
 import { LineReader, type Rows } from './line-reader.js'
@@ -39,9 +39,9 @@ class NdjsonReader extends LineReader {
     const invalid = error ?? (isUtf8(content) ? undefined : notUtf8)
     if (invalid) chunk.addInvalid(invalid, range)
     else if (!content.every((byte) => isSpace(byte))) {
-      const parsed = tryJson(content.toString(), { idKey: this.mapper.idKey, isSuspect: chunk.isSuspect })
-      if (isNotJson(parsed)) chunk.addInvalid(notJson(`${parsed.reason} at column ${parsed.column}`), range)
-      else this.mapper.add(parsed.value, range, chunk)
+      const parsed = parseJson(content.toString(), { idKey: this.mapper.idKey, isSuspect: chunk.isSuspect })
+      if ('value' in parsed) this.mapper.add(parsed.value, range, chunk)
+      else chunk.addInvalid(notJson(`${parsed.reason} at column ${parsed.column}`), range)
     }
   }
 }

@@ -1,5 +1,6 @@
 import { parseInt64 } from '../../plant/json.js'
-import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
+import { type FieldName, isObject } from '../../plant/plant.js'
+import { checkNewPlant } from '../../plant/schema.js'
 import type { Chunk, RecordRange } from './chunk.js'
 
 /** How to read the fields of a NewPlant from a record. */
@@ -41,14 +42,13 @@ export class RecordMapper {
 
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
     const mapped = this.isIdentity ? record : this.#map(record)
-    const accepted = acceptNewPlant(mapped)
-    const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
+    const { plant, problems, otherFields } = checkNewPlant(mapped)
     for (const field of otherFields) chunk.countField(field)
-    if (accepted) chunk.addPlant(accepted.plant, range)
+    if (plant) chunk.addPlant(plant, range)
     else {
-      const id: unknown = isObject(mapped) && 'id' in mapped ? mapped.id : undefined
+      const id = isObject(mapped) ? mapped['id'] : undefined
       this.hasTextId ||= typeof id === 'string' && parseInt64(id) === undefined
-      chunk.addInvalid({ kind: 'invalid', message: `Invalid plant: ${problemsOf(mapped).join('; ')}` }, range)
+      chunk.addInvalid({ kind: 'invalid', message: `Invalid plant: ${problems.join('; ')}` }, range)
     }
   }
 

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import type { FieldName, NewPlant } from '../../../src/plant/plant.js'
 import { readRecord, recordWriter } from '../../../src/plant/records.js'
-import { PlantRows } from '../../../src/plant/rows.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type {
   Batch,
@@ -13,6 +12,8 @@ import type {
   ReadableStore,
   SnapshotQuery,
 } from '../../../src/stores/common/store.js'
+
+import { batchOf as untouchedBatchOf } from '../../helpers/bulk.js'
 
 type Store = BulkStore & ReadableStore
 
@@ -249,9 +250,9 @@ function describeSnapshots(open: () => Promise<Store>): void {
 }
 
 function batchOf(plants: NewPlant[], outcomes: number[] = []): Batch {
-  const all = new Uint8Array(plants.length)
-  all.set(outcomes)
-  return { rows: PlantRows.of(plants), order: undefined, outcomes: all, rejections: new Map() }
+  const batch = untouchedBatchOf(plants)
+  batch.outcomes.set(outcomes)
+  return batch
 }
 
 function manyOptions(options: Partial<CreateManyOptions>): CreateManyOptions {

@@ -2,10 +2,10 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { resolveSettings } from '../../../src/cli/context.js'
-import { PlantRows } from '../../../src/plant/rows.js'
 import { Outcome } from '../../../src/stores/common/conflict.js'
 import type { Batch } from '../../../src/stores/common/store.js'
 import { RemoteStore } from '../../../src/stores/http/store.js'
+import { batchOf } from '../../helpers/bulk.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { ioOf } from '../../helpers/run.js'
 import { closedAfterTest } from '../../helpers/store.js'
@@ -36,7 +36,7 @@ async function openTeam(folder: string, env: Record<string, string> = {}) {
 
 async function create(remote: RemoteStore, first: number, count: number): Promise<Batch> {
   const plants = Array.from({ length: count }, (_, index) => ({ id: BigInt(first + index), name: 'Fern' }))
-  const batch = { rows: PlantRows.of(plants), order: undefined, outcomes: new Uint8Array(count), rejections: new Map() }
+  const batch = batchOf(plants)
   await remote.createMany(batch, {
     ...{ ifExists: 'error', stopsAtReject: false, checkpoint: undefined, stop: new AbortController().signal },
     keyOf: (row) => `import-${first + row}`,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { NumberText } from '../../../src/plant/json.js'
-import { acceptNewPlant, checkField, type FieldName, isIdempotencyKey, plantOf, problemsOf } from '../../../src/plant/plant.js'
-import { checkNewPlant, parseWithSchema } from '../../../src/plant/schema.js'
+import { acceptNewPlant, checkField, type FieldName, isIdempotencyKey, plantOf } from '../../../src/plant/plant.js'
+import { checkNewPlant, newPlantSchema } from '../../../src/plant/schema.js'
 import { shorten } from '../../../src/platform/escape.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -47,7 +47,6 @@ test.each([
   ],
 ])('%s: is a NewPlant, or is told what is wrong', (_, value: unknown, checked) => {
   expect(checkNewPlant(value)).toStrictEqual(checked)
-  expect(problemsOf(value)).toEqual('problems' in checked ? checked.problems : [])
 })
 
 const rightFields: [field: FieldName, value: unknown][] = [
@@ -113,8 +112,7 @@ test('any value at all is a NewPlant as it is, or has a problem for each field t
       const otherFields = 'other' in value ? ['other'] : []
       const { other: _, ...plant } = value.tag === undefined ? { id: value.id, name: value.name } : value
       const checked = checkNewPlant(value)
-      if ('problems' in checked) {
-        expect(problemsOf(value)).toEqual(checked.problems)
+      if (checked.problems) {
         const problems = checked.problems.map((problem) => problem.split(' ')[0])
         expect({ ...checked, problems }).toEqual({ problems: wrong, otherFields })
       } else expect({ ...checked, wrong }).toEqual({ plant, otherFields, wrong: [] })
@@ -170,19 +168,15 @@ function isText(value: unknown): boolean {
   )
 }
 
-test('the fast path and the schema accept the same values, and reject the others in the same words', () => {
+test('the fast path and the schema accept the same values', () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')),
   )
   const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n)), text)
   const value = fc.record({ id, name: text, tag: text, other: fc.boolean() }, { requiredKeys: [] })
-  const same = (given: object) => {
-    const accepted = acceptNewPlant(given)
-    const checked = checkNewPlant(given)
-    expect(accepted?.plant).toEqual(parseWithSchema(given))
-    expect('problems' in checked ? checked.problems : []).toEqual(problemsOf(given))
-    return undefined
+  const same = (given: unknown) => {
+    expect(acceptNewPlant(given)?.plant).toEqual(newPlantSchema.safeParse(given).data)
   }
-  fc.assert(fc.property(value, same), { numRuns: rounds(500) })
+  fc.assert(fc.property(fc.oneof(value, text), same), { numRuns: rounds(500) })
 })

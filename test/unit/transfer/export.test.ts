@@ -114,18 +114,16 @@ describe('export prints', () => {
   })
 })
 
+const valueIn = (text: string) => (parseJson(text) as { value: unknown }).value
+
 const readers: Record<string, (text: string) => unknown[]> = {
-  ndjson: (text) =>
-    text
-      .split('\n')
-      .slice(0, -1)
-      .map((text) => parseJson(text)),
+  ndjson: (text) => text.split('\n').slice(0, -1).map(valueIn),
   json: (text) => {
     expect(Array.isArray(JSON.parse(text))).toBe(true)
     return text
       .split('\n')
       .slice(1, -2)
-      .map((line) => parseJson(line.replace(/,$/, '')))
+      .map((line) => valueIn(line.replace(/,$/, '')))
   },
   csv: (text) => parseCells(text, ','),
   tsv: (text) => parseCells(text, '\t'),
