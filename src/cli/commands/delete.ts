@@ -6,7 +6,7 @@ import type { Io } from '../../platform/io.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, parseId, yesOption } from '../define-command.js'
+import { defineCommand, parseId } from '../define-command.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
@@ -15,7 +15,7 @@ export const deletePlant = defineCommand({
   options: [
     { flags: '-t, --tag <text>', description: 'delete all plants with this tag' },
     { flags: '--dry-run', description: 'print what would be deleted, but delete nothing' },
-    yesOption('do not ask for confirmation'),
+    { flags: '-y, --yes', description: 'do not ask for confirmation' },
   ],
   examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --dry-run'],
   async run({ args, flags }, io) {
