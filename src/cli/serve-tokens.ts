@@ -1,6 +1,6 @@
 import { accessSync, constants, statSync } from 'node:fs'
 import { checkToken } from '../auth/token.js'
-import { PlantsError, systemCode } from '../platform/errors.js'
+import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import { parseText } from '../platform/values.js'
@@ -103,5 +103,5 @@ function readTokens(path: string): ReadonlyMap<string, string> {
     return line.trim() === '' ? [] : [[checkToken(line.trim(), `The token in ${path}, ${name},`), `${name} of the token file`]]
   })
   if (tokens.length > 0) return new Map(tokens)
-  throw new PlantsError('malformed', `${path} contains no token`, { hint: 'Write one token per line to it' })
+  throw malformed(`${path} contains no token`, 'Write one token per line to it')
 }

@@ -1,13 +1,13 @@
+import { parseCommandLine } from '../../src/cli/command-line.js'
 import { loadCommands, plants } from '../../src/cli/commands/index.js'
 import type { CommandDefinition } from '../../src/cli/define-command.js'
-import { parseWords } from '../../src/cli/parse-words.js'
 import { runPlants } from './run.js'
 
 await loadCommands(plants.commands.map(({ name }) => name))
 
 /** The command with this name, or with those of its parent and itself; undefined if there is none. */
 export function commandAt(words: string[]): CommandDefinition | undefined {
-  const { command, operands } = parseWords(words, plants)
+  const { command, operands } = parseCommandLine(words, plants)
   return operands.length === 0 ? command : undefined
 }
 

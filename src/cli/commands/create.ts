@@ -3,7 +3,7 @@ import { plantFields } from '../../plant/fields.js'
 import { parseInt64, parseJson, severalValues, toJson } from '../../plant/json.js'
 import { acceptNewPlant, equalFields, isIdempotencyKey, isObject, largestId, type NewPlant, plantFrom, plantOf } from '../../plant/plant.js'
 import type { Checked } from '../../plant/schema.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
@@ -49,9 +49,10 @@ export const create = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { idempotencyKey } = flags
     if (flags.id === 'next' && idempotencyKey !== undefined)
-      throw new PlantsError('malformed', '--id next cannot be used with --idempotency-key: a repeat would create another plant', {
-        hint: 'Use a specific id, or leave out the key',
-      })
+      throw malformed(
+        '--id next cannot be used with --idempotency-key: a repeat would create another plant',
+        'Use a specific id, or leave out the key',
+      )
     if (flags.dryRun || flags.curl) {
       const { showPreview } = await import('../preview.js')
       const isCurl = flags.curl === true
@@ -86,9 +87,7 @@ export const create = defineCommand({
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
   const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
-  throw new PlantsError('malformed', `${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, {
-    hint: `For example: ${flag} "$(uuidgen)"`,
-  })
+  throw malformed(`${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, `For example: ${flag} "$(uuidgen)"`)
 }
 
 interface PlantInput {
@@ -101,7 +100,7 @@ interface PlantInput {
 async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
   const { store, storeOptions } = settings
   if (flags.id === 'next' && !isOwn(store))
-    throw new PlantsError('malformed', '--id next cannot be previewed: the service chooses the id', { hint: 'Use a specific id' })
+    throw malformed('--id next cannot be previewed: the service chooses the id', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
   if (!isNext) return plant
   const existing = await openIfThere(store, storeOptions)
@@ -200,17 +199,16 @@ async function accept(checked: Checked, prefix: string, hint: string, settings: 
  * @throws {PlantsError} `malformed` or `tooLarge`, whose messages name the source
  */
 async function readDocument(path: string, io: Io): Promise<unknown> {
-  if (path === '') throw new PlantsError('malformed', '--file needs a path', { hint: 'To read stdin: --file -' })
+  if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
-  if (text.trim() === '' && path !== '-') throw new PlantsError('malformed', `${path} is empty`, { hint: example })
-  if (text.trim() === '') throw new PlantsError('malformed', 'Stdin is empty', { hint: 'To use flags: plants create --id 1 --name Fern' })
+  if (text.trim() === '' && path !== '-') throw malformed(`${path} is empty`, example)
+  if (text.trim() === '') throw malformed('Stdin is empty', 'To use flags: plants create --id 1 --name Fern')
   try {
     return parseJson(text)
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
     const source = capital(sourceName(path))
-    if (error.cause === severalValues)
-      throw new PlantsError('malformed', `${source} contains ${error.message}`, { hint: onePlant, cause: error })
-    throw new PlantsError('malformed', `${source} is not JSON: ${error.message}`, { hint: example, cause: error })
+    if (error.cause === severalValues) throw malformed(`${source} contains ${error.message}`, onePlant, error)
+    throw malformed(`${source} is not JSON: ${error.message}`, example, error)
   }
 }

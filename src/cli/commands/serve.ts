@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { toJson } from '../../plant/json.js'
 import { within } from '../../platform/clock.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
@@ -87,8 +87,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const { tokenSourceFor } = await import('../serve-tokens.js')
   const { tokenFile, socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
   const { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit } = flags
-  if (flags.adminHost !== undefined && adminPort === undefined)
-    throw new PlantsError('malformed', '--admin-host needs --admin-port', { hint: 'Add --admin-port 9090' })
+  if (flags.adminHost !== undefined && adminPort === undefined) throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight, so the signal must not abort the operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
@@ -125,7 +124,7 @@ function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn
 async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
-    throw new PlantsError('malformed', 'TLS needs a certificate and its key', { hint: 'Add both --tls-cert PATH and --tls-key PATH' })
+    throw malformed('TLS needs a certificate and its key', 'Add both --tls-cert PATH and --tls-key PATH')
   const [certPath, keyPath] = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)]
   const hint = 'Use PEM files for --tls-cert and --tls-key'
   const tls = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }

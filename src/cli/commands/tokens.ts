@@ -1,7 +1,7 @@
 import { writeAnswer, writeResult } from '../../output/output.js'
 import { rowFormatter } from '../../output/row-format.js'
 import { parseInt64, toJson } from '../../plant/json.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife, parseText } from '../../platform/values.js'
 import { defaultRights, type Token, type TokenStore } from '../../stores/common/store.js'
@@ -115,7 +115,7 @@ async function idOfNote(note: string, tokens: TokenStore | undefined, settings: 
   if (id === undefined) throw noToken(note, settings)
   if (ids.length === 1) return id
   const hint = `Use an id: plants tokens revoke ${id}${settings.storeFlag}`
-  throw new PlantsError('malformed', `${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, { hint })
+  throw malformed(`${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, hint)
 }
 
 function noToken(name: string, { store, storeFlag }: Settings): PlantsError {

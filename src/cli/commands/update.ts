@@ -1,7 +1,7 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
 import { textFields } from '../../plant/fields.js'
 import { acceptNewPlant, type NewPlant, plantFrom, problemsOf } from '../../plant/plant.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
@@ -25,7 +25,7 @@ export const update = defineCommand({
   async run({ args: [id], flags }, io) {
     if (textFields.every(({ name }) => flags[name] === undefined)) {
       const names = options.map((option) => option.flags.replace(/^-., | <.*/g, ''))
-      throw new PlantsError('malformed', 'update needs something to change', { hint: `Add one of ${names.join(', ')}` })
+      throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
     const settings = await resolveSettings(flags, io)
     const store = await openExistingStore(settings.store, settings.storeOptions)

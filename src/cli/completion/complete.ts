@@ -8,9 +8,9 @@ import type { Io } from '../../platform/io.js'
 import { redact } from '../../platform/redact.js'
 import type { Values } from '../../platform/values.js'
 import { kindOfText } from '../../stores/registry.js'
+import { type CommandLine, findOption, longName, namesOf, optionsAt, parseCommandLine, takesValue } from '../command-line.js'
 import { aliasesOf, type CommandDefinition } from '../define-command.js'
 import { helpCommand } from '../help/page.js'
-import { findOption, longName, namesOf, optionsAt, type ParsedWords, parseWords, takesValue } from '../parse-words.js'
 
 /** The completions of a word. Each shell filters them in its own way by the text that was typed. */
 interface Completions {
@@ -40,12 +40,12 @@ interface ValueContext {
  */
 export async function printCompletions(words: string[], program: CommandDefinition, io: Io): Promise<void> {
   const text = words.at(-1) ?? ''
-  const { files, prefix, candidates } = await complete(text, parseWords(words.slice(0, -1), program), io)
+  const { files, prefix, candidates } = await complete(text, parseCommandLine(words.slice(0, -1), program), io)
   const lines = [[files, prefix], ...candidates].map((fields) => `${fields.join('\t')}\n`)
   await writeAnswer(io, redact(lines.join(''), io))
 }
 
-async function complete(text: string, parsed: ParsedWords, io: Io): Promise<Completions> {
+async function complete(text: string, parsed: CommandLine, io: Io): Promise<Completions> {
   const { operands, pending, optionsEnded } = parsed
   if (pending) return completeValues(pending.choices ?? pending.values, { text, operands, io })
   if (optionsEnded) return nothing
@@ -60,7 +60,7 @@ async function complete(text: string, parsed: ParsedWords, io: Io): Promise<Comp
   return completeOperand(parsed, { text, operands, io })
 }
 
-async function completeOperand(parsed: ParsedWords, context: ValueContext): Promise<Completions> {
+async function completeOperand(parsed: CommandLine, context: ValueContext): Promise<Completions> {
   const { command, isHelp } = parsed
   const { text, operands } = context
   const { commands, arguments: args = [], topics = [] } = command
@@ -81,7 +81,7 @@ async function completeOperand(parsed: ParsedWords, context: ValueContext): Prom
 }
 
 /** The options that are not given yet, by their long names or by their short ones. */
-function optionCandidates(parsed: ParsedWords, isShort: boolean): Candidate[] {
+function optionCandidates(parsed: CommandLine, isShort: boolean): Candidate[] {
   return optionsAt(parsed)
     .filter((option) => !parsed.given.has(longName(option)))
     .flatMap((option) => namesOf(option).map((word): Candidate => [word, option.description]))

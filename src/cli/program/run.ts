@@ -5,13 +5,13 @@ import { malformed, PlantsError, shellWord, systemCode } from '../../platform/er
 import type { Io } from '../../platform/io.js'
 import { parseChoice } from '../../platform/values.js'
 import { shownAddress } from '../../stores/registry.js'
+import { type CommandLine, findOption, longName, parseCommandLine, takesValue } from '../command-line.js'
 import { loadCommands, plants } from '../commands/index.js'
 import { writeVersion } from '../commands/version.js'
 import { printCompletions } from '../completion/complete.js'
 import { errorFormat, isInteractive, mayColor } from '../context.js'
 import { aliasesOf, type CommandDefinition, type GlobalFlags, globalOptions, type OptionDefinition } from '../define-command.js'
 import { helpPage } from '../help/page.js'
-import { findOption, longName, type ParsedWords, parseWords, takesValue } from '../parse-words.js'
 
 /** Runs a command line, and returns its exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
@@ -31,7 +31,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
 /** Prints the error, and returns its exit code, or that of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const flags = globalFlags(parseWords(argv, plants))
+    const flags = globalFlags(parseCommandLine(argv, plants))
     const errors = await errorFormat(flags.output, io)
     await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, flags, io) })
     return failure.exitCode
@@ -66,7 +66,7 @@ async function runProgram(argv: string[], io: Io): Promise<void> {
   const [first, second, ...rest] = argv
   if (first === '__complete' && second === '--') return printCompletions(rest, plants, io)
   if (first === '__complete' && second === '--next') return printCompletions([...rest.slice(1), ''], plants, io)
-  const parsed = parseWords(argv, plants)
+  const parsed = parseCommandLine(argv, plants)
   const { command, given, operands, unknown, pending } = parsed
   if (given.has('--version') || (first === 'version' && argv.length === 1)) return writeVersion(given.get('--output'), io)
   const isGroup = command.commands && command !== plants && operands.length === 0
@@ -76,12 +76,12 @@ async function runProgram(argv: string[], io: Io): Promise<void> {
   await runCommand(argv, parsed, io)
 }
 
-function globalFlags({ given }: ParsedWords): GlobalFlags {
+function globalFlags({ given }: CommandLine): GlobalFlags {
   return { output: given.get('--output'), color: !given.has('--no-color'), input: !given.has('--no-input') }
 }
 
 /** Prints help, in a pager if the page is longer than an interactive terminal. */
-async function writeHelp(parsed: ParsedWords, io: Io): Promise<void> {
+async function writeHelp(parsed: CommandLine, io: Io): Promise<void> {
   const { names, command, operands, isHelp } = parsed
   const topic = isHelp && operands.length === 1 ? command.topics?.find(({ name }) => name === operands[0]) : undefined
   if (!topic && operands.length > 0 && (isHelp || command.commands)) throw (await import('./usage.js')).unknownCommand(parsed)
@@ -99,7 +99,7 @@ async function writeHelp(parsed: ParsedWords, io: Io): Promise<void> {
   await writeAnswer(io, text)
 }
 
-async function runCommand(argv: string[], parsed: ParsedWords, io: Io): Promise<void> {
+async function runCommand(argv: string[], parsed: CommandLine, io: Io): Promise<void> {
   const words = withoutTraps(argv, parsed)
   const { Command, CommanderError } = await import('commander')
   const program = new Command(plants.name)
@@ -149,7 +149,7 @@ function addOption(command: Command, definition: OptionDefinition): void {
  * The words with `-y -q` for `-yq`, which commander takes together only if one command has both. Throws `malformed` for `--name --tag x`, where
  * commander would use `--tag` as the name, and for `-name Fern`, where it would use "ame".
  */
-function withoutTraps(argv: string[], parsed: ParsedWords): string[] {
+function withoutTraps(argv: string[], parsed: CommandLine): string[] {
   const end = argv.includes('--') ? argv.indexOf('--') : argv.length
   const words = argv.slice(0, end).flatMap((word, at) => {
     const next = argv[at + 1] ?? ''
@@ -172,7 +172,7 @@ function withoutTraps(argv: string[], parsed: ParsedWords): string[] {
   return [...words, ...argv.slice(end)]
 }
 
-function separateSwitches(word: string, parsed: ParsedWords): string[] {
+function separateSwitches(word: string, parsed: CommandLine): string[] {
   const first = /^-[^-]./.test(word) ? findOption(word.slice(0, 2), parsed) : undefined
   if (!first || takesValue(first)) return [word]
   return [word.slice(0, 2), ...separateSwitches(`-${word.slice(2)}`, parsed)]

@@ -2,9 +2,9 @@ import type { CommanderError } from 'commander'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { similar } from '../../platform/nearest.js'
+import { type CommandLine, findOption, longName, optionsAt, parseCommandLine, takesValue } from '../command-line.js'
 import { plants } from '../commands/index.js'
 import { commandFor } from '../define-command.js'
-import { findOption, longName, optionsAt, type ParsedWords, parseWords, takesValue } from '../parse-words.js'
 
 /** The words of other programs, by what they mean here. An option is suggested only if the command has it; the first match counts. COUNT is a number. */
 export const habits: Readonly<Record<string, readonly string[]>> = {
@@ -56,7 +56,7 @@ export const optionForArgument: Readonly<Record<string, string>> = {
  *
  * @param cause the error of commander, if the line names a command
  */
-export function usageError(argv: string[], parsed: ParsedWords, cause?: CommanderError): PlantsError {
+export function usageError(argv: string[], parsed: CommandLine, cause?: CommanderError): PlantsError {
   const { names, command, operands, unknown, pending } = parsed
   const { arguments: args = [] } = command
   const name = names.join(' ')
@@ -75,7 +75,7 @@ export function usageError(argv: string[], parsed: ParsedWords, cause?: Commande
 }
 
 /** The first option that cannot be used with another one, and that one. */
-function conflictIn({ command, given }: ParsedWords): [option: string, other: string] | undefined {
+function conflictIn({ command, given }: CommandLine): [option: string, other: string] | undefined {
   for (const option of command.options ?? []) {
     const other = option.conflicts?.find((name) => given.has(`--${name}`))
     if (given.has(longName(option)) && other !== undefined) return [longName(option), `--${other}`]
@@ -84,7 +84,7 @@ function conflictIn({ command, given }: ParsedWords): [option: string, other: st
 }
 
 /** The error for a word that is not a command. */
-export function unknownCommand({ names, command, operands: [word = '', ...next], unknown }: ParsedWords): PlantsError {
+export function unknownCommand({ names, command, operands: [word = '', ...next], unknown }: CommandLine): PlantsError {
   const { commands = [], topics = [] } = command
   const known = [...commands, ...topics].map(({ name }) => name)
   const guess = didYouMean(word, names, commands.length > 0 ? ['help', ...known] : known, [...next, ...unknown])
@@ -93,7 +93,7 @@ export function unknownCommand({ names, command, operands: [word = '', ...next],
 }
 
 /** The hint for an excess argument that was probably meant as the value of an option. */
-function hintForExcessArgument(name: string, argv: string[], { command, operands, given }: ParsedWords): string | undefined {
+function hintForExcessArgument(name: string, argv: string[], { command, operands, given }: CommandLine): string | undefined {
   const option = optionForArgument[name]
   if (option === undefined || argv.includes('--')) return undefined
   const extra = operands.slice(command.arguments?.length)
@@ -105,7 +105,7 @@ function hintForExcessArgument(name: string, argv: string[], { command, operands
   return `Did you mean: plants ${[...words, option, extra.join(' ')].map(shellWord).join(' ')}`
 }
 
-function explainUnknownOption(text: string, argv: string[], parsed: ParsedWords): [message: string, hint?: string] {
+function explainUnknownOption(text: string, argv: string[], parsed: CommandLine): [message: string, hint?: string] {
   const flag = nameOf(text)
   const meant = meantCommand(argv)
   const name = meant.names.join(' ')
@@ -125,14 +125,14 @@ function explainUnknownOption(text: string, argv: string[], parsed: ParsedWords)
 }
 
 /** The command that was meant, even if it follows the unknown option. */
-function meantCommand(argv: string[]): ParsedWords {
-  let meant = parseWords([], plants)
-  for (const word of argv) if (commandFor(word, meant.command.commands)) meant = parseWords([...meant.names, word], plants)
+function meantCommand(argv: string[]): CommandLine {
+  let meant = parseCommandLine([], plants)
+  for (const word of argv) if (commandFor(word, meant.command.commands)) meant = parseCommandLine([...meant.names, word], plants)
   return meant
 }
 
 /** The command line with the id as the argument that it is, where it was given as an option and no other option is unknown. */
-function idAsArgument(text: string, argv: string[], { command, unknown }: ParsedWords): string[] | undefined {
+function idAsArgument(text: string, argv: string[], { command, unknown }: CommandLine): string[] | undefined {
   const option = /^(--id(?==|$)|-id?)=?/
   if (!option.test(text) || unknown.length > 1 || !/^.ids?\W/.test(command.arguments?.[0]?.name ?? '')) return undefined
   return argv.flatMap((word) => (word === text ? text.replace(option, '') || [] : word))

@@ -1,7 +1,7 @@
 import { type CommandDefinition, commandFor, globalOptions, helpOption, type OptionDefinition } from './define-command.js'
 
 /** A command line as far as it can be parsed without commander: for help, completion, and the message about an invalid one. */
-export interface ParsedWords {
+export interface CommandLine {
   /** the names of the command and of its parent, without the program */
   names: string[]
   /** the last command that the words name, or the program */
@@ -21,8 +21,8 @@ export interface ParsedWords {
 }
 
 /** Parses a command line, which may be incomplete or invalid. */
-export function parseWords(words: readonly string[], program: CommandDefinition): ParsedWords {
-  const parsed: ParsedWords = {
+export function parseCommandLine(words: readonly string[], program: CommandDefinition): CommandLine {
+  const parsed: CommandLine = {
     names: [],
     command: program,
     operands: [],
@@ -45,12 +45,12 @@ export function parseWords(words: readonly string[], program: CommandDefinition)
 }
 
 /** Whether it is an argument, not an option, as commander has it. */
-function isNegativeNumber(word: string, { command }: ParsedWords): boolean {
+function isNegativeNumber(word: string, { command }: CommandLine): boolean {
   return !command.commands && /^-(\d+|\d*\.\d+)(e[+-]?\d+)?$/.test(word)
 }
 
 /** Adds `--name`, `--name=Fern`, `-n`, `-nFern`, or several switches such as `-yq`. */
-function addOption(word: string, parsed: ParsedWords): void {
+function addOption(word: string, parsed: CommandLine): void {
   const isLong = word.startsWith('--')
   const [name = '', value] = isLong ? word.split(/=(.*)/s) : [word.slice(0, 2), word.slice(2) || undefined]
   const option = findOption(name, parsed)
@@ -63,7 +63,7 @@ function addOption(word: string, parsed: ParsedWords): void {
   if (takesValue(option) && value === undefined) parsed.pending = option
 }
 
-function addOperand(word: string, parsed: ParsedWords): void {
+function addOperand(word: string, parsed: CommandLine): void {
   const commands = parsed.operands.length === 0 ? parsed.command.commands : undefined
   const next = commandFor(word, commands)
   if (next) {
@@ -75,11 +75,11 @@ function addOperand(word: string, parsed: ParsedWords): void {
 }
 
 /** The options that can be given here, those of the command first. */
-export function optionsAt({ command, isHelp }: Pick<ParsedWords, 'command' | 'isHelp'>): OptionDefinition[] {
+export function optionsAt({ command, isHelp }: Pick<CommandLine, 'command' | 'isHelp'>): OptionDefinition[] {
   return [...(isHelp ? [] : (command.options ?? [])), ...globalOptions, helpOption]
 }
 
-export function findOption(name: string, parsed: ParsedWords): OptionDefinition | undefined {
+export function findOption(name: string, parsed: CommandLine): OptionDefinition | undefined {
   return optionsAt(parsed).find((option) => namesOf(option).includes(name))
 }
 
