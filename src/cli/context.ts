@@ -53,6 +53,7 @@ export interface Settings extends Preferences {
 interface ResolveOptions {
   /** the name or the address of a store other than the one of this run */
   other?: string
+  /** the settings file, if it was read before */
   file?: SettingsFile
   /** ignores invalid saved values, for the commands that can correct them */
   ignoresSaved?: boolean
@@ -182,13 +183,6 @@ export async function errorFormat(given: string | undefined, io: Io): Promise<'t
     if (!(error instanceof PlantsError)) throw error
     return given === 'json' ? 'json' : 'text'
   }
-}
-
-/** The output format of a command that works even if the settings are invalid. Throws for an invalid `--output`. */
-export async function outputFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
-  if (given !== undefined) return settingsTable.output.parse('--output', given)
-  const configured = await errorFormat(undefined, io)
-  return configured === 'json' || !io.stdout.isTerminal ? 'json' : 'text'
 }
 
 /** Whether prompts and a pager are allowed: not with `--no-input`, PLANTS_NO_INPUT or CI. */

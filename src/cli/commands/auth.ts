@@ -134,7 +134,7 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
     return why && `${what} ${why}`
   }
   if (withToken && !io.stdin.isTerminal) {
-    const text = await readText('-', io, { wanted: `Pipe the ${noun} to stdin` })
+    const text = await readText('-', io, { wanted: `Pipe the ${noun} to stdin`, tooLarge: `Pipe nothing but the ${noun} to stdin` })
     const failure = check(text, `The ${noun} on stdin`)
     if (failure === undefined) return clean(text)
     throw malformed(failure, `Copy the ${noun} again, without any other text`)
