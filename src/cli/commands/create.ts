@@ -128,10 +128,9 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
     return { plant: await accept(await check(plant), '', 'Correct the flags', settings), isNext: isNext || isProposed }
   }
   const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
-  const checked = await check(given)
   const other = io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'read JSON from a file with --file PATH'
-  const isOnlyMissing = 'problems' in checked && checked.problems.length === missing.length
-  if (isOnlyMissing)
+  const checked = await check(given)
+  if ('problems' in checked && checked.problems.length === missing.length)
     throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, {
       hint: `Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`,
     })
