@@ -31,6 +31,8 @@ export interface Preferences extends OutputStyle {
   mayAsk(): boolean
   warn(text: string, label?: 'warning'): Promise<void>
   sources: SettingSource[]
+  /** `sources`, with defaults instead of ignored values */
+  usable: SettingSource[]
   file: SettingsFile
 }
 
@@ -63,49 +65,35 @@ interface ResolveOptions {
 
 /** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
-  const { other, ignoresInvalid } = options
-  const file = options.file ?? (await readSettings(io))
-  const chosen = other === undefined ? findSource('store', { flags, io, file }) : namedStore(other)
-  const { store, storeName } = await resolveStore(chosen, file, io)
-  const { preferences, usable } = preferencesFor(chosen, storeName, { flags, io, file, options })
-  const shownStore = other ?? flags.store
+  const preferences = await resolvePreferences(flags, io, options)
+  const { usable, file, timeout } = preferences
+  const { store, storeName } = await resolveStore(chosenStore(flags, io, file, options), file, io)
   const allowAsyncCommit = parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false
   const settings: Settings = {
     ...preferences,
     store,
     storeName,
-    storeFlag: shellOption('store', shownStore),
-    isOfRun: other === undefined,
+    storeFlag: shellOption('store', options.other ?? flags.store),
+    isOfRun: options.other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
     tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
-    storeOptions: { ...connectionOptions(() => settings, io), timeout: preferences.timeout, clock: io, allowAsyncCommit },
+    storeOptions: { ...connectionOptions(() => settings, io), timeout, clock: io, allowAsyncCommit },
   }
-  if (settings.isOfRun && !ignoresInvalid) await report(settings, io)
   return settings
 }
 
 /** Resolves the settings of a run that uses no store. Throws as `resolveSettings` does, but not for an unknown store. */
 export async function resolvePreferences(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Preferences> {
+  const { ignoresSaved, ignoresInvalid } = options
   const file = options.file ?? (await readSettings(io))
-  const chosen = findSource('store', { flags, io, file })
+  const chosen = chosenStore(flags, io, file, options)
   const { value = '' } = chosen
   const storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
-  const { preferences } = preferencesFor(chosen, storeName, { flags, io, file, options })
-  if (!options.ignoresInvalid) await report(preferences, io)
-  return preferences
-}
-
-/** The preferences, and the sources of the settings, with defaults for the values that the options ignore. */
-function preferencesFor(
-  chosen: SettingSource,
-  storeName: string | undefined,
-  { flags, io, file, options }: { flags: GlobalFlags; io: Io; file: SettingsFile; options: ResolveOptions },
-) {
   const isOther = options.other !== undefined
   const sources = settingNames.map((name) => (name === 'store' ? chosen : findSource(name, { flags, io, file, storeName, isOther })))
   const usable = sources.map((setting) => {
-    const mayBeInvalid = (options.ignoresSaved && setting.key !== undefined) || (options.ignoresInvalid && setting.source !== 'flag')
+    const mayBeInvalid = (ignoresSaved && setting.key !== undefined) || (ignoresInvalid && setting.source !== 'flag')
     return mayBeInvalid && failureOf(setting) ? defaultSource(setting.name) : setting
   })
   const ofRun = usable.filter(({ source }) => source === 'flag' || source === 'variable')
@@ -125,9 +113,15 @@ function preferencesFor(
     colors,
     warn: (text, label) => warn(io, text, { errors, colors, isQuiet }, label),
     sources,
+    usable,
     file,
   }
-  return { preferences, usable }
+  if (!isOther && !ignoresInvalid) await report(preferences, io)
+  return preferences
+}
+
+function chosenStore(flags: GlobalFlags, io: Io, file: SettingsFile, { other }: ResolveOptions): SettingSource {
+  return other === undefined ? findSource('store', { flags, io, file }) : namedStore(other)
 }
 
 /** milliseconds */
