@@ -265,27 +265,24 @@ async function ownStatus(kind: CredentialKind, settings: Settings): Promise<Stat
   }
 }
 
-/** The status of the other saved stores, and of addresses with a saved credential. Their token commands are not run, because they may prompt. */
-async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
-  const { storeName, store, file } = settings
-  const names = namedStores(file.saved).flatMap(([name]) => (name === storeName ? [] : name))
-  const named = (await Promise.all(names.map((name) => namedStatus(name, settings, flags, io)))).flat()
+/**
+ * The status of the other saved stores, and of addresses with a saved credential. Token commands are not run, because they may prompt. Warns
+ * about invalid settings, so that the other stores are listed even then.
+ */
+async function otherStatuses({ storeName, store, file, warn }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
+  const named: Status[] = []
+  for (const [name] of namedStores(file.saved).filter(([other]) => other !== storeName)) {
+    try {
+      const other = await resolveSettings(flags, io, { other: name, file })
+      if (takesCredential(other.store)) named.push(statusOf(other, await credentialKindOf(other.store, other, io).findSource()))
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      await warn(error.message)
+    }
+  }
   const known = new Set([loginAddress(store), ...named.map(({ address }) => address)])
   const nameless = Object.entries(file.saved.tokens ?? {}).filter(([address]) => !known.has(address) && isLoginAddress(address))
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
-}
-
-/** The status of a saved store, if it uses a credential. Warns about invalid settings, so that the other stores are listed even then. */
-async function namedStatus(name: string, { file, warn }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
-  try {
-    const settings = await resolveSettings(flags, io, { other: name, file })
-    const { store } = settings
-    return takesCredential(store) ? [statusOf(settings, await credentialKindOf(store, settings, io).findSource())] : []
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    await warn(error.message)
-    return []
-  }
 }
 
 function namesOf({ store, storeName }: Settings): Pick<Status, 'store' | 'address'> {
