@@ -20,7 +20,6 @@ export interface CommandLine {
   optionsEnded: boolean
 }
 
-/** Parses a command line, which may be incomplete or invalid. */
 export function parseCommandLine(words: readonly string[], program: CommandDefinition): CommandLine {
   const parsed: CommandLine = {
     names: [],
@@ -83,7 +82,6 @@ export function findOption(name: string, parsed: CommandLine): OptionDefinition 
   return optionsAt(parsed).find((option) => namesOf(option).includes(name))
 }
 
-/** `-v` and `--verbose` for `-v, --verbose`. */
 export function namesOf({ flags }: OptionDefinition): string[] {
   return flags.replace(/ <.*/, '').split(', ')
 }

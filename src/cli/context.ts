@@ -127,7 +127,6 @@ function chosenStore(flags: GlobalFlags, io: Io, file: SettingsFile, { other }: 
 /** milliseconds */
 export const defaultLockTimeout = 30_000
 
-/** The callbacks that give a store its credentials and print its warnings. */
 function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onOwner'> {
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once

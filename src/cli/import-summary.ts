@@ -97,7 +97,6 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
   })
 }
 
-/** What to do with the rejected records of an import that was read to its end. */
 function hintOfRejected(importing: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
   const { counters, format, hasTextId, nextId } = importing
   const { plan, rejects, staging } = options

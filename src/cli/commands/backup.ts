@@ -113,7 +113,6 @@ function explained(error: PlantsError, from: string, source: string, decompresse
   return new PlantsError(kind, message.replaceAll(from, source), { hint, retryable, cause: error })
 }
 
-/** Shows the progress of a copy, and clears it. */
 function copyProgress({ showsProgress }: Settings, io: Io) {
   const { show, clear } = progressLine(io, showsProgress)
   return { onProgress: (report: ProgressReport) => show(() => report), clear }

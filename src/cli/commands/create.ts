@@ -96,7 +96,6 @@ interface PlantInput {
   isNext: boolean
 }
 
-/** The plant that a create would store now. */
 async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
   const { store, storeOptions } = settings
   if (flags.id === 'next' && !isOwn(store))

@@ -187,7 +187,6 @@ async function runCheck(check: string, action: () => Result | Promise<Result>): 
   return { check, ...(result instanceof PlantsError ? failed(result) : result) }
 }
 
-/** The result of an action, or the PlantsError that it throws. */
 async function attempt<T>(action: () => T | Promise<T>): Promise<T | PlantsError> {
   try {
     return await action()

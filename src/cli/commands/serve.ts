@@ -111,7 +111,6 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   }
 }
 
-/** Warns about a file of secrets that other users can access. */
 function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: Warn): void {
   const path = given === undefined ? undefined : io.resolvePath(given)
   const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
@@ -211,7 +210,6 @@ function versionOf(path: string): string {
   }
 }
 
-/** The tokens in a file, with their line numbers. */
 function readTokens(path: string): ReadonlyMap<string, string> {
   const lines = readTextFile(path, 'Use a file with one token per line for --token-file').split(/\r?\n/)
   const tokens = lines.flatMap((line, index): [string, string][] => {

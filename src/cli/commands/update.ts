@@ -42,25 +42,22 @@ export const update = defineCommand({
   },
 })
 
+const maxAttempts = 10
+
 /** Replaces a plant, and retries if another process has changed it first. Returns undefined if the plant was deleted. */
 async function replace(store: ReadableStore, plant: NewPlant, changes: Changes): Promise<NewPlant | undefined> {
   let before: NewPlant | undefined = plant
-  for (let attempt = 0; before && attempt < maxAttempts; attempt += 1) {
-    const updated = await store.replace(changed(before, changes), before)
+  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+    const old: NewPlant = before
+    const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? old[name])))
+    const accepted = acceptNewPlant(value)
+    if (!accepted) throw new PlantsError('invalid', `Invalid plant: ${problemsOf(value).join('; ')}`, { hint: 'Correct the flags' })
+    const updated = await store.replace(accepted.plant, old)
     if (updated) return updated
     before = await store.get(plant.id)
+    if (!before) return undefined
   }
-  if (!before) return undefined
   throw new PlantsError('conflict', `Other processes changed the plant ${plant.id} during each of ${maxAttempts} attempts`, {
     hint: 'This command changed nothing. Try again',
   })
-}
-
-const maxAttempts = 10
-
-function changed(plant: NewPlant, changes: Changes): NewPlant {
-  const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? plant[name])))
-  const accepted = acceptNewPlant(value)
-  if (accepted) return accepted.plant
-  throw new PlantsError('invalid', `Invalid plant: ${problemsOf(value).join('; ')}`, { hint: 'Correct the flags' })
 }

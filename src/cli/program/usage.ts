@@ -74,7 +74,6 @@ export function usageError(argv: string[], parsed: CommandLine, cause?: Commande
   return invalid(`${name} takes ${takes}, but got ${operands.length}`, hintForExcessArgument(name, argv, parsed))
 }
 
-/** The first option that cannot be used with another one, and that one. */
 function conflictIn({ command, given }: CommandLine): [option: string, other: string] | undefined {
   for (const option of command.options ?? []) {
     const other = option.conflicts?.find((name) => given.has(`--${name}`))
@@ -83,7 +82,6 @@ function conflictIn({ command, given }: CommandLine): [option: string, other: st
   return undefined
 }
 
-/** The error for a word that is not a command. */
 export function unknownCommand({ names, command, operands: [word = '', ...next], unknown }: CommandLine): PlantsError {
   const { commands = [], topics = [] } = command
   const known = [...commands, ...topics].map(({ name }) => name)
