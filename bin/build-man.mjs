@@ -17,7 +17,7 @@ const bundle = await rolldown({
 })
 await bundle.write({ dir: cache, cleanDir: true, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' })
 const load = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
-const [{ loadCommands, plants }, { aliasesOf }] = await Promise.all([load('commands'), load('definitions')])
+const [{ loadCommands, plants }, { aliasesOf, globalOptions }] = await Promise.all([load('commands'), load('definitions')])
 await loadCommands(plants.commands.map(({ name }) => name))
 
 rmSync(folder, { recursive: true, force: true })
@@ -38,7 +38,7 @@ async function programPage() {
     section('SYNOPSIS', '.B plants', roff('<command> [options]')),
     section('DESCRIPTION', roff(plants.description)),
     section('COMMANDS', terms(plants.commands.map(({ name, summary }) => [`plants-${name}(1)`, summary]))),
-    section('OPTIONS', options(plants.options)),
+    section('OPTIONS', options(globalOptions)),
     topics.filter(({ name }) => titles[name]).map(({ name, text }) => section(titles[name], verbatim(text.trimEnd().split('\n')))),
     examplesOf(plants),
     section('BUGS', roff(`Report bugs at ${packageJson.bugs.url}`)),

@@ -31,6 +31,8 @@ export interface Preferences extends OutputStyle {
   mayAsk(): boolean
   warn(text: string, label?: 'warning'): Promise<void>
   sources: SettingSource[]
+  /** `sources`, with defaults instead of ignored values */
+  usable: SettingSource[]
   file: SettingsFile
 }
 
@@ -53,6 +55,7 @@ export interface Settings extends Preferences {
 interface ResolveOptions {
   /** the name or the address of a store other than the one of this run */
   other?: string
+  /** the settings file, if it was read before */
   file?: SettingsFile
   /** ignores invalid saved values, for the commands that can correct them */
   ignoresSaved?: boolean
@@ -62,49 +65,35 @@ interface ResolveOptions {
 
 /** Resolves the settings of a run, and its store. Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
 export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
-  const { other, ignoresInvalid } = options
-  const file = options.file ?? (await readSettings(io))
-  const chosen = other === undefined ? findSource('store', { flags, io, file }) : namedStore(other)
-  const { store, storeName } = await resolveStore(chosen, file, io)
-  const { preferences, usable } = preferencesFor(chosen, storeName, { flags, io, file, options })
-  const shownStore = other ?? flags.store
+  const preferences = await resolvePreferences(flags, io, options)
+  const { usable, file, timeout } = preferences
+  const { store, storeName } = await resolveStore(chosenStore(flags, io, file, options), file, io)
   const allowAsyncCommit = parsed('allow-async-commit', usable, settingsTable['allow-async-commit'].parse) ?? false
   const settings: Settings = {
     ...preferences,
     store,
     storeName,
-    storeFlag: shellOption('store', shownStore),
-    isOfRun: other === undefined,
+    storeFlag: shellOption('store', options.other ?? flags.store),
+    isOfRun: options.other === undefined,
     allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
     caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
     tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
-    storeOptions: { ...connectionOptions(() => settings, io), timeout: preferences.timeout, clock: io, allowAsyncCommit },
+    storeOptions: { ...connectionOptions(() => settings, io), timeout, clock: io, allowAsyncCommit },
   }
-  if (settings.isOfRun && !ignoresInvalid) await report(settings, io)
   return settings
 }
 
 /** Resolves the settings of a run that uses no store. Throws as `resolveSettings` does, but not for an unknown store. */
 export async function resolvePreferences(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Preferences> {
+  const { ignoresSaved, ignoresInvalid } = options
   const file = options.file ?? (await readSettings(io))
-  const chosen = findSource('store', { flags, io, file })
+  const chosen = chosenStore(flags, io, file, options)
   const { value = '' } = chosen
   const storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
-  const { preferences } = preferencesFor(chosen, storeName, { flags, io, file, options })
-  if (!options.ignoresInvalid) await report(preferences, io)
-  return preferences
-}
-
-/** The preferences, and the sources of the settings, with defaults for the values that the options ignore. */
-function preferencesFor(
-  chosen: SettingSource,
-  storeName: string | undefined,
-  { flags, io, file, options }: { flags: GlobalFlags; io: Io; file: SettingsFile; options: ResolveOptions },
-) {
   const isOther = options.other !== undefined
   const sources = settingNames.map((name) => (name === 'store' ? chosen : findSource(name, { flags, io, file, storeName, isOther })))
   const usable = sources.map((setting) => {
-    const mayBeInvalid = (options.ignoresSaved && setting.key !== undefined) || (options.ignoresInvalid && setting.source !== 'flag')
+    const mayBeInvalid = (ignoresSaved && setting.key !== undefined) || (ignoresInvalid && setting.source !== 'flag')
     return mayBeInvalid && failureOf(setting) ? defaultSource(setting.name) : setting
   })
   const ofRun = usable.filter(({ source }) => source === 'flag' || source === 'variable')
@@ -124,15 +113,20 @@ function preferencesFor(
     colors,
     warn: (text, label) => warn(io, text, { errors, colors, isQuiet }, label),
     sources,
+    usable,
     file,
   }
-  return { preferences, usable }
+  if (!isOther && !ignoresInvalid) await report(preferences, io)
+  return preferences
+}
+
+function chosenStore(flags: GlobalFlags, io: Io, file: SettingsFile, { other }: ResolveOptions): SettingSource {
+  return other === undefined ? findSource('store', { flags, io, file }) : namedStore(other)
 }
 
 /** milliseconds */
 export const defaultLockTimeout = 30_000
 
-/** The callbacks that give a store its credentials and print its warnings. */
 function connectionOptions(settings: () => Settings, io: Io): Pick<OpenOptions, 'access' | 'login' | 'onAway' | 'onCreated' | 'onOwner'> {
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once
@@ -182,13 +176,6 @@ export async function errorFormat(given: string | undefined, io: Io): Promise<'t
     if (!(error instanceof PlantsError)) throw error
     return given === 'json' ? 'json' : 'text'
   }
-}
-
-/** The output format of a command that works even if the settings are invalid. Throws for an invalid `--output`. */
-export async function outputFormat(given: string | undefined, io: Io): Promise<'text' | 'json'> {
-  if (given !== undefined) return settingsTable.output.parse('--output', given)
-  const configured = await errorFormat(undefined, io)
-  return configured === 'json' || !io.stdout.isTerminal ? 'json' : 'text'
 }
 
 /** Whether prompts and a pager are allowed: not with `--no-input`, PLANTS_NO_INPUT or CI. */

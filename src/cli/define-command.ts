@@ -106,6 +106,8 @@ const ownOptions = [
   { flags: '--no-color', description: 'no colours; also NO_COLOR' },
 ] as const satisfies readonly OptionDefinition[]
 
+export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
+
 /** The options of every command: those of the settings, and a few others. */
 export const globalOptions: readonly OptionDefinition[] = [
   ...settingNames.flatMap((name) => {
@@ -140,10 +142,6 @@ export const queryOptions = [
   { flags: '--after <int64>', description: 'only ids greater than this one', parse: parseId },
   ...filterOptions,
 ] as const satisfies readonly OptionDefinition[]
-
-export function yesOption(description: string) {
-  return { flags: '-y, --yes', description } as const satisfies OptionDefinition
-}
 
 export function pathOption<const Flags extends string>(flags: Flags, description: string) {
   return { flags, description, values: 'file', parse: parseText } as const satisfies OptionDefinition

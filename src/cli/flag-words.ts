@@ -8,17 +8,14 @@ type RecordOptions = Omit<InputOptions, 'given'>
 export function recordFlags({ format, encoding, rules }: RecordOptions): Record<string, string> {
   const { columns, delimiter, map, idFrom } = rules
   const fields = Object.entries(map).map((entry) => entry.join('='))
-  return present({
+  const flags = {
     '--format': format,
     '--encoding': encoding,
     '--delimiter': delimiter === '\t' ? 'tab' : delimiter,
     '--columns': columns?.join(','),
     '--map': fields.join(',') || undefined,
     '--id-from': idFrom?.toString(),
-  })
-}
-
-function present(flags: Readonly<Record<string, string | undefined>>): Record<string, string> {
+  }
   return Object.fromEntries(Object.entries(flags).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])))
 }
 

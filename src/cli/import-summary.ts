@@ -54,11 +54,8 @@ function listOf(counters: Counters): string {
   ].join('')
 }
 
-async function warnOfOmissions(
-  { counters, rejected }: Import,
-  { staging, plan: { inputs } }: ImportOptions,
-  { store, errors, warn }: Settings,
-): Promise<void> {
+async function warnOfOmissions({ counters, rejected }: Import, options: ImportOptions, { store, errors, warn }: Settings): Promise<void> {
+  const { inputs } = options.plan
   if (settledIn(counters) === 0)
     await warn(inputs.length === 1 ? `${inputs[0]?.name} contains no records` : 'the inputs contain no records', 'warning')
   const hidden = rejected - maxShown
@@ -69,7 +66,7 @@ async function warnOfOmissions(
     await warn(await unknownField(name, ` of ${plantCount(count)}`, '--map'), 'warning')
   const more = fields.length - maxShown
   if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
-  if (staging === 'check' && !isOwn(store)) await warn(`Only the input was checked, not which ids exist at ${store.name}`)
+  if (options.staging === 'check' && !isOwn(store)) await warn(`Only the input was checked, not which ids exist at ${store.name}`)
 }
 
 function unknownOutcome({ unknown }: Counters, { rejects }: ImportOptions): PlantsError {
@@ -100,7 +97,6 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
   })
 }
 
-/** What to do with the rejected records of an import that was read to its end. */
 function hintOfRejected(importing: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
   const { counters, format, hasTextId, nextId } = importing
   const { plan, rejects, staging } = options

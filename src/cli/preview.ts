@@ -7,7 +7,7 @@ import { malformed } from '../platform/errors.js'
 import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
-import type { Access, WireRequest } from '../stores/common/access.js'
+import type { Access } from '../stores/common/access.js'
 import type { OwnAddress, RemoteAddress } from '../stores/common/address.js'
 import { kindNoun, previewCreate, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
@@ -29,13 +29,9 @@ export async function showPreview(create: CreateRequest, settings: Settings, io:
   throw malformed(`${store.name} is ${kindNoun(store.kind)}, but --curl needs a service`, hint)
 }
 
-async function previewInOwnStore(
-  store: OwnAddress,
-  { idempotencyKey, readPlant }: CreateRequest,
-  settings: Settings,
-  io: Io,
-): Promise<void> {
-  const plant = await readPlant(settings)
+async function previewInOwnStore(store: OwnAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
+  const { idempotencyKey } = create
+  const plant = await create.readPlant(settings)
   const { exists, creates } = await previewCreate(store, plant, { idempotencyKey }, settings.storeOptions).catch((error: unknown) => {
     throw addLookupHint(error, plant.id, settings)
   })
@@ -51,16 +47,18 @@ async function previewAtService(store: RemoteAddress, create: CreateRequest, set
   const found = locateToken(store, settings, io)
   const token = { token: '***', source: found?.source ?? 'variable', place: found?.place ?? 'no source yet' } as const
   let previewed: Promise<Access> | undefined
-  const preview = () => {
-    previewed ??= accessTo(store, settings, io, token)
-    return previewed
-  }
+  const preview = async () => (previewed ??= accessTo(store, settings, io, token))
   const plant = await create.readPlant({ ...settings, storeOptions: { ...settings.storeOptions, access: preview } })
   const access = await preview()
   const source = found?.source ?? 'none'
   const { describeCreate } = await import('../stores/http/request.js')
   const request = describeCreate(store, access, plant, create.idempotencyKey)
-  if (create.isCurl) return showCommand(request, store, access.proxy, source, settings, io)
+  if (create.isCurl) {
+    const isProxySecure = access.proxy?.startsWith('https:') ?? false
+    const { caCert, timeout } = settings
+    const command = curlCommand(request, { address: store, caCert: caCert?.path, timeout, proxy: proxyForCurl(store, io), isProxySecure })
+    return showCommand(command, source, settings, io)
+  }
   const proxy = access.proxy && new URL(access.proxy).host
   const socket = store.socketPath
   const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
@@ -80,16 +78,7 @@ const tokenWords: Record<TokenOrigin, string> = {
   none: 'there is no token yet: set PLANTS_TOKEN, or save one with plants auth login',
 }
 
-async function showCommand(
-  request: WireRequest,
-  address: RemoteAddress,
-  ownProxy: string | undefined,
-  source: TokenOrigin,
-  { caCert, timeout, errors, storeFlag, warn }: Settings,
-  io: Io,
-): Promise<void> {
-  const isProxySecure = ownProxy?.startsWith('https:') ?? false
-  const command = curlCommand(request, { address, caCert: caCert?.path, timeout, proxy: proxyForCurl(address, io), isProxySecure })
+async function showCommand(command: string, source: TokenOrigin, { errors, storeFlag, warn }: Settings, io: Io): Promise<void> {
   // The command must stay exact, so its control characters cannot be escaped.
   const hint = 'Write it to a file instead: plants create --curl … > create.sh'
   if (io.stdout.isTerminal && errors !== 'json' && escapeControlCharsInLines(command) !== command)

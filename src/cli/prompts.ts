@@ -20,8 +20,8 @@ export async function askForPlant(
   io: Io,
 ): Promise<Record<string, unknown>> {
   const ask = (message: string, check: Check, proposal?: bigint) => {
-    const proposed = proposal === undefined ? {} : { default: String(proposal) }
-    return prompt(io, (context) => input({ message, theme: themeFor(isColored), validate: validator(check), ...proposed }, context))
+    const options = { message, theme: themeFor(isColored), validate: validator(check) }
+    return prompt(io, (context) => input(proposal === undefined ? options : { ...options, default: String(proposal) }, context))
   }
   const checkNewId = (text: string) => {
     const number = parseInt64(text)
@@ -76,9 +76,6 @@ async function prompt<T>(io: Io, ask: (context: NonNullable<Parameters<typeof in
 
 function themeFor(isColored: boolean) {
   if (isColored) return {}
-  const plain = String
-  return {
-    prefix: '?',
-    style: { answer: plain, message: plain, error: (text: string) => `> ${text}`, defaultAnswer: (text: string) => `(${text})` },
-  }
+  const style = { answer: String, message: String, error: (text: string) => `> ${text}`, defaultAnswer: (text: string) => `(${text})` }
+  return { prefix: '?', style }
 }

@@ -1,17 +1,21 @@
+import { type Credential, findToken, noToken, savedToken, tokenVariable } from '../../auth/credentials.js'
+import { refuseExposed } from '../../auth/exposure.js'
+import { findPassword, noPassword, type Password, redactPassword } from '../../auth/password.js'
+import { failureOf } from '../../auth/token.js'
 import { changeSettings } from '../../config/change.js'
 import { withField } from '../../config/edit.js'
 import { namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { toJson } from '../../plant/json.js'
-import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { isLoginAddress } from '../../stores/common/address.js'
-import { credentialOf, kindOfText, loginAddress, takesCredential } from '../../stores/registry.js'
+import type { TokenVerdict } from '../../stores/common/access.js'
+import { isLoginAddress, type PostgresAddress, type RemoteAddress } from '../../stores/common/address.js'
+import { credentialOf, kindOfText, loginAddress, takesCredential, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { type CredentialKind, type CredentialSource, credentialKindOf } from '../credential-kind.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
-import { warnOfExposure } from '../store-access.js'
+import { accessTo, loginTo, warnOfExposure } from '../store-access.js'
 
 const login = defineCommand({
   name: 'login',
@@ -130,7 +134,7 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
     return why && `${what} ${why}`
   }
   if (withToken && !io.stdin.isTerminal) {
-    const text = await readStdin(noun, io)
+    const text = await readText('-', io, { wanted: `Pipe the ${noun} to stdin`, tooLarge: `Pipe nothing but the ${noun} to stdin` })
     const failure = check(text, `The ${noun} on stdin`)
     if (failure === undefined) return clean(text)
     throw malformed(failure, `Copy the ${noun} again, without any other text`)
@@ -142,15 +146,81 @@ async function readSecret(withToken: boolean, { noun, clean, failureOf }: Creden
   return clean(await askForSecret(message, (text) => check(text, `A ${noun}`), settings.colors(io.stderr), io))
 }
 
-async function readStdin(noun: string, io: Io): Promise<string> {
-  try {
-    return await readText('-', io, { wanted: `Pipe the ${noun} to stdin` })
-  } catch (cause) {
-    const isTooLarge = cause instanceof PlantsError && cause.kind === 'tooLarge'
-    const isUtf8 = !(cause instanceof PlantsError && systemCode(cause.cause) === 'ERR_ENCODING_INVALID_ENCODED_DATA')
-    if (!isTooLarge && isUtf8) throw cause
-    const hint = `Copy the ${noun} again, without any other text`
-    throw malformed(`The text on stdin ${isTooLarge ? `is too long for a ${noun}` : 'is not UTF-8'}`, hint, cause)
+/** The token of a service, or the password of a database. */
+type CredentialKind = ReturnType<typeof credentialKindOf>
+
+function credentialKindOf(store: RemoteAddress | PostgresAddress, settings: Settings, io: Io) {
+  return takesToken(store) ? tokenOf(store, settings, io) : passwordOf(store, settings, io)
+}
+
+function tokenOf(store: RemoteAddress, settings: Settings, io: Io) {
+  const { storeName, tokenCommand, storeFlag, storeOptions } = settings
+  return {
+    noun: 'token' as const,
+    /** extracts the credential from text that was typed or piped */
+    clean: (text: string) => text.trim(),
+    failureOf,
+    /** Throws `malformed` if a saved credential would not be used. */
+    refuseUnusable: () => {
+      const hint = `Renew the token where the command reads it, or remove the command: plants config unset stores.${storeName}.token-command`
+      if (tokenCommand !== undefined) throw malformed(`${storeName} gets its token from a command`, hint)
+      refuseExposed(store, settings, io)
+    },
+    redact: (token: string) => void io.secrets.add(token),
+    check: async (token: string): Promise<TokenVerdict> => {
+      const { checkToken } = await import('../../stores/http/check-token.js')
+      return checkToken(store, await accessTo(store, settings, io, { token, source: 'file', place: 'this login' }), storeOptions)
+    },
+    hint: 'Copy the token again, or ask the operator of the service for a new one: plants tokens create',
+    find: async (): Promise<(Found & { token: string; password?: string }) | undefined> => {
+      const { place, ...found } = (await findToken(store, settings, io)) ?? {}
+      return 'token' in found ? found : undefined
+    },
+    /** The source for a store other than the one of this run. Runs no token command. */
+    findSource: async (): Promise<Found | undefined> => {
+      if (tokenCommand !== undefined) return { source: 'command' }
+      const saved = savedToken(settings.file.saved, store.name)
+      return saved && { source: 'file', savedAt: saved.savedAt }
+    },
+    missing: () => noToken(store, storeFlag),
+    /** other sources, which take precedence over a saved credential */
+    others: () => [
+      ...(tokenVariable(io) ? ['PLANTS_TOKEN is still set'] : []),
+      ...(tokenCommand === undefined ? [] : [`${storeName} still has a token command`]),
+    ],
+  }
+}
+
+function passwordOf(store: PostgresAddress, settings: Settings, io: Io) {
+  const { storeFlag, storeOptions } = settings
+  const find = async (): Promise<(Found & { token?: string; password: string }) | undefined> => {
+    const found = await findPassword(store, settings, io)
+    const password = store.hosts.map((host) => found?.of(host)).find((text) => text !== undefined)
+    return found && password !== undefined ? { password, source: found.source, savedAt: found.savedAt } : undefined
+  }
+  return {
+    noun: 'password' as const,
+    clean: (text: string) => text.replace(/\r?\n$/, ''),
+    /** PostgreSQL accepts about 1000 bytes; a line break is a mistake. */
+    failureOf: (text: string): string | undefined => {
+      if (text === '') return 'is empty'
+      if (Buffer.byteLength(text) > 1000) return 'is longer than 1000 bytes'
+      return /[\0\r\n]/.test(text) ? 'contains a line break or U+0000' : undefined
+    },
+    refuseUnusable: () => {},
+    redact: (password: string) => redactPassword(password, store, io),
+    check: async (password: string): Promise<TokenVerdict> => {
+      const { checkPassword } = await import('../../stores/postgres/inspect.js')
+      return checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, password) })
+    },
+    hint: 'Enter it again, or ask the administrator of the database for a new one',
+    find,
+    findSource: find,
+    missing: () => noPassword(store, storeFlag),
+    others: () => [
+      ...(store.password === undefined ? [] : ['The address still contains a password']),
+      ...(io.env['PGPASSWORD'] ? ['PGPASSWORD is still set'] : []),
+    ],
   }
 }
 
@@ -167,9 +237,21 @@ function usesNoToken({ store, file: { saved } }: Settings): PlantsError {
   return malformed(`${store.name} is a file, and uses no token`, hint)
 }
 
-type Status = Omit<CredentialSource, 'source'> & { store: string; address: string; source: CredentialSource['source'] | 'none' }
+interface Status {
+  /** the name of a store, or its address if it has no name */
+  store: string
+  /** the address under which its credential is saved */
+  address: string
+  source: Credential['source'] | Password['source'] | 'none'
+  /** when the credential was saved, in ISO 8601 */
+  savedAt?: string | undefined
+  /** how long it is valid, if a token command prints it; in ISO 8601 */
+  expires?: string | undefined
+}
 
-function statusOf(settings: Settings, found: CredentialSource | undefined): Status {
+type Found = Pick<Status, 'source' | 'savedAt' | 'expires'>
+
+function statusOf(settings: Settings, found: Found | undefined): Status {
   return { ...namesOf(settings), source: found?.source ?? 'none', savedAt: found?.savedAt, expires: found?.expires }
 }
 
@@ -183,30 +265,26 @@ async function ownStatus(kind: CredentialKind, settings: Settings): Promise<Stat
   }
 }
 
-/** The status of the other saved stores, and of addresses with a saved credential. Their token commands are not run, because they may prompt. */
-async function otherStatuses(settings: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
-  const { storeName, store, file } = settings
-  const names = namedStores(file.saved).flatMap(([name]) => (name === storeName ? [] : name))
-  const named = (await Promise.all(names.map((name) => namedStatus(name, settings, flags, io)))).flat()
+/**
+ * The status of the other saved stores, and of addresses with a saved credential. Token commands are not run, because they may prompt. Warns
+ * about invalid settings, so that the other stores are listed even then.
+ */
+async function otherStatuses({ storeName, store, file, warn }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
+  const named: Status[] = []
+  for (const [name] of namedStores(file.saved).filter(([other]) => other !== storeName)) {
+    try {
+      const other = await resolveSettings(flags, io, { other: name, file })
+      if (takesCredential(other.store)) named.push(statusOf(other, await credentialKindOf(other.store, other, io).findSource()))
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      await warn(error.message)
+    }
+  }
   const known = new Set([loginAddress(store), ...named.map(({ address }) => address)])
   const nameless = Object.entries(file.saved.tokens ?? {}).filter(([address]) => !known.has(address) && isLoginAddress(address))
   return [...named, ...nameless.map(([address, { savedAt }]) => ({ store: address, address, source: 'file' as const, savedAt }))]
 }
 
-/** The status of a saved store, if it uses a credential. Warns about invalid settings, so that the other stores are listed even then. */
-async function namedStatus(name: string, { file, warn }: Settings, flags: GlobalFlags, io: Io): Promise<Status[]> {
-  try {
-    const settings = await resolveSettings(flags, io, { other: name, file })
-    const { store } = settings
-    return takesCredential(store) ? [statusOf(settings, await credentialKindOf(store, settings, io).findSource())] : []
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    await warn(error.message)
-    return []
-  }
-}
-
-/** The name of a store, or its address if it has no name, and the address under which its credential is saved. */
-function namesOf({ store, storeName }: Settings): { store: string; address: string } {
+function namesOf({ store, storeName }: Settings): Pick<Status, 'store' | 'address'> {
   return { store: storeName ?? loginAddress(store), address: loginAddress(store) }
 }

@@ -15,7 +15,7 @@ import { parseText } from '../../platform/values.js'
 import type { ProgressReport } from '../../stores/common/store.js'
 import { backUpStore, noStore, restoreStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, yesOption } from '../define-command.js'
+import { defineCommand } from '../define-command.js'
 
 export const backup = defineCommand({
   name: 'backup',
@@ -63,7 +63,7 @@ export const restore = defineCommand({
   description:
     'Replace the contents of the store with a backup. The previous contents are kept in a file beside the store. Others can use the store in the meantime, and see the change at once.',
   arguments: [{ name: '<file>', description: 'file that plants backup created, "-" for stdin', values: 'file', parse: parseText }],
-  options: [yesOption('replace the plants in the store')],
+  options: [{ flags: '-y, --yes', description: 'replace the plants in the store' }],
   examples: [
     'plants restore plants.bak --store ./new.db',
     'plants restore plants.bak --yes',
@@ -113,7 +113,6 @@ function explained(error: PlantsError, from: string, source: string, decompresse
   return new PlantsError(kind, message.replaceAll(from, source), { hint, retryable, cause: error })
 }
 
-/** Shows the progress of a copy, and clears it. */
 function copyProgress({ showsProgress }: Settings, io: Io) {
   const { show, clear } = progressLine(io, showsProgress)
   return { onProgress: (report: ProgressReport) => show(() => report), clear }

@@ -1,16 +1,14 @@
-import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
-import { malformed } from '../../platform/errors.js'
-import { shorten } from '../../platform/escape.js'
+import { writeAnswer } from '../../output/output.js'
+import { parseChoice } from '../../platform/values.js'
 import { defineCommand } from '../define-command.js'
 
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
-const names = shells.join(', ').replace(/, (\w+)$/, ' or $1')
 
 export const completion = defineCommand({
   name: 'completion',
   description:
     'Print a script with which a shell completes commands, flags, their values, saved stores and settings. The script calls plants for the candidates, so it never becomes outdated.',
-  arguments: [{ name: '[shell]', description: names, values: shells }],
+  arguments: [{ name: '<shell>', description: shells.join(', ').replace(/, (\w+)$/, ' or $1'), values: shells, parse: parseShell }],
   notes: [
     {
       title: 'Installation',
@@ -29,15 +27,12 @@ export const completion = defineCommand({
     },
   ],
   examples: ['source <(plants completion bash)', 'plants completion zsh > _plants', 'plants completion fish > plants.fish'],
-  async run({ args: [name = ''] }, io) {
-    const shell = shells.find((candidate) => candidate === name)
-    if (shell === undefined) {
-      const [own = ''] = /[^/]*$/.exec(io.env['SHELL'] ?? '') ?? []
-      const hint = `For example: plants completion ${shells.find((candidate) => candidate === own) ?? 'bash'}. How to install it: plants completion --help`
-      const unknown = `There is no completion for ${quoteIfNeeded(shorten(name))}, only for ${names.replace(' or ', ' and ')}`
-      throw malformed(name === '' ? `completion needs a shell: ${names}` : unknown, hint)
-    }
+  async run({ args: [shell] }, io) {
     const { scripts } = await import('../completion/scripts.js')
     await writeAnswer(io, scripts[shell])
   },
 })
+
+function parseShell(name: string, text: string): (typeof shells)[number] {
+  return parseChoice(name, text, shells)
+}

@@ -49,9 +49,10 @@ export const create = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { idempotencyKey } = flags
     if (flags.id === 'next' && idempotencyKey !== undefined)
-      throw new PlantsError('malformed', '--id next cannot be used with --idempotency-key: a repeat would create another plant', {
-        hint: 'Use a specific id, or leave out the key',
-      })
+      throw malformed(
+        '--id next cannot be used with --idempotency-key: a repeat would create another plant',
+        'Use a specific id, or leave out the key',
+      )
     if (flags.dryRun || flags.curl) {
       const { showPreview } = await import('../preview.js')
       const isCurl = flags.curl === true
@@ -86,9 +87,7 @@ export const create = defineCommand({
 function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
   const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
-  throw new PlantsError('malformed', `${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, {
-    hint: `For example: ${flag} "$(uuidgen)"`,
-  })
+  throw malformed(`${flag} must be 1 to 255 visible ASCII characters, but ${failure}`, `For example: ${flag} "$(uuidgen)"`)
 }
 
 interface PlantInput {
@@ -97,11 +96,10 @@ interface PlantInput {
   isNext: boolean
 }
 
-/** The plant that a create would store now. */
 async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Promise<NewPlant> {
   const { store, storeOptions } = settings
   if (flags.id === 'next' && !isOwn(store))
-    throw new PlantsError('malformed', '--id next cannot be previewed: the service chooses the id', { hint: 'Use a specific id' })
+    throw malformed('--id next cannot be previewed: the service chooses the id', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
   if (!isNext) return plant
   const existing = await openIfThere(store, storeOptions)
@@ -129,10 +127,9 @@ async function readPlant(flags: CreateFlags, settings: Settings, io: Io): Promis
     return { plant: await accept(await check(plant), '', 'Correct the flags', settings), isNext: isNext || isProposed }
   }
   const missing = plantFields.filter(({ name, isRequired }) => isRequired && given[name] === undefined)
-  const checked = await check(given)
   const other = io.stdin.isPiped ? 'read JSON from stdin with --file -' : 'read JSON from a file with --file PATH'
-  const isOnlyMissing = checked.problems?.length === missing.length
-  if (isOnlyMissing)
+  const checked = await check(given)
+  if (checked.problems?.length === missing.length)
     throw new PlantsError('invalid', `create needs ${missing.map(({ name }) => `--${name}`).join(' and ')}`, {
       hint: `Add ${missing.map(({ name, type }) => `--${name} ${type === 'text' ? 'TEXT' : 'NUMBER'}`).join(' and ')}, or ${other}`,
     })
@@ -200,10 +197,10 @@ async function accept(checked: Checked, prefix: string, hint: string, settings: 
  * @throws {PlantsError} `malformed` or `tooLarge`, whose messages name the source
  */
 async function readDocument(path: string, io: Io): Promise<unknown> {
-  if (path === '') throw new PlantsError('malformed', '--file needs a path', { hint: 'To read stdin: --file -' })
+  if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
   const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
-  if (text.trim() === '' && path !== '-') throw new PlantsError('malformed', `${path} is empty`, { hint: example })
-  if (text.trim() === '') throw new PlantsError('malformed', 'Stdin is empty', { hint: 'To use flags: plants create --id 1 --name Fern' })
+  if (text.trim() === '' && path !== '-') throw malformed(`${path} is empty`, example)
+  if (text.trim() === '') throw malformed('Stdin is empty', 'To use flags: plants create --id 1 --name Fern')
   const parsed = parseJson(text)
   if ('value' in parsed) return parsed.value
   const source = path === '-' ? 'Stdin' : path

@@ -6,7 +6,7 @@ import type { Io } from '../../platform/io.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, parseId, yesOption } from '../define-command.js'
+import { defineCommand, parseId } from '../define-command.js'
 
 export const deletePlant = defineCommand({
   name: 'delete',
@@ -15,7 +15,7 @@ export const deletePlant = defineCommand({
   options: [
     { flags: '-t, --tag <text>', description: 'delete all plants with this tag' },
     { flags: '--dry-run', description: 'print what would be deleted, but delete nothing' },
-    yesOption('do not ask for confirmation'),
+    { flags: '-y, --yes', description: 'do not ask for confirmation' },
   ],
   examples: ['plants delete 1', 'plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --dry-run'],
   async run({ args, flags }, io) {
@@ -34,7 +34,8 @@ export const deletePlant = defineCommand({
       throw malformed(`Deleting ${what} requires confirmation`, 'To delete without confirmation, add --yes')
     const store = await openExistingStore(settings.store, settings.storeOptions)
     try {
-      const failures = await (tag === undefined ? deleteByIds(store, ids, mode, settings, io) : deleteByTag(store, tag, mode, settings, io))
+      const deletion = { store, mode, settings, io } as const
+      const failures = await (tag === undefined ? deleteByIds(ids, deletion) : deleteByTag(tag, deletion))
       const last = failures.pop()
       for (const failure of failures) await writeError(io, failure, settings)
       if (last) throw last
@@ -44,17 +45,17 @@ export const deletePlant = defineCommand({
   },
 })
 
-/** Whether to ask for confirmation first, or to delete nothing. */
-type Mode = 'ask' | 'confirmed' | 'dryRun'
+interface Deletion {
+  store: ReadableStore | undefined
+  /** whether to ask for confirmation first, or to delete nothing */
+  mode: 'ask' | 'confirmed' | 'dryRun'
+  settings: Settings
+  io: Io
+}
 
 /** Deletes the plants that exist, even if others are missing. Returns the failures, the most severe last. */
-async function deleteByIds(
-  store: ReadableStore | undefined,
-  ids: bigint[],
-  mode: Mode,
-  settings: Settings,
-  io: Io,
-): Promise<PlantsError[]> {
+async function deleteByIds(ids: bigint[], deletion: Deletion): Promise<PlantsError[]> {
+  const { store, mode, settings, io } = deletion
   const failures: PlantsError[] = []
   const found: NewPlant[] = []
   for (const id of ids) {
@@ -62,26 +63,27 @@ async function deleteByIds(
     if (plant) found.push(plant)
     else failures.push(notFound(id, settings, store !== undefined))
   }
-  if (!store || found.length === 0) return failures
+  if (found.length === 0) return failures
   if (mode === 'ask') {
     const style = await styleFor(settings.colors(io.stderr))
-    await confirm(found.map((plant) => describePlant(plant, style)).join(', '), settings, io)
+    await confirm(found.map((plant) => describePlant(plant, style)).join(', '), deletion)
   }
-  const deleted = await deleteAll(store, found, mode, mode === 'ask', settings, io)
+  const deleted = await deleteAll(found, mode === 'ask', deletion)
   return [...failures, ...deleted.failures]
 }
 
-async function deleteByTag(store: ReadableStore | undefined, tag: string, mode: Mode, settings: Settings, io: Io): Promise<PlantsError[]> {
+async function deleteByTag(tag: string, deletion: Deletion): Promise<PlantsError[]> {
+  const { store, mode, settings } = deletion
   const count = await store?.count({ tag })
   if (!store || !count) {
     await settings.warn('No plants with this tag')
     return []
   }
-  if (mode === 'ask') await confirm(`${plantCount(count)} with the tag ${JSON.stringify(tag)}`, settings, io)
+  if (mode === 'ask') await confirm(`${plantCount(count)} with the tag ${JSON.stringify(tag)}`, deletion)
   const failures: PlantsError[] = []
   let total = 0
   for await (const page of store.list({ tag })) {
-    const deleted = await deleteAll(store, page, mode, true, settings, io)
+    const deleted = await deleteAll(page, true, deletion)
     total += deleted.count
     failures.push(...deleted.failures)
     if (failures.some(({ kind }) => kind !== 'conflict')) break
@@ -90,24 +92,31 @@ async function deleteByTag(store: ReadableStore | undefined, tag: string, mode: 
   return failures
 }
 
+async function confirm(what: string, { settings, io }: Deletion): Promise<void> {
+  const { askToConfirm } = await import('../prompts.js')
+  await askToConfirm(`Delete ${what}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
+}
+
 /** Deletes plants concurrently, so that they share commits, and prints them. With `onlyUnchanged`, keeps those that have changed. */
-async function deleteAll(store: ReadableStore, plants: NewPlant[], mode: Mode, onlyUnchanged: boolean, settings: Settings, io: Io) {
-  const remove = async (plant: NewPlant) => (mode === 'dryRun' ? plant : store.delete(plant.id, onlyUnchanged ? plant : undefined))
+async function deleteAll(plants: NewPlant[], onlyUnchanged: boolean, deletion: Deletion) {
+  const { store, mode, settings } = deletion
+  const remove = async (plant: NewPlant) => (mode === 'dryRun' ? plant : store?.delete(plant.id, onlyUnchanged ? plant : undefined))
   const results = await Promise.allSettled(plants.map(remove))
   const deleted: NewPlant[] = []
   const failures: PlantsError[] = []
-  let failure: unknown
   for (const [index, result] of results.entries()) {
-    if (result.status === 'rejected') failure ??= result.reason
-    else if (result.value) deleted.push(result.value)
-    else failures.push(changedConcurrently(plants[index]))
+    if (result.status === 'rejected') continue
+    const message = `The plant ${plants[index]?.id} was changed or deleted by another process`
+    if (result.value) deleted.push(result.value)
+    else failures.push(new PlantsError('conflict', message, { hint: 'This command did not delete it. Run it again' }))
   }
-  if (deleted.length > 0 && !settings.isQuiet) await printDeleted(deleted, mode, settings, io)
+  if (deleted.length > 0 && !settings.isQuiet) await print(deleted, deletion)
+  const failure: unknown = results.find((result) => result.status === 'rejected')?.reason
   if (failure !== undefined && !(failure instanceof PlantsError)) throw failure
   return { count: deleted.length, failures: failures.concat(failure ?? []) }
 }
 
-async function printDeleted(plants: NewPlant[], mode: Mode, settings: Settings, io: Io): Promise<void> {
+async function print(plants: NewPlant[], { mode, settings, io }: Deletion): Promise<void> {
   const style = await styleFor(settings.colors(io.stdout))
   const json = plants.map((plant) => `${toJson({ ...plant })}\n`).join('')
   const text = plants.map((plant) => `${verbOf(mode)} ${describePlant(plant, style)}\n`).join('')
@@ -115,17 +124,6 @@ async function printDeleted(plants: NewPlant[], mode: Mode, settings: Settings, 
   await writeAnswer(io, settings.output === 'json' ? json : text, mode === 'dryRun' ? 'Nothing was deleted' : done)
 }
 
-function verbOf(mode: Mode): string {
+function verbOf(mode: Deletion['mode']): string {
   return mode === 'dryRun' ? 'Would delete' : 'Deleted'
-}
-
-function changedConcurrently(plant: NewPlant | undefined): PlantsError {
-  return new PlantsError('conflict', `The plant ${plant?.id} was changed or deleted by another process`, {
-    hint: 'This command did not delete it. Run it again',
-  })
-}
-
-async function confirm(what: string, settings: Settings, io: Io): Promise<void> {
-  const { askToConfirm } = await import('../prompts.js')
-  await askToConfirm(`Delete ${what}?`, 'Nothing was deleted', settings.colors(io.stderr), io)
 }

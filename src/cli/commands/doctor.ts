@@ -2,7 +2,7 @@ import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
 import { readSettings, type SettingsFile } from '../../config/file.js'
 import { failureOf, namedStores } from '../../config/resolve.js'
-import { settingOf } from '../../config/table.js'
+import { settingOf, settingsTable } from '../../config/table.js'
 import { jsonLine, type Style, styleFor, writeAnswer } from '../../output/output.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -11,7 +11,7 @@ import { grouped } from '../../platform/values.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
 import { isDefaultStore, takesPassword, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
-import { mayColor, outputFormat, resolvePreferences, resolveSettings } from '../context.js'
+import { errorFormat, mayColor, resolvePreferences, resolveSettings } from '../context.js'
 import { defineCommand, type GlobalFlags } from '../define-command.js'
 import { accessTo } from '../store-access.js'
 
@@ -20,12 +20,13 @@ export const doctor = defineCommand({
   description: 'Check the runtime, SQLite, the settings, each store, proxies and the terminal. The exit code is 1 if a check fails.',
   examples: ['plants doctor', 'plants doctor --output json'],
   async run({ flags }, io) {
-    const output = await outputFormat(flags.output, io)
+    if (flags.output !== undefined) settingsTable.output.parse('--output', flags.output)
+    const isJson = (await errorFormat(flags.output, io)) === 'json' || (flags.output === undefined && !io.stdout.isTerminal)
     const style = await styleFor(mayColor(io.stdout, flags, io))
     let failures = 0
     for await (const finding of examine(flags, io)) {
       if (finding.state === 'failed') failures += 1
-      await writeAnswer(io, output === 'json' ? jsonLine(finding, io) : lineOf(finding, style, io))
+      await writeAnswer(io, isJson ? jsonLine(finding, io) : lineOf(finding, style, io))
     }
     if (failures > 0)
       throw new PlantsError('unwell', failures === 1 ? 'One check failed' : `${failures} checks failed`, { hint: 'See the hints above' })
@@ -50,9 +51,10 @@ function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io):
 
 /** Checks everything that a command may depend on, and changes nothing. Yields each finding as soon as it is available. */
 async function* examine(flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
-  const { bun, node } = process.versions
-  const runtime = bun === undefined ? `Node ${node}` : `Bun ${bun}`
-  yield { check: 'runtime', ...ok(`plants ${version} on ${runtime}, ${process.platform} ${process.arch}`) }
+  yield runCheck('runtime', () => {
+    const { bun, node } = process.versions
+    return ok(`plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`)
+  })
   yield runCheck('sqlite', async () => {
     const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
     return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
@@ -81,14 +83,15 @@ async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): 
 /** The store of this run, then the other saved stores. They are checked concurrently, because some may be slow to answer. */
 async function* examineStores(file: SettingsFile, flags: GlobalFlags, io: Io): AsyncIterable<Finding> {
   const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
-  const done = own instanceof PlantsError ? undefined : own
-  const names = ['local', ...namedStores(file.saved).map(([name]) => name)].filter((name) => name !== done?.storeName)
-  const others = names.map(async (name) => {
+  const used = own instanceof PlantsError ? undefined : own
+  const names = ['local', ...namedStores(file.saved).map(([name]) => name)]
+  const others = names.filter((name) => name !== used?.storeName)
+  const findings = others.map(async (name) => {
     const other = await attempt(() => resolveSettings(flags, io, { other: name, ignoresInvalid: true, file }))
     if (other instanceof PlantsError) return { check: `store ${name}`, ...failed(other) }
-    return name === 'local' && other.store.name === done?.store.name ? undefined : examineStore(other, io)
+    return name === 'local' && other.store.name === used?.store.name ? undefined : examineStore(other, io)
   })
-  const findings = [own instanceof PlantsError ? runCheck('store', () => failed(own)) : examineStore(own, io), ...others]
+  findings.unshift(own instanceof PlantsError ? runCheck('store', () => failed(own)) : examineStore(own, io))
   for (const finding of findings) finding.catch(() => undefined) // it is reported below, in order
   for (const finding of findings) {
     const found = await finding
@@ -116,19 +119,14 @@ async function examineFile(address: FileAddress, settings: Settings, io: Io): Pr
   const { exists, owner, isWritable, free, network } = await inspect(address, settings.storeOptions)
   const where = exists ? address.name : `${address.name} (not created yet)`
   const space = `${grouped(free / 1_048_576n)} MiB free`
-  if (!isWritable) {
-    const denied = `${where} cannot be written`
-    const hint = 'Change the permissions of the file and of its folder'
-    return { state: exists ? 'warning' : 'failed', message: denied, hint }
-  }
+  const denied = { message: `${where} cannot be written`, hint: 'Change the permissions of the file and of its folder' }
+  if (!isWritable) return exists ? warning(denied.message, denied.hint) : failed(denied)
   if (free < noSpace) return failed({ message: `${where}: no space left on its disk`, hint: 'Free some space' })
   if (free < lowSpace) return warning(`${where}: only ${space}`, 'Free some space')
   if (network) return warning(`${where} is on a network file system (${network})`, 'Move it to a local disk: file locks may fail')
-  if (owner !== undefined && !io.trusts(owner)) {
-    const message = `${where} belongs to another user (uid ${owner}), who can read and change everything in it`
-    return warning(message, 'Unless you trust this user, choose another file with --store PATH')
-  }
-  return ok(`${where}, ${space}`)
+  if (owner === undefined || io.trusts(owner)) return ok(`${where}, ${space}`)
+  const stranger = `${where} belongs to another user (uid ${owner}), who can read and change everything in it`
+  return warning(stranger, 'Unless you trust this user, choose another file with --store PATH')
 }
 
 async function examineDatabase(address: PostgresAddress, settings: Settings): Promise<Result> {
@@ -137,7 +135,7 @@ async function examineDatabase(address: PostgresAddress, settings: Settings): Pr
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)
     return report.kind === 'unauthorized' && !settings.isOfRun ? warning(report.message, report.hint) : failed(report)
-  const { version, isSecure, exists, isWritable, isDurable, refusal } = report
+  const { version, isSecure, isPublicOpen, exists, isWritable, isDurable, refusal } = report
   if (refusal) return failed(refusal)
   const { name, user } = address
   const init = `An administrator can grant ${user} the required rights with: plants stores init ADDRESS --role ${shellWord(user)}`
@@ -147,26 +145,23 @@ async function examineDatabase(address: PostgresAddress, settings: Settings): Pr
   if (!isDurable && !settings.storeOptions.allowAsyncCommit)
     return failed({ message: notDurable, hint: 'Turn it on, or accept the risk with --allow-async-commit' })
   if (!isDurable) return warning(`${notDurable}, and allow-async-commit permits it`, 'Turn it on')
-  const insecure = exposureWarning(address, isSecure, report.isPublicOpen)
-  if (insecure) return warning(...insecure)
-  const where = exists ? name : `${name} (no store yet)`
-  return ok(`${where}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`)
+  const details = `${exists ? name : `${name} (no store yet)`}, PostgreSQL ${version.split(' ')[0]}${isSecure ? ' with TLS' : ''}`
+  return exposureWarning(address, isSecure, isPublicOpen) ?? ok(details)
 }
 
-/** How others could access plants in a database or in transit, and how to prevent it. */
-function exposureWarning(address: PostgresAddress, isSecure: boolean, isPublicOpen: boolean): [message: string, hint: string] | undefined {
+function exposureWarning(address: PostgresAddress, isSecure: boolean, isPublicOpen: boolean): Result | undefined {
   const { name, hosts } = address
-  if (!isSecure && !hosts.every(isLocal)) return [`The connection to ${name} has no TLS: others can read plants in transit`, exposureHint]
-  if (exposureOf(address) !== undefined)
-    return [`The connection to ${name} uses TLS, but the certificate is not verified: others could impersonate the server`, exposureHint]
-  const hint = 'The owner of the database can prevent this with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
-  return isPublicOpen ? [`${name}: every role may create functions in the schema public`, hint] : undefined
+  if (!isSecure && !hosts.every(isLocal))
+    return warning(`The connection to ${name} has no TLS: others can read plants in transit`, exposureHint)
+  const unverified = `The connection to ${name} uses TLS, but the certificate is not verified: others could impersonate the server`
+  if (exposureOf(address) !== undefined) return warning(unverified, exposureHint)
+  const revoke = 'The owner of the database can prevent this with: REVOKE CREATE ON SCHEMA public FROM PUBLIC'
+  return isPublicOpen ? warning(`${name}: every role may create functions in the schema public`, revoke) : undefined
 }
 
 async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<Result> {
   if (!settings.isOfRun && settings.tokenCommand !== undefined) {
-    const why = 'its token command may prompt'
-    return ok(`${address.name}: not checked, because ${why}. Check it with: plants doctor${settings.storeFlag}`)
+    return ok(`${address.name}: not checked, because its token command may prompt. Check it with: plants doctor${settings.storeFlag}`)
   }
   const access = await attempt(() => accessTo(address, settings, io))
   if (access instanceof PlantsError) return settings.isOfRun ? failed(access) : warning(access.message, access.hint)
@@ -191,7 +186,6 @@ async function runCheck(check: string, action: () => Result | Promise<Result>): 
   return { check, ...(result instanceof PlantsError ? failed(result) : result) }
 }
 
-/** The result of an action, or the PlantsError that it throws. */
 async function attempt<T>(action: () => T | Promise<T>): Promise<T | PlantsError> {
   try {
     return await action()

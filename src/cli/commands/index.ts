@@ -1,4 +1,4 @@
-import { aliasesOf, type CommandDefinition, commandFor, globalOptions, type Topic } from '../define-command.js'
+import { aliasesOf, type CommandDefinition, type Topic } from '../define-command.js'
 import type { topicPages } from '../help/topic-pages.js'
 import { version } from './version.js'
 
@@ -49,7 +49,6 @@ function topic(name: keyof typeof topicPages, meaning: string): Topic {
 export const plants: CommandDefinition & { commands: CommandDefinition[] } = {
   name: 'plants',
   description: 'Create, import, list, export and serve plants.',
-  options: globalOptions,
   commands: listed.map(({ name, group, summary }) => ({ name, group, summary, description: summary })),
   topics: [
     topic('options', 'the options of every command'),
@@ -65,12 +64,4 @@ export async function loadCommands(words: readonly string[]): Promise<void> {
   for (const [index, { name, group, summary, load }] of listed.entries()) {
     if ([name, ...aliasesOf({ name })].some((word) => words.includes(word))) plants.commands[index] = { ...(await load()), group, summary }
   }
-}
-
-/** The command that the words name, after the program and its parent commands; undefined if there is no such command. */
-export function pathTo(words: readonly string[], path: readonly CommandDefinition[] = [plants]): readonly CommandDefinition[] | undefined {
-  const [word, ...rest] = words
-  if (word === undefined) return path
-  const next = commandFor(word, path.at(-1)?.commands)
-  return next && pathTo(rest, [...path, next])
 }

@@ -33,6 +33,7 @@ const options = [
 ] as const satisfies readonly OptionDefinition[]
 
 type ListFlags = OptionValues<typeof options>
+type Format = NonNullable<ListFlags['format']>
 
 export const list = defineCommand({
   name: 'list',
@@ -46,7 +47,8 @@ export const list = defineCommand({
       const hint = `Leave it out, or sort a copy: plants export${settings.storeFlag} | plants import --store ./copy.db`
       throw malformed(`--sort ${sort} is not supported at ${settings.store.name}: a service sorts only by id`, hint)
     }
-    const format = flags.format ?? (settings.output === 'text' ? 'table' : 'ndjson')
+    const format: Format = flags.format ?? (settings.output === 'text' ? 'table' : 'ndjson')
+    const { fields = fieldNames } = flags
     const store = await openExistingStore(settings.store, settings.storeOptions)
     let shown = 0
     let last: NewPlant | undefined
@@ -65,12 +67,12 @@ export const list = defineCommand({
       }
     }
     try {
-      for await (const text of rendered(await showingProgress(pages(), settings, io), format, flags, settings, io))
+      for await (const text of rendered(await showingProgress(pages(), settings, io), format, fields, settings, io))
         await writeAnswer(io, text)
       if (!store) await settings.warn(`There is no store at ${settings.store.name} yet. Create it with: plants create`)
       else if (shown === 0 && format === 'table')
         await settings.warn(search !== undefined ? 'No plants match' : tag === undefined ? 'No plants' : 'No plants with this tag')
-      else if (isTruncated) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings)}`)
+      else if (isTruncated) await settings.warn(`Only ${plantCount(shown)} shown. ${commandForMore(flags, last, settings.storeFlag)}`)
     } finally {
       await store?.close()
     }
@@ -88,13 +90,8 @@ async function showingProgress(pages: AsyncGenerator<NewPlant[]>, { showsProgres
   return withProgress(pages, ({ length }) => length, progressLine(io, true))
 }
 
-async function* rendered(
-  pages: AsyncGenerator<NewPlant[]>,
-  format: NonNullable<ListFlags['format']>,
-  { fields = fieldNames }: ListFlags,
-  settings: Settings,
-  { stdout }: Io,
-): AsyncGenerator<string> {
+async function* rendered(pages: AsyncGenerator<NewPlant[]>, format: Format, fields: readonly FieldName[], settings: Settings, io: Io) {
+  const { stdout } = io
   if (format === 'table') {
     const { plantTable } = await import('../../output/table.js')
     const write = plantTable(stdout.isTerminal ? stdout.columns : undefined, await styleFor(settings.colors(stdout)), fields)
@@ -120,11 +117,8 @@ async function* documentOf(pages: AsyncGenerator<NewPlant[]>, format: FormatName
 }
 
 /** The command that lists what a limit left out: the plants after the last id, or with another order all plants. */
-function commandForMore(
-  { limit, after, sort, format, fields, tag, search }: ListFlags,
-  last: NewPlant | undefined,
-  { storeFlag }: Settings,
-): string {
+function commandForMore(flags: ListFlags, last: NewPlant | undefined, storeFlag: string): string {
+  const { limit, after, sort, format, fields, tag, search } = flags
   const [label, position] = sort === 'id' ? ['For more', { limit, after: last?.id }] : ['For all', { sort, after }]
   const given = Object.entries({ ...position, format, fields, tag, search })
   return `${label}: plants list${given.map(([name, value]) => shellOption(name, value?.toString())).join('')}${storeFlag}`

@@ -1,13 +1,16 @@
 import { once } from 'node:events'
-import { statSync } from 'node:fs'
+import { accessSync, constants, statSync } from 'node:fs'
+import { checkToken } from '../../auth/token.js'
 import { toJson } from '../../plant/json.js'
 import { within } from '../../platform/clock.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
+import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
+import { defaultRights, type TokenStore } from '../../stores/common/store.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { isInteractive, resolveSettings } from '../context.js'
@@ -84,11 +87,8 @@ export const serve = defineCommand({
 })
 
 async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
-  const { tokenSourceFor } = await import('../serve-tokens.js')
-  const { tokenFile, socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
-  const { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit } = flags
-  if (flags.adminHost !== undefined && adminPort === undefined)
-    throw new PlantsError('malformed', '--admin-host needs --admin-port', { hint: 'Add --admin-port 9090' })
+  const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
+  if (flags.adminHost !== undefined && adminPort === undefined) throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight, so the signal must not abort the operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
@@ -97,23 +97,21 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
     openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
     openTokenSource: (tokens, warn) => {
       warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
-      warnOfPermissions('--token-file', tokenFile, io, warn)
-      const mayShow = isInteractive(flags, io) && io.stderr.isTerminal
-      return tokenSourceFor(tokens, { tokenFile, allow: flags.allow, mayShow, settings, io, warn })
+      warnOfPermissions('--token-file', flags.tokenFile, io, warn)
+      return tokenSourceFor(tokens, flags, settings, io, warn)
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     onlyCreate: flags.onlyCreate === true,
     basePath: flags.basePath ?? '',
     tls: await tlsFor(flags, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
-    limits: { bodyLimit, headerLimit, headerTimeout, requestTimeout, keepAlive, connectionLimit, queueLimit },
+    limits: flags,
     log: { output: io.stderr, level: flags.logLevel },
     now: () => performance.now(), // half the cost per call of io.now, which is faster to start
   }
 }
 
-/** Warns about a file of secrets that other users can access. */
-function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: (message: string) => void): void {
+function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn: Warn): void {
   const path = given === undefined ? undefined : io.resolvePath(given)
   const stats = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
   if (path === undefined || !stats || process.platform === 'win32') return
@@ -125,7 +123,7 @@ function warnOfPermissions(flag: string, given: string | undefined, io: Io, warn
 async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
-    throw new PlantsError('malformed', 'TLS needs a certificate and its key', { hint: 'Add both --tls-cert PATH and --tls-key PATH' })
+    throw malformed('TLS needs a certificate and its key', 'Add both --tls-cert PATH and --tls-key PATH')
   const [certPath, keyPath] = [io.resolvePath(tlsCert), io.resolvePath(tlsKey)]
   const hint = 'Use PEM files for --tls-cert and --tls-key'
   const tls = { cert: readTextFile(certPath, hint), key: readTextFile(keyPath, hint) }
@@ -134,9 +132,90 @@ async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceO
     createSecureContext(tls)
     return tls
   } catch (error) {
-    throw new PlantsError('malformed', `${certPath} and ${keyPath} are not a certificate and its key`, {
-      hint: 'Use a certificate and its key in PEM files, the key without a passphrase',
-      cause: error,
-    })
+    const hint = 'Use a certificate and its key in PEM files, the key without a passphrase'
+    throw malformed(`${certPath} and ${keyPath} are not a certificate and its key`, hint, error)
   }
+}
+
+type Warn = (message: string) => void
+
+/** number of characters below which a token can be guessed */
+const minTokenLength = 16
+
+/**
+ * The tokens that a service accepts: that of PLANTS_SERVE_TOKEN and those of the token file, or those of the store if neither is set.
+ *
+ * @throws {PlantsError} `unauthorized` if there is no valid token, `malformed` for an invalid one
+ */
+async function tokenSourceFor(tokens: TokenStore, flags: ServeFlags, settings: Settings, io: Io, warn: Warn): Promise<TokenSource> {
+  const name = 'PLANTS_SERVE_TOKEN'
+  const given = io.env[name] ? checkToken(io.env[name].trim(), name) : undefined
+  if (given && given.length < minTokenLength) warn(`${name} is so short that it can be guessed`)
+  const fixed = given && fixedTokens(new Map([[given, name]]), flags.allow)
+  const inFile = flags.tokenFile === undefined ? undefined : fileTokens(io.resolvePath(flags.tokenFile), flags, io, warn)
+  if (fixed && inFile) return (token) => fixed(token) ?? inFile(token)
+  return fixed || inFile || storeTokens(tokens, isInteractive(flags, io) && io.stderr.isTerminal, settings, io, warn)
+}
+
+/** The tokens of the store. If it never had one, and `mayShow`, it gets a first one, which is printed. */
+async function storeTokens(tokens: TokenStore, mayShow: boolean, settings: Settings, io: Io, warn: Warn): Promise<TokenSource> {
+  let [isEmpty, isAnyUsable] = [true, false]
+  for await (const page of tokens.list()) {
+    isEmpty = false
+    isAnyUsable = page.some((token) => isUsable(token, io.time()))
+    if (isAnyUsable) break
+  }
+  if (isEmpty && mayShow) {
+    const token = newToken()
+    const note = 'created by plants serve'
+    await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt: new Date(io.time()), expiresAt: undefined })
+    const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login'
+    await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
+  } else if (!isAnyUsable) {
+    const message = `${settings.store.name} has no valid token, so no client could use the service`
+    const hint = `Create one with: plants tokens create${settings.storeFlag}. Or set PLANTS_SERVE_TOKEN, or add --token-file PATH`
+    throw new PlantsError('unauthorized', message, { hint })
+  }
+  return tokensOfStore(tokens, { now: io.now, time: io.time, warn })
+}
+
+/** The tokens in a file, which is read again when it changes. If it is then invalid, its previous tokens are kept. */
+function fileTokens(path: string, { allow }: ServeFlags, io: Io, warn: Warn): TokenSource {
+  let version = versionOf(path)
+  const readAgain = () => {
+    const now = versionOf(path)
+    if (now === version) return undefined
+    version = now
+    try {
+      return readTokens(path)
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      warn(`${error.message}. Its previous tokens are still accepted`)
+      return undefined
+    }
+  }
+  return changingTokens(readTokens(path), allow, readAgain, io.now)
+}
+
+/** A text that changes with the file, its permissions and its readability. */
+function versionOf(path: string): string {
+  try {
+    accessSync(path, constants.R_OK)
+    const { ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
+    return `${ino}:${size}:${mtimeNs}:${ctimeNs}`
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    return code
+  }
+}
+
+function readTokens(path: string): ReadonlyMap<string, string> {
+  const lines = readTextFile(path, 'Use a file with one token per line for --token-file').split(/\r?\n/)
+  const tokens = lines.flatMap((line, index): [string, string][] => {
+    const name = `line ${index + 1}`
+    return line.trim() === '' ? [] : [[checkToken(line.trim(), `The token in ${path}, ${name},`), `${name} of the token file`]]
+  })
+  if (tokens.length > 0) return new Map(tokens)
+  throw malformed(`${path} contains no token`, 'Write one token per line to it')
 }

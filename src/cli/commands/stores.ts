@@ -60,13 +60,13 @@ const init = defineCommand({
     const { store } = settings
     if (!takesPassword(store)) {
       const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-      throw new PlantsError('malformed', `${store.name} is ${kindNoun(store.kind)}: only a database needs to be initialised`, { hint })
+      throw malformed(`${store.name} is ${kindNoun(store.kind)}: only a database needs to be initialised`, hint)
     }
     const { role, allow } = flags
     // PUBLIC means every role in SQL. A mistake must not open the store to all of them.
     if (role !== undefined && /^(public|none)$/i.test(role)) {
       const why = role.toLowerCase() === 'none' ? 'is not a role' : 'is every role'
-      throw new PlantsError('malformed', `--role ${role} ${why}`, { hint: 'Use the role that plants serve logs in as' })
+      throw malformed(`--role ${role} ${why}`, 'Use the role that plants serve logs in as')
     }
     const { initialise } = await import('../../stores/postgres/schema.js')
     await initialise(store, settings.storeOptions, role === undefined ? undefined : { role, rights: allow })
@@ -112,7 +112,7 @@ const use = defineCommand({
       if (store === 'local') return saved
       if (!isStoreName(store)) return { ...saved, store: chosen.store.name }
       if (savedStore(saved, store)) return { ...saved, store }
-      throw new PlantsError('malformed', `The store ${store} no longer exists`, { hint: 'List the stores with: plants stores list' })
+      throw malformed(`The store ${store} no longer exists`, 'List the stores with: plants stores list')
     })
     const winner = settings.sources.find(({ name, source }) => name === 'store' && (source === 'variable' || source === 'flag'))
     if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
@@ -152,10 +152,7 @@ const remove = defineCommand({
   arguments: [{ name: '<name>', description: 'name of the store', values: 'saved-store' }],
   async run({ args: [name], flags }, io) {
     const settings = await resolvePreferences(flags, io)
-    if (name === 'local')
-      throw new PlantsError('malformed', 'The store local is built in, and cannot be removed', {
-        hint: 'To use another: plants stores use NAME',
-      })
+    if (name === 'local') throw malformed('The store local is built in, and cannot be removed', 'To use another: plants stores use NAME')
     let address = ''
     const { before, after } = await changeSettings(io, settings, async (saved) => {
       const removed = savedStore(saved, name)
@@ -201,7 +198,7 @@ function storeFrom(address: Address, flags: GlobalFlags, io: Io): SavedStore {
     if (isFor(name, address.kind)) return [[name, savedValue(name, `--${name}`, text, io)]]
     const isCa = name === 'ca-cert' && takesPassword(address)
     const hint = isCa ? `Leave it out, and add to the address: sslrootcert=${text}` : 'Leave it out'
-    throw new PlantsError('malformed', `--${name} ${unsupportedReason(name, address.kind, address.name)}`, { hint })
+    throw malformed(`--${name} ${unsupportedReason(name, address.kind, address.name)}`, hint)
   })
   return { address: isDefaultStore(address) ? 'local' : address.name, ...Object.fromEntries(values) }
 }

@@ -1,7 +1,7 @@
 import { writeAnswer, writeResult } from '../../output/output.js'
 import { rowFormatter } from '../../output/row-format.js'
 import { parseInt64, toJson } from '../../plant/json.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife, parseText } from '../../platform/values.js'
 import { defaultRights, type Token, type TokenStore } from '../../stores/common/store.js'
@@ -74,8 +74,12 @@ const revoke = defineCommand({
       const at = new Date(io.time())
       const id = parseInt64(name)
       const ofId = id === undefined ? undefined : await tokens?.revoke(id, at)
-      const token = ofId ?? (await tokens?.revoke(await idOfNote(name, tokens, settings), at))
-      if (!token) throw noToken(name, settings)
+      const other = ofId ? undefined : await idOfNote(name, tokens, settings)
+      const token = ofId ?? (other === undefined ? undefined : await tokens?.revoke(other, at))
+      if (!token) {
+        const message = `No token has the ${id === undefined ? 'note' : 'id or the note'} ${JSON.stringify(name)} in ${settings.store.name}`
+        throw new PlantsError('notFound', message, { hint: `List the tokens with: plants tokens list${settings.storeFlag}` })
+      }
       const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
       await writeResult(io, settings, fieldsOf(token), `Revoked token ${token.id}${note}`, 'The token was revoked')
     })
@@ -107,22 +111,14 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
   }
 }
 
-/** The id of the only token with this note that is not revoked. */
-async function idOfNote(note: string, tokens: TokenStore | undefined, settings: Settings): Promise<bigint> {
+/** The id of the token with this note that is not revoked. Throws `malformed` if there are several. */
+async function idOfNote(note: string, tokens: TokenStore | undefined, settings: Settings): Promise<bigint | undefined> {
   const ids: bigint[] = []
   for await (const page of tokens?.list() ?? []) for (const token of page) if (token.note === note && !token.revokedAt) ids.push(token.id)
   const [id] = ids
-  if (id === undefined) throw noToken(note, settings)
-  if (ids.length === 1) return id
+  if (ids.length < 2) return id
   const hint = `Use an id: plants tokens revoke ${id}${settings.storeFlag}`
-  throw new PlantsError('malformed', `${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, { hint })
-}
-
-function noToken(name: string, { store, storeFlag }: Settings): PlantsError {
-  const what = parseInt64(name) === undefined ? 'note' : 'id or the note'
-  return new PlantsError('notFound', `No token has the ${what} ${JSON.stringify(name)} in ${store.name}`, {
-    hint: `List the tokens with: plants tokens list${storeFlag}`,
-  })
+  throw malformed(`${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`, hint)
 }
 
 /** The fields of a token in the order of the output. */

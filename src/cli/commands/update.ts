@@ -1,7 +1,7 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
 import { textFields } from '../../plant/fields.js'
 import { acceptNewPlant, type NewPlant, plantFrom } from '../../plant/plant.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { ReadableStore } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
 import { resolveSettings } from '../context.js'
@@ -25,7 +25,7 @@ export const update = defineCommand({
   async run({ args: [id], flags }, io) {
     if (textFields.every(({ name }) => flags[name] === undefined)) {
       const names = options.map((option) => option.flags.replace(/^-., | <.*/g, ''))
-      throw new PlantsError('malformed', 'update needs something to change', { hint: `Add one of ${names.join(', ')}` })
+      throw malformed('update needs something to change', `Add one of ${names.join(', ')}`)
     }
     const settings = await resolveSettings(flags, io)
     const store = await openExistingStore(settings.store, settings.storeOptions)
@@ -42,26 +42,25 @@ export const update = defineCommand({
   },
 })
 
+const maxAttempts = 10
+
 /** Replaces a plant, and retries if another process has changed it first. Returns undefined if the plant was deleted. */
 async function replace(store: ReadableStore, plant: NewPlant, changes: Changes): Promise<NewPlant | undefined> {
   let before: NewPlant | undefined = plant
-  for (let attempt = 0; before && attempt < maxAttempts; attempt += 1) {
-    const updated = await store.replace(await changed(before, changes), before)
+  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
+    const old: NewPlant = before
+    const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? old[name])))
+    const accepted = acceptNewPlant(value)
+    if (!accepted) {
+      const { checkNewPlant } = await import('../../plant/schema.js')
+      throw new PlantsError('invalid', `Invalid plant: ${checkNewPlant(value).problems?.join('; ')}`, { hint: 'Correct the flags' })
+    }
+    const updated = await store.replace(accepted.plant, old)
     if (updated) return updated
     before = await store.get(plant.id)
+    if (!before) return undefined
   }
-  if (!before) return undefined
   throw new PlantsError('conflict', `Other processes changed the plant ${plant.id} during each of ${maxAttempts} attempts`, {
     hint: 'This command changed nothing. Try again',
   })
-}
-
-const maxAttempts = 10
-
-async function changed(plant: NewPlant, changes: Changes): Promise<NewPlant> {
-  const value = plantFrom(plant.id, ({ name }) => (changes[name] === false ? undefined : (changes[name] ?? plant[name])))
-  const accepted = acceptNewPlant(value)
-  if (accepted) return accepted.plant
-  const { checkNewPlant } = await import('../../plant/schema.js')
-  throw new PlantsError('invalid', `Invalid plant: ${checkNewPlant(value).problems?.join('; ')}`, { hint: 'Correct the flags' })
 }

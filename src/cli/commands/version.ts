@@ -13,7 +13,6 @@ export const version = defineCommand({
   run: ({ flags }, io) => writeVersion(flags.output, io),
 })
 
-/** Prints the version; as JSON also the runtime, the SQLite driver and the platform. */
 export async function writeVersion(output: string | undefined, io: Io): Promise<void> {
   if (output === undefined || parseOutput('--output', output) === 'text') return writeAnswer(io, `${ownVersion}\n`)
   const { bun, node } = process.versions

@@ -1,33 +1,34 @@
 import { stripVTControlCharacters } from 'node:util'
 import { bugs, homepage } from '../../../package.json'
 import { wrap } from '../../output/output.js'
-import { aliasesOf, type CommandDefinition, type HelpLayout, type OptionDefinition } from '../define-command.js'
+import { aliasesOf, type CommandDefinition, type HelpLayout, helpOption, type OptionDefinition } from '../define-command.js'
 
-export const helpOption: OptionDefinition = { flags: '-h, --help', description: 'show this help' }
 export const helpCommand = { name: 'help', meaning: 'show help for a command' }
 
-/** Formats the help of a command. Loading commander for this would take longer than formatting it. */
-export function helpPage(path: readonly CommandDefinition[], layout: HelpLayout): string {
-  const command = path.at(-1)
-  if (!command) return ''
+/**
+ * Formats the help of a command, or of the program. Loading commander for this would take longer than formatting it.
+ *
+ * @param names the names of the command and of its parent; none for the program
+ */
+export function helpPage(names: readonly string[], command: CommandDefinition, layout: HelpLayout): string {
   const { description, arguments: args = [], options = [], commands, notes = [], examples = [] } = command
   const words = commands ? ['<command>', '[options]'] : ['[options]', ...args.map(({ name }) => name)]
-  const usage = `${layout.strong('Usage:')} ${[...path.map(({ name }) => name), ...words].join(' ')}\n`
+  const usage = `${layout.strong('Usage:')} ${['plants', ...names, ...words].join(' ')}\n`
   const shown = examples.length > 0 ? section(examples.length > 1 ? 'Examples' : 'Example', examples, layout) : ''
-  if (path.length === 1) return `${usage}${shown}\n${commandColumns(command, layout)}\n${moreHelp(command, layout)}`
-  const rows = {
-    Arguments: args.map(({ name, description }) => ({ term: name.replace(/[<>[\].]/g, ''), meaning: description })),
+  if (names.length === 0) return `${usage}${shown}\n${commandColumns(command, layout)}\n${moreHelp(command, layout)}`
+  const rows: Record<string, HelpRow[]> = {
+    Arguments: args.map(({ name, description }) => [name.replace(/[<>[\].]/g, ''), description]),
     Options: commands ? [] : optionRows([...options, helpOption]),
-    Commands: commands ? [...commands.map(commandRow), { term: `${helpCommand.name} [command]`, meaning: helpCommand.meaning }] : [],
+    Commands: commands ? [...commands.map(commandRow), [`${helpCommand.name} [command]`, helpCommand.meaning]] : [],
   }
   const column = columnFor(Object.values(rows).flat(), layout.width)
-  const names = aliasesOf(command).join(', ')
+  const aliases = aliasesOf(command).join(', ')
   return [
     `${usage}\n${paragraph(description, layout.width)}`,
     shown,
     ...Object.entries(rows).map(([title, some]) => (some.length > 0 ? rowsOf(some, layout, title, column) : '')),
     ...notes.map(({ title, lines }) => section(title, lines, layout)),
-    `${names === '' ? '' : `${layout.strong('Aliases:')} ${names}\n`}${layout.strong('Global options:')} plants help options\n`,
+    `${aliases === '' ? '' : `${layout.strong('Aliases:')} ${aliases}\n`}${layout.strong('Global options:')} plants help options\n`,
   ]
     .filter((block) => block !== '')
     .join('\n')
@@ -38,7 +39,7 @@ function commandColumns({ commands = [] }: CommandDefinition, layout: HelpLayout
   const named = [...commands, { ...helpCommand, summary: 'show help', group: commands.at(-1)?.group }]
   const isWide = layout.width >= 80
   const groups = [...new Set(named.map(({ group }) => group))].map((title) => {
-    const rows = named.flatMap(({ name, group, summary = '' }) => (group === title ? { term: name, meaning: summary } : []))
+    const rows = named.filter(({ group }) => group === title).map(({ name, summary = '' }): HelpRow => [name, summary])
     return rowsOf(rows, isWide ? { ...layout, width: 38 } : layout, title, 14)
   })
   if (!isWide) return groups.join('\n')
@@ -64,29 +65,29 @@ function moreHelp({ topics = [] }: CommandDefinition, { width, strong }: HelpLay
 }
 
 export function optionRows(options: readonly OptionDefinition[]): HelpRow[] {
-  return options.map(({ flags, description, default: text }) => ({
-    term: flags.startsWith('--') ? `    ${flags}` : flags,
-    meaning: text === undefined ? description : `${description} (default: "${text}")`,
-  }))
+  return options.map(({ flags, description, default: text }) => [
+    flags.startsWith('--') ? `    ${flags}` : flags,
+    text === undefined ? description : `${description} (default: "${text}")`,
+  ])
 }
 
 function commandRow({ name, arguments: args = [], description }: CommandDefinition): HelpRow {
-  return { term: [name, ...args.map((argument) => argument.name)].join(' '), meaning: description }
+  return [[name, ...args.map((argument) => argument.name)].join(' '), description]
 }
 
-export type HelpRow = Record<'term' | 'meaning', string>
+export type HelpRow = [term: string, meaning: string]
 
 /** Rows under a title, with all meanings in one column. The meaning of a term that is too long begins on the next line. */
 export function rowsOf(rows: readonly HelpRow[], { width, strong }: HelpLayout, title = '', column = columnFor(rows, width)): string {
   const indent = `\n${' '.repeat(column)}`
   const beside = (term: string) => (term.length + 4 <= column ? `  ${term}`.padEnd(column) : `  ${term}${indent}`)
-  const lines = rows.map(({ term, meaning }) => `${beside(term)}${wrap(meaning, width - column).join(indent)}\n`)
+  const lines = rows.map(([term, meaning]) => `${beside(term)}${wrap(meaning, width - column).join(indent)}\n`)
   return `${title === '' ? '' : `${strong(`${title}:`)}\n`}${lines.join('')}`
 }
 
 /** The column of the meanings: after the longest term that fits into the left half. */
 function columnFor(rows: readonly HelpRow[], width: number): number {
-  return Math.max(4, ...rows.map(({ term }) => term.length + 4).filter((column) => column <= width / 2))
+  return Math.max(4, ...rows.map(([term]) => term.length + 4).filter((column) => column <= width / 2))
 }
 
 export function section(title: string, lines: readonly string[], { strong }: HelpLayout): string {

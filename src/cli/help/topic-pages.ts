@@ -1,8 +1,8 @@
 import { defaultOf, flagOf, settingNames, settingOf } from '../../config/table.js'
 import { textFields } from '../../plant/fields.js'
 import { type ExitCode, exitCodes } from '../../platform/errors.js'
-import { globalOptions, type HelpLayout } from '../define-command.js'
-import { type HelpRow, helpOption, optionRows, paragraph, rowsOf, section } from './page.js'
+import { globalOptions, type HelpLayout, helpOption } from '../define-command.js'
+import { optionRows, paragraph, rowsOf, section } from './page.js'
 
 function optionsPage(layout: HelpLayout): string {
   const about =
@@ -10,47 +10,44 @@ function optionsPage(layout: HelpLayout): string {
   return `${paragraph(about, layout.width)}\n${rowsOf(optionRows([...globalOptions, helpOption]), layout, 'Global options')}`
 }
 
-const otherVariables: [name: string, meaning: string][] = [
-  ['PLANTS_TOKEN', 'the token for the store of the current command; takes precedence over a token command and a saved token'],
-  ['PLANTS_SERVE_TOKEN', 'the token that plants serve accepts, instead of those of the store'],
-  ['PGPASSWORD, PGPASSFILE', 'the password for the database of the current command; the path of the password file (default ~/.pgpass)'],
-  ['PGHOST, PGPORT, PGUSER, PGDATABASE', 'defaults for the address of a database, as for psql'],
-  ['PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY', 'TLS parameters of a database, if its address does not set them'],
-  ['PGREQUIREAUTH, PGREQUIREPEER', 'the authentication methods that a database may use; the owner of its Unix socket'],
-  [
-    'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT',
+const otherVariables = {
+  PLANTS_TOKEN: 'the token for the store of the current command; takes precedence over a token command and a saved token',
+  PLANTS_SERVE_TOKEN: 'the token that plants serve accepts, instead of those of the store',
+  'PGPASSWORD, PGPASSFILE': 'the password for the database of the current command; the path of the password file (default ~/.pgpass)',
+  'PGHOST, PGPORT, PGUSER, PGDATABASE': 'defaults for the address of a database, as for psql',
+  'PGSSLMODE, PGSSLROOTCERT, PGSSLCERT, PGSSLKEY': 'TLS parameters of a database, if its address does not set them',
+  'PGREQUIREAUTH, PGREQUIREPEER': 'the authentication methods that a database may use; the owner of its Unix socket',
+  'PGTARGETSESSIONATTRS, PGAPPNAME, PGCONNECT_TIMEOUT':
     'which of several servers to use, the application name, and the seconds before the next server is tried',
-  ],
-  ['PLANTS_DATA_DIR', 'the directory of the store local'],
-  ['PLANTS_CONFIG_DIR', 'the directory of the settings file'],
-  ['PLANTS_STATE_DIR', 'the directory of import journals'],
-  ['HTTPS_PROXY, HTTP_PROXY, NO_PROXY', 'the proxy for services; also in lower case'],
-  ['NODE_EXTRA_CA_CERTS', "PEM certificates that are trusted in addition to the system's"],
-  ['NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE', "another directory for Node's compile cache; 1 disables it"],
-  ['PLANTS_NO_INPUT, CI', 'never prompt, like --no-input; 0 and false have no effect'],
-  ['PAGER', 'the command that shows help longer than the terminal (default less)'],
-  ['NO_COLOR, FORCE_COLOR', 'disable colours; force colours without a terminal (0 disables them). FORCE_COLOR takes precedence'],
-]
+  PLANTS_DATA_DIR: 'the directory of the store local',
+  PLANTS_CONFIG_DIR: 'the directory of the settings file',
+  PLANTS_STATE_DIR: 'the directory of import journals',
+  'HTTPS_PROXY, HTTP_PROXY, NO_PROXY': 'the proxy for services; also in lower case',
+  NODE_EXTRA_CA_CERTS: "PEM certificates that are trusted in addition to the system's",
+  'NODE_COMPILE_CACHE, NODE_DISABLE_COMPILE_CACHE': "another directory for Node's compile cache; 1 disables it",
+  'PLANTS_NO_INPUT, CI': 'never prompt, like --no-input; 0 and false have no effect',
+  PAGER: 'the command that shows help longer than the terminal (default less)',
+  'NO_COLOR, FORCE_COLOR': 'disable colours; force colours without a terminal (0 disables them). FORCE_COLOR takes precedence',
+}
 
 function environmentPage(layout: HelpLayout): string {
-  const settings = settingNames.map((name) => {
+  const settings = settingNames.map((name): [string, string] => {
     const { meaning, variable, scopes } = settingOf(name)
-    const saved = scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
     const flag = flagOf(name)
+    const saved = scopes.map((scope) => (scope === 'user' ? name : `stores.NAME.${name}`))
     const sources = [
-      flag === undefined ? [] : `Flag: ${flag}`,
-      variable === undefined ? [] : `Variable: ${variable}`,
+      ...(flag === undefined ? [] : [`Flag: ${flag}`]),
+      ...(variable === undefined ? [] : [`Variable: ${variable}`]),
       `Saved as: ${saved.join(' or ')}`,
       `Default: ${defaultOf(name)}`,
     ]
-    return { term: name, meaning: `${meaning}. ${sources.flat().join('. ')}` }
+    return [name, `${meaning}. ${sources.join('. ')}`]
   })
-  const variables = otherVariables.map(([term, meaning]) => ({ term, meaning }))
   const precedence = 'Precedence, highest first: flag, variable, the value saved for the store, the value saved for all stores, default.'
   return [
     paragraph(precedence, layout.width),
     rowsOf(settings, layout, 'Settings'),
-    rowsOf(variables, layout, 'Other variables'),
+    rowsOf(Object.entries(otherVariables), layout, 'Other variables'),
     paragraph('An empty variable counts as unset. See also: plants config list', layout.width),
   ].join('\n')
 }
@@ -70,9 +67,9 @@ const exitCodeMeanings: Record<ExitCode, string> = {
 }
 
 function exitCodesPage(layout: HelpLayout): string {
-  const rows = exitCodes().map(([code, errors]) => {
+  const rows = exitCodes().map(([code, errors]): [string, string] => {
     const values = `${errors.join(', ')}${code === 6 ? ', or the error of all rejected records, if it is the same' : ''}`
-    return { term: String(code), meaning: `${exitCodeMeanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}` }
+    return [String(code), `${exitCodeMeanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}`]
   })
   const about = 'The exit codes of plants, and the values of error in JSON. Errors are printed on stderr, with a hint.'
   return `${paragraph(about, layout.width)}\n${rowsOf(rows, layout)}\nSee also: plants help formats\n`
@@ -88,46 +85,29 @@ function formatsPage(layout: HelpLayout): string {
     sample('As json', ['[', '{"id":1,"name":"Fern","tag":"shade"},', '{"id":9007199254740993,"name":"Moss"}', ']']),
     sample('As csv', ['id,name,tag', '1,Fern,shade', '9007199254740993,Moss,']),
     sample('As tsv', ['id\tname\ttag', '1\tFern\tshade', '9007199254740993\tMoss\t']),
-    rowsOf(values, layout, 'Values'),
-    rowsOf(streams, layout, 'Output'),
+    rowsOf(Object.entries(values), layout, 'Values'),
+    rowsOf(Object.entries(streams), layout, 'Output'),
     sample('An error as JSON', ['{"error":409,"message":"A plant with id 1 already exists","hint":"Look at it with: plants get 1"}']),
-    rowsOf(quantities, layout, 'Durations and sizes'),
+    rowsOf(Object.entries(quantities), layout, 'Durations and sizes'),
     'See also: plants help exit-codes\n',
   ].join('\n')
 }
 
-const values: HelpRow[] = [
-  {
-    term: 'id',
-    meaning:
-      'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not. Ids are never rounded here, but programs that use floating-point numbers round ids above 9007199254740992',
-  },
-  { term: textFields.map(({ name }) => name).join(', '), meaning: 'any Unicode text without U+0000; it can be empty' },
-  {
-    term: 'no tag',
-    meaning: 'in JSON, leave out the field: null is invalid; in csv and tsv, an empty cell means no tag, and "" an empty tag',
-  },
-  { term: 'other fields', meaning: 'ignored, with a warning' },
-]
+const values = {
+  id: 'an integer from -9223372036854775808 to 9223372036854775807 in the grammar of JSON: 1.0 and 1e3 are integers; "1", 1.5, +1 and 007 are not. Ids are never rounded here, but programs that use floating-point numbers round ids above 9007199254740992',
+  [textFields.map(({ name }) => name).join(', ')]: 'any Unicode text without U+0000; it can be empty',
+  'no tag': 'in JSON, leave out the field: null is invalid; in csv and tsv, an empty cell means no tag, and "" an empty tag',
+  'other fields': 'ignored, with a warning',
+}
 
-const streams: HelpRow[] = [
-  {
-    term: 'stdout',
-    meaning:
-      'results only: text on a terminal, otherwise JSON; --output selects text or json. Several results are one JSON object per line',
-  },
-  {
-    term: 'stderr',
-    meaning: 'errors, warnings, prompts, progress and logs. If JSON is requested, each error and warning is one line of JSON',
-  },
-]
+const streams = {
+  stdout: 'results only: text on a terminal, otherwise JSON; --output selects text or json. Several results are one JSON object per line',
+  stderr: 'errors, warnings, prompts, progress and logs. If JSON is requested, each error and warning is one line of JSON',
+}
 
-const quantities: HelpRow[] = [
-  {
-    term: 'a duration',
-    meaning: '500ms, 30s, 2m, 1h or 90d; a number without a unit means seconds, except for --expires, which requires a unit',
-  },
-  { term: 'a size', meaning: '16KiB, 1MiB or 1GiB; a number without a unit means bytes' },
-]
+const quantities = {
+  'a duration': '500ms, 30s, 2m, 1h or 90d; a number without a unit means seconds, except for --expires, which requires a unit',
+  'a size': '16KiB, 1MiB or 1GiB; a number without a unit means bytes',
+}
 
 export const topicPages = { options: optionsPage, environment: environmentPage, 'exit-codes': exitCodesPage, formats: formatsPage }

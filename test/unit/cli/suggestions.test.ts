@@ -1,14 +1,16 @@
 import { describe, expect, test } from 'vitest'
-import { loadCommands, pathTo, plants } from '../../../src/cli/commands/index.js'
-import { type CommandDefinition, commandFor } from '../../../src/cli/define-command.js'
-import { habits, optionForArgument } from '../../../src/cli/program/suggestions.js'
+import { loadCommands, plants } from '../../../src/cli/commands/index.js'
+import { type CommandDefinition, commandFor, globalOptions } from '../../../src/cli/define-command.js'
+import { habits, optionForArgument } from '../../../src/cli/program/usage.js'
+import { commandAt } from '../../helpers/helps.js'
 import { refused } from '../../helpers/refusals.js'
 
 await loadCommands(plants.commands.map(({ name }) => name))
 
 const all = (command: CommandDefinition): CommandDefinition[] => [command, ...(command.commands ?? []).flatMap(all)]
-const namesOf = ({ options = [] }: CommandDefinition) => options.flatMap(({ flags }) => flags.replace(/ <.*/, '').split(', '))
-const globalNames = namesOf(plants)
+const namesOf = ({ options = [] }: Pick<CommandDefinition, 'options'>) =>
+  options.flatMap(({ flags }) => flags.replace(/ <.*/, '').split(', '))
+const globalNames = namesOf({ options: globalOptions })
 
 describe('the table of habits', () => {
   test.each(Object.keys(habits))('means what there is: %s', (meant) => {
@@ -16,7 +18,7 @@ describe('the table of habits', () => {
     const option = words.find((word) => word.startsWith('--'))
     const names = words.filter((word, at) => !word.startsWith('-') && !words[at - 1]?.startsWith('-'))
     if (names[0] === 'help') return expect(['help', ...(plants.topics ?? []).map(({ name }) => name)]).toContain(names.at(-1))
-    const commands = names.length === 0 ? all(plants) : [pathTo(names)?.at(-1) ?? plants]
+    const commands = names.length === 0 ? all(plants) : [commandAt(names) ?? plants]
     expect(commands[0]).not.toBe(names.length === 0 ? undefined : plants)
     if (option) expect([...globalNames, ...commands.flatMap(namesOf)]).toContain(option)
   })
@@ -25,7 +27,7 @@ describe('the table of habits', () => {
     const commands = Object.values(habits)
       .flat()
       .filter((habit) => !habit.includes('-'))
-    expect(commands.filter((habit) => pathTo(habit.split(' ')))).toEqual([])
+    expect(commands.filter((habit) => commandAt(habit.split(' ')))).toEqual([])
     const options = Object.entries(habits).filter(([meant]) => meant.startsWith('-'))
     const wrong = options.flatMap(([meant, words]) =>
       all(plants)
@@ -37,7 +39,7 @@ describe('the table of habits', () => {
 
   test('of arguments names options of their commands', () => {
     for (const [path, option] of Object.entries(optionForArgument)) {
-      const command = pathTo(path.split(' '))?.at(-1) ?? plants
+      const command = commandAt(path.split(' ')) ?? plants
       expect({ path, known: [...namesOf(command), ...globalNames].includes(option) }).toEqual({ path, known: true })
     }
   })

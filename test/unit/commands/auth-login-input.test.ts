@@ -64,14 +64,33 @@ describe('login --with-token', () => {
     ['equals signs alone', '==', notOne],
     ['JSON', '{"token":"s3cret"}', notOne],
     ['too many characters', 's3cret'.repeat(683), 'The token on stdin is longer than 4096 characters'],
-    ['far too many characters', 's3cret'.repeat(500_000), 'The text on stdin is too long for a token'],
-    ['bytes that are no text', Buffer.from('s3cret\xff\xfe', 'latin1'), 'The text on stdin is not UTF-8'],
   ])('refuses %s, and asks and saves nothing', async (_, stdin, message) => {
     const user = new AuthUser()
     const remote = await accepting()
     const result = await user.auth(`login --with-token --store ${remote.url}`, stdin === undefined ? {} : { stdin })
     expect(result).toEqual(failure(2, 400, message, 'Copy the token again, without any other text'))
     expect({ isUntouched: user.isUntouched, connections: remote.connections }).toEqual({ isUntouched: true, connections: 0 })
+  })
+
+  test.each<[string, string | Uint8Array, number, string, string]>([
+    [
+      'far too many characters',
+      's3cret'.repeat(500_000),
+      413,
+      'Stdin is larger than 1 MiB (1048576 bytes)',
+      'Pipe nothing but the token to stdin',
+    ],
+    [
+      'bytes that are no text',
+      Buffer.from('s3cret\xff\xfe', 'latin1'),
+      400,
+      'Stdin is not UTF-8',
+      'Convert it first, for example: iconv -f LATIN1 -t UTF-8',
+    ],
+  ])('refuses %s, and saves nothing', async (_, stdin, error, message, hint) => {
+    const user = new AuthUser()
+    expect(await user.auth('login --with-token --store https://plants.example.com', { stdin })).toEqual(failure(2, error, message, hint))
+    expect(user.isUntouched).toBe(true)
   })
 
   test('replaces the token of this address, and keeps those of others and what it does not know', async () => {

@@ -1,10 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { pathTo } from '../../../src/cli/commands/index.js'
 import { exitCodes } from '../../../src/platform/errors.js'
 import { blocksOf, documentation, pages, tableAt } from '../../helpers/documents.js'
-import { helpsOf } from '../../helpers/helps.js'
+import { commandAt, helpsOf } from '../../helpers/helps.js'
 import { runPlants } from '../../helpers/run.js'
 
 const root = join(import.meta.dirname, '../../..')
@@ -107,7 +106,7 @@ describe('the documentation', () => {
 
   test('names only commands and exit codes that there are', () => {
     const names = [...documentation.matchAll(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)].map(([, name = '']) => name)
-    expect(names.filter((name) => name !== 'help' && !pathTo([name]))).toEqual([])
+    expect(names.filter((name) => name !== 'help' && !commandAt([name]))).toEqual([])
     const codes = [...documentation.matchAll(/exit code(?: is)? (\d+)/g)].map(([, code]) => Number(code))
     expect(codes.filter((code) => !exitCodes().some(([real]) => real === code))).toEqual([])
   })
