@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer'
 import { closeSync, openSync } from 'node:fs'
 import { malformed, PlantsError, systemCode, systemReasons } from './errors.js'
 import type { Io } from './io.js'
@@ -55,7 +54,12 @@ function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {
 }
 
 function decode(bytes: Buffer, source: string): string {
-  if (isUtf8(bytes)) return new TextDecoder().decode(bytes) // without a byte order mark
-  const isUtf16 = ['fffe', 'feff'].includes(bytes.toString('hex', 0, 2))
-  throw malformed(`${source} is not UTF-8`, `Convert it first, for example: iconv -f ${isUtf16 ? 'UTF-16' : 'LATIN1'} -t UTF-8`)
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch (error) {
+    if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
+    const isUtf16 = ['fffe', 'feff'].includes(bytes.toString('hex', 0, 2))
+    const hint = `Convert it first, for example: iconv -f ${isUtf16 ? 'UTF-16' : 'LATIN1'} -t UTF-8`
+    throw malformed(`${source} is not UTF-8`, hint, error)
+  }
 }
