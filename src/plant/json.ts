@@ -136,7 +136,8 @@ function syntaxError(text: string, { end, isComplete, isInString }: Scan): NotJs
   return { reason, line, column: end - lineStart + 1, isSeveral }
 }
 
-function describeUnexpected(text: string, at: number, isInString: boolean): string {
+/** The reason of a syntax error at a position of a text. */
+export function describeUnexpected(text: string, at: number, isInString: boolean): string {
   const point = text.codePointAt(at)
   if (point === undefined) return 'unexpected end of input'
   const character = String.fromCodePoint(point)

@@ -1,11 +1,10 @@
-import { isUtf8 } from 'node:buffer'
 import { plantFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { noText } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
-import { type Chunk, maxRecordBytes, notUtf8, type RecordRange } from './chunk.js'
+import { type Chunk, invalidPlant, malformedRecord, maxRecordBytes, type RecordRange } from './chunk.js'
 import type { Format, ReaderState } from './format.js'
-import { LineReader, type Rows } from './line-reader.js'
+import { LineReader } from './line-reader.js'
 import { digitsEnd, readId, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 import { type Columns, findHeader, maxTitles, parseCells } from './table-header.js'
@@ -77,25 +76,20 @@ class CsvReader extends LineReader {
     return this.#columns ? readPlainRow(chunk, { start, line }, this.#columns, this.delimiter?.charCodeAt(0)) : unread
   }
 
-  protected add(rows: Rows, chunk: Chunk, range: RecordRange): void {
-    const text = chunk.bytes.subarray(range.start, rows.textEnd)
-    if (rows.error) chunk.addInvalid(rows.error, range)
-    else if (!isUtf8(text)) chunk.addInvalid(notUtf8, range)
-    else if (this.#columns) this.#addCells(parseCells(text.toString(), this.delimiter ?? ','), chunk, range, this.#columns)
-  }
-
-  #addCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
-    const { length } = columns.names
+  protected add(text: string, chunk: Chunk, range: RecordRange): void {
+    if (!this.#columns) return
+    const cells = parseCells(text, this.delimiter ?? ',')
+    const { names, id } = this.#columns
     while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
     if (cells.length === 0) return // a blank row of a spreadsheet
-    const idText = cells[columns.id] ?? ''
-    if (cells.length > length) {
-      const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
-      chunk.addInvalid({ kind: 'malformed', message }, range)
+    const idText = cells[id] ?? ''
+    if (cells.length > names.length) {
+      const row = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}`
+      chunk.addInvalid(malformedRecord(`${row}, but the header has ${names.length}`), range)
     } else if (/^-?\d+([.,]\d+)?e[-+]?\d+$/i.test(idText)) {
-      const message = `Invalid plant: id must have all its digits, but was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
-      chunk.addInvalid({ kind: 'invalid', message }, range)
-    } else this.mapper.add(recordOf(cells, columns), range, chunk)
+      const was = `was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
+      chunk.addInvalid(invalidPlant(`id must have all its digits, but ${was}`), range)
+    } else this.mapper.add(recordOf(cells, this.#columns), range, chunk)
   }
 }
 

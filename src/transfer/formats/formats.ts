@@ -54,7 +54,7 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
   const keys = [map.id || 'id', map.name || 'name']
   const first = new JsonScan()
   const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
-  let rest = bytes.toString('utf8', start, isWhole ? start + first.length : bytes.length)
+  let rest = bytes.toString('utf8', start, isWhole ? first.end : bytes.length)
   if (isWhole && !isNotPlant(tryJson(rest), keys)) return undefined
   let path = ''
   for (;;) {

@@ -1,9 +1,8 @@
-import { isUtf8 } from 'node:buffer'
 import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { maxRecordBytes, notUtf8, type RecordError } from './chunk.js'
+import { maxRecordBytes, type Reason } from './chunk.js'
 import { Rows } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
@@ -67,23 +66,23 @@ export const maxTitles = 10
 interface FirstLine {
   names: string[]
   end: number
-  error: RecordError | undefined
+  why: Reason | undefined
 }
 
 /** The first lines of a table that are not blank, up to one with several cells; `isCut` if the bytes end before. */
 function readFirstLines(bytes: Buffer, isLast: boolean, start: number, delimiter: string) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
-  const table = { delimiter, lines, isCut: false }
-  for (let at = start; lines.length < maxTitles && at - start <= maxRecordBytes; at = rows.end) {
-    if (at === bytes.length || !rows.find(at)) return { ...table, isCut: true }
-    const text = bytes.subarray(at, rows.textEnd)
-    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
-    const names = error ? [] : parseCells(text.toString(), delimiter).map((cell) => cell ?? '')
-    if (text.length > 0) lines.push({ names, end: rows.end, error })
-    if (error || names.filter((name) => name !== '').length > 1) break
+  for (let at = start; lines.length < maxTitles && at - start <= maxRecordBytes; ) {
+    const row = at === bytes.length ? undefined : rows.find(at)
+    if (!row) return { delimiter, lines, isCut: true }
+    const { text, why, end } = row
+    const names = why ? [] : parseCells(text, delimiter).map((cell) => cell ?? '')
+    if (why || text !== '') lines.push({ names, end, why })
+    if (why || names.filter((name) => name !== '').length > 1) break
+    at = end
   }
-  return table
+  return { delimiter, lines, isCut: false }
 }
 
 function cellsOf({ lines: [first] }: { lines: FirstLine[] }): number {
@@ -99,12 +98,11 @@ function isHeader(names: readonly string[], rules: FieldRules): boolean {
 }
 
 /** Throws `malformed` for a first line that is not a header. */
-function checkHeader({ names, error }: FirstLine, bytes: Buffer): void {
+function checkHeader({ names, why }: FirstLine, bytes: Buffer): void {
   // Lines end with LF or CRLF. A carriage return alone was the line break of classic Mac OS.
-  if (error ? bytes.includes('\r') : names.some((name) => name.includes('\r')))
+  if (why ? bytes.includes('\r') : names.some((name) => name.includes('\r')))
     throw malformed('The header contains a carriage return: its lines seem to end with CR', "Convert them to LF first: tr '\\r' '\\n'")
-  if (error)
-    throw malformed(`The header cannot be read: ${error.message}`, 'The first line must name the columns, for example: id,name,tag')
+  if (why) throw malformed(`The header cannot be read: ${why.message}`, 'The first line must name the columns, for example: id,name,tag')
   if (names.some(isNumber)) throw missingHeader(names)
 }
 

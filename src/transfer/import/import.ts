@@ -4,14 +4,14 @@ import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/common/conflict.js'
 import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
-import { Chunk, type ChunkLimit } from '../formats/chunk.js'
+import { Chunk } from '../formats/chunk.js'
 import { encoderFor } from '../formats/encoding.js'
 import type { FormatName } from '../formats/format.js'
 import { formatOf, formats, type InputOptions } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
 import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
 import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
-import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
+import { type RejectedRecord, type Rejects, rejectedRecords } from './rejects.js'
 import { type ImportInput, openSource } from './source.js'
 
 export interface ImportOptions {
@@ -177,18 +177,20 @@ export class Import {
   /** Creates the plants of a chunk, and reports their outcomes. Returns false if the import ends there. */
   async #process(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
     const { stopsAtReject, maxErrors, inputs } = this.#plan
-    const left = stopsAtReject ? 1 : maxErrors - this.rejected
-    const before = (stopsAtReject ? read.invalid[0] : undefined) ?? read.syntaxError
-    const chunk = await this.#create(before ? reader.again(before.start) : read, reader, left, resumed)
-    const row = stopsAtReject ? chunk.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
-    if (row >= 0) return this.#stopBeforeRow(row, chunk, reader)
+    const chunk = await this.#create(read, reader, stopsAtReject ? 1 : maxErrors - this.rejected, resumed)
     if (chunk.outcomes.includes(Outcome.pending)) return this.#interrupt(chunk, reader)
-    if (before && rejectsIn(chunk).length < left) return this.#stopBefore([rejectInvalid(before)], chunk, read.bytes, reader)
+    const rejected = stopsAtReject ? this.#rejectedIn(chunk)[0] : undefined
+    const last = rejected ?? (chunk.syntaxError && { ...chunk.syntaxError, index: chunk.length })
+    if (last) return this.#stopBefore(last, chunk, reader)
     await this.#report(chunk, reader)
     if (!this.#canStop) this.#adaptChunkBytes(chunk.order !== undefined)
     if (this.rejected < maxErrors) return true
     await this.#keepNext(reader)
     return reader.isDone && this.#input === inputs.length - 1
+  }
+
+  #rejectedIn(chunk: Chunk): RejectedRecord[] {
+    return Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore)).filter(({ why }) => why)
   }
 
   /** Large chunks make sorting effective. If most ids exist already, they only take memory. */
@@ -200,19 +202,12 @@ export class Import {
     else this.#chunkBytes = nextChunkBytes(this.#chunkBytes, now - startedAt)
   }
 
-  #stopBeforeRow(row: number, chunk: Chunk, reader: Reader): Promise<false> {
-    const rejected = Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore))
-    const before = reader.again(chunk.recordStart[row] ?? 0)
-    before.outcomes = chunk.outcomes.slice(0, row)
-    return this.#stopBefore(rejected, before, chunk.bytes, reader)
-  }
-
   /** Stops before a rejected record, so that it can be fixed and the import resumes with it. */
-  async #stopBefore(rejected: RejectedRecord[], before: Chunk, bytes: Buffer, reader: Reader): Promise<false> {
+  async #stopBefore(rejected: RejectedRecord, chunk: Chunk, reader: Reader): Promise<false> {
     this.isBeforeRecord = true
-    await this.#report(before, reader)
+    await this.#report(firstOf(rejected.index, chunk, reader), reader)
     await this.#keepNext(reader)
-    await this.#reject(rejected, bytes, reader)
+    await this.#reject([rejected], chunk.bytes, reader)
     return false
   }
 
@@ -243,12 +238,10 @@ export class Import {
   async #createInOrder(read: Chunk, reader: Reader, left: number): Promise<Chunk> {
     let chunk = read
     chunk.order = undefined
-    for (let known = -1; ; ) {
-      const rejects = rejectsIn(chunk)
-      const end = rejects[left - 1]
-      if (end) chunk = upTo(end, chunk, reader)
-      if (end?.rows !== undefined || rejects.length === known || this.#context.io.signal.aborted) return chunk
-      known = Math.min(rejects.length, left)
+    for (;;) {
+      const last = this.#rejectedIn(chunk)[left - 1]
+      if (last) chunk = firstOf(last.index + 1, chunk, reader)
+      if (!chunk.outcomes.includes(Outcome.pending) || this.#context.io.signal.aborted) return chunk
       await this.#createMany(chunk, reader, true)
     }
   }
@@ -342,19 +335,9 @@ export class Import {
   }
 }
 
-/** For each rejected record of a chunk, the limit with which the chunk ends after it. */
-function rejectsIn({ rows, outcomes, invalid }: Chunk): ChunkLimit[] {
-  const limits: ChunkLimit[] = []
-  for (let [row, next] = [0, 0]; row <= rows.length; row += 1) {
-    for (; invalid[next]?.row === row; next += 1) if (invalid[next]?.error) limits.push({ invalid: next + 1 })
-    if ((outcomes[row] ?? Outcome.pending) >= Outcome.taken) limits.push({ rows: row + 1 })
-  }
-  return limits
-}
-
-/** Reads a chunk again, up to a limit, with the outcomes so far. */
-function upTo(limit: ChunkLimit, { outcomes, rejections }: Chunk, reader: Reader): Chunk {
-  const chunk = reader.first(limit)
+/** Reads the first records of a chunk again, with their outcomes so far. */
+function firstOf(count: number, { outcomes, rejections }: Chunk, reader: Reader): Chunk {
+  const chunk = reader.first(count)
   chunk.outcomes = outcomes.slice(0, chunk.rows.length)
   for (const [row, rejection] of rejections) chunk.rejections.set(row, rejection)
   return chunk

@@ -1,6 +1,6 @@
 import type { Hash } from 'node:crypto'
 import { PlantsError } from '../../platform/errors.js'
-import { Chunk, type ChunkLimit } from '../formats/chunk.js'
+import { Chunk } from '../formats/chunk.js'
 import { markedEncoding } from '../formats/encoding.js'
 import type { EncodingName, Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
@@ -134,16 +134,10 @@ export class Reader {
     }
   }
 
-  /** Reads the current chunk again, up to a length in bytes. */
-  again(length: number): Chunk {
+  /** Reads the first records of the current chunk again. */
+  first(count: number): Chunk {
     if (this.state) this.restore(this.state)
-    return this.#read({ length, isLast: false })
-  }
-
-  /** Reads the current chunk again, up to a number of records. */
-  first(limit: ChunkLimit): Chunk {
-    if (this.state) this.restore(this.state)
-    return this.#read(this.#wanted, limit)
+    return this.#read(this.#wanted, count)
   }
 
   restore({ format, nextId }: ReadingState): void {
@@ -159,8 +153,8 @@ export class Reader {
     this.#drop(this.extent.length)
   }
 
-  #read({ length: end, isLast }: Extent, limit?: ChunkLimit): Chunk {
-    const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1, limit)
+  #read({ length: end, isLast }: Extent, maxRecords?: number): Chunk {
+    const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1, maxRecords)
     let length = 0
     try {
       length = this.#records?.read(chunk, isLast) ?? 0

@@ -1,11 +1,11 @@
 import * as fs from 'node:fs'
 import { toJson } from '../../plant/json.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { errorValue, malformed } from '../../platform/errors.js'
+import { malformed } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { idExistsText, Outcome } from '../../stores/common/conflict.js'
-import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
+import type { Chunk, InvalidRecord } from '../formats/chunk.js'
 
 type Lengths = Record<'records' | 'reasons', number>
 
@@ -144,43 +144,31 @@ function openTarget(path: string, io: Pick<Io, 'trusts'>): { target: string; fd:
 const lineFeed = 0x0a
 
 /** A record that was not created, or whose outcome is unknown. */
-export interface RejectedRecord extends RecordRange {
-  /** the specification's `error` and `message`; undefined for a further part of the record before, which is too long for a chunk */
-  why: { error: number; message: string } | undefined
-  isUnknown: boolean
+export interface RejectedRecord extends InvalidRecord {
+  isUnknown?: boolean
   /** its index in a JSON array */
-  element: number | undefined
+  element?: number | undefined
+  /** the number of records of the chunk before it */
+  index: number
 }
 
 /** The rejected records of a chunk, in input order. An earlier run may have sent the first `sent` rows without idempotency keys. */
 export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
-  const { invalid, outcomes, rows } = chunk
-  let [next, before] = [0, chunk.firstElement ?? NaN]
-  const element = (index: number) => (Number.isNaN(index) ? undefined : index)
+  const { invalid, outcomes, rows, firstElement } = chunk
+  let [next, parts] = [0, 0]
+  const place = (index: number) => ({ index, element: firstElement === undefined ? undefined : firstElement + index - parts })
   for (let row = 0; row <= rows.length; row += 1) {
     for (let record = invalid[next]; record?.row === row; record = invalid[next]) {
-      yield rejectInvalid(record, element(before + row))
-      if (record.error) before += 1
+      yield { ...record, ...place(row + next) }
+      if (!record.why) parts += 1
       next += 1
     }
     const outcome = outcomes[row] ?? Outcome.pending
-    if (outcome >= Outcome.taken) yield rejectRow(chunk, row, outcome, { sent, element: element(before + row) })
+    if (outcome < Outcome.taken) continue
+    const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(rows.idAt(row)) }
+    const wasSent = outcome === Outcome.taken && row < sent
+    const why = wasSent ? `${message}, possibly this very plant: it was in flight when the import was interrupted` : message
+    const isUnknown = wasSent || outcome === Outcome.unknown
+    yield { ...chunk.rangeOf(row), row, why: { error, message: why }, isUnknown, ...place(row + next) }
   }
-}
-
-export function rejectInvalid({ start, end, line, error }: InvalidRecord, element?: number): RejectedRecord {
-  return { start, end, line, element, why: error && { error: errorValue(error.kind), message: error.message }, isUnknown: false }
-}
-
-function rejectRow(
-  chunk: Chunk,
-  row: number,
-  outcome: number,
-  { sent, element }: { sent: number; element: number | undefined },
-): RejectedRecord {
-  const [start, end, line] = [chunk.recordStart[row] ?? 0, chunk.recordEnd[row] ?? 0, chunk.recordLine[row] ?? 0]
-  const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
-  const wasSent = outcome === Outcome.taken && row < sent
-  const why = wasSent ? `${message}, possibly this very plant: it was in flight when the import was interrupted` : message
-  return { start, end, line, element, why: { error, message: why }, isUnknown: wasSent || outcome === Outcome.unknown }
 }
