@@ -43,17 +43,15 @@ const encodings: Readonly<Partial<Record<EncodingName, Encoding>>> = {
 /** Returns a function that converts a stream of bytes to UTF-8; undefined for UTF-8. */
 export function decoderFor(encoding: EncodingName, source: string): ((bytes: Uint8Array, isLast: boolean) => Buffer) | undefined {
   const decode = encodings[encoding]?.decoder()
-  return (
-    decode &&
-    ((bytes, isLast) => {
-      try {
-        return Buffer.from(decode(bytes, isLast))
-      } catch (error) {
-        if (!(error instanceof TypeError)) throw error
-        throw malformed(`${source} is not ${encoding}`, `Set its encoding with --encoding: ${encodingNames.join(', ')}`, error)
-      }
-    })
-  )
+  if (!decode) return undefined
+  return (bytes, isLast) => {
+    try {
+      return Buffer.from(decode(bytes, isLast))
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error
+      throw malformed(`${source} is not ${encoding}`, `Set its encoding with --encoding: ${encodingNames.join(', ')}`, error)
+    }
+  }
 }
 
 /** Returns a function that converts a stream of UTF-8 back to the original bytes. */

@@ -149,7 +149,7 @@ export class Import {
     if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
     const resumed = start?.input === this.#input ? start : undefined
     this.format = resumed?.format ?? formatOf(bytes, isLast, reader.source.name, this.#plan)
-    if (this.#plan.inputs.length === 1) this.#size = reader.source.size
+    if (this.#plan.inputs.length === 1 && reader.encoding === 'utf-8') this.#size = reader.source.size
     this.#encode = encoderFor(reader.encoding)
     reader.use(formats[this.format], this.#mapper)
     if (resumed && !(await this.#resume(reader, resumed))) return false
@@ -167,6 +167,7 @@ export class Import {
     const wasReached = await reader.skipTo(start.offset)
     this.#offset = reader.offset
     if (start.reading) reader.restore(start.reading)
+    if (this.#context.io.signal.aborted) return false
     const chunk = wasReached && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
     if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.source.name)
     if (!chunk) return true

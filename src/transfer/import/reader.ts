@@ -1,12 +1,12 @@
 import type { Hash } from 'node:crypto'
 import { PlantsError } from '../../platform/errors.js'
 import { Chunk } from '../formats/chunk.js'
-import { markedEncoding } from '../formats/encoding.js'
+import { decoderFor, markedEncoding } from '../formats/encoding.js'
 import type { EncodingName, Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
 import type { Position } from './position.js'
-import { decodedSource, type Source } from './source.js'
+import type { Source } from './source.js'
 
 /** The extent of a chunk and the state of the reader, as a position keeps them. */
 type Extent = Position['chunk']
@@ -14,7 +14,7 @@ type ReadingState = NonNullable<Position['reading']>
 
 /** Reads one input chunk by chunk. Each chunk overwrites the bytes of the one before. */
 export class Reader {
-  source: Source
+  readonly source: Source
   #encoding: EncodingName | undefined
   /** the byte order mark of the input */
   #mark = Buffer.alloc(0)
@@ -26,6 +26,7 @@ export class Reader {
   #records: FormatReader | undefined
   #buffer = Buffer.alloc(0)
   #filled = 0
+  #decode: ReturnType<typeof decoderFor>
   #isAtEnd = false
   /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
@@ -59,14 +60,11 @@ export class Reader {
    */
   async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     await this.#fill(byteOrderMark.length)
-    const first = Buffer.from(this.#buffer.subarray(0, this.#filled))
+    const first = this.#buffer.subarray(0, this.#filled)
     this.#encoding ??= markedEncoding(first)
-    const decoded = decodedSource(this.source, this.#encoding, first)
-    if (decoded) {
-      this.source = decoded
-      this.#filled = 0
-      this.#isAtEnd = false
-    }
+    this.#decode = decoderFor(this.#encoding, this.source.name)
+    this.#filled = 0
+    this.#append(first)
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
       before = this.#filled
       await this.#fill(before + 1)
@@ -186,17 +184,31 @@ export class Reader {
   }
 
   async #fill(wanted: number, timeout?: number): Promise<void> {
-    if (this.#buffer.length < wanted) {
-      const larger = Buffer.allocUnsafeSlow(wanted + readSize)
-      this.#buffer.copy(larger, 0, 0, this.#filled)
-      this.#buffer = larger
-    }
+    this.#reserve(wanted)
     while (this.#filled < wanted && !this.#isAtEnd) {
-      const count = await this.source.read(this.#buffer, this.#filled, this.#filled > 0 ? timeout : undefined)
+      const room = this.#buffer.subarray(this.#filled, this.#filled + readSize)
+      const count = await this.source.read(room, this.#filled > 0 ? timeout : undefined)
       if (count === undefined) return
       this.#isAtEnd = count === 0
-      this.#filled += count
+      this.#append(room.subarray(0, count))
     }
+  }
+
+  /** Decodes bytes that were read into the buffer, after those that are decoded already. */
+  #append(raw: Buffer): void {
+    const bytes = this.#decode?.(raw, this.#isAtEnd)
+    if (bytes) {
+      this.#reserve(this.#filled + bytes.length)
+      this.#buffer.set(bytes, this.#filled)
+    }
+    this.#filled += bytes?.length ?? raw.length
+  }
+
+  #reserve(length: number): void {
+    if (this.#buffer.length >= length) return
+    const larger = Buffer.allocUnsafeSlow(length + readSize)
+    this.#buffer.copy(larger, 0, 0, this.#filled)
+    this.#buffer = larger
   }
 }
 
