@@ -131,11 +131,9 @@ function rejectsFor(position: Position | undefined, { options: { rejects }, jour
 /** Prints rejected records: all as JSON, at most `maxShown` as text. */
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
   let remaining = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
-  return async (rejected, { name }) => {
+  return async (rejected, file) => {
     if (remaining === 0) return
-    const all = rejected.flatMap(({ line, element, why }) =>
-      why ? { error: why.error, message: why.message, file: name, line, element } : [],
-    )
+    const all = rejected.flatMap(({ line, element, why }) => (why ? { error: why.error, message: why.message, file, line, element } : []))
     const shown = all.slice(0, remaining)
     remaining -= shown.length
     if (shown.length === 0) return

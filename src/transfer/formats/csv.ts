@@ -34,9 +34,11 @@ export const tsv: Format = {
 class CsvReader extends LineReader {
   header: Buffer | undefined
   #columns: Columns | undefined
+  readonly #given: string | undefined
 
   constructor(mapper: RecordMapper, delimiter: string | undefined) {
     super(mapper)
+    this.#given = delimiter
     this.delimiter = delimiter
   }
 
@@ -57,9 +59,10 @@ class CsvReader extends LineReader {
 
   override restore(state: ReaderState): void {
     super.restore(state)
-    if (state['delimiter'] === undefined) return
-    this.delimiter = String(state['delimiter'])
-    this.#readHeader(Buffer.from(String(state['header'])), true)
+    const { header, delimiter } = state
+    this.#columns = undefined
+    this.delimiter = delimiter === undefined ? this.#given : String(delimiter)
+    if (header !== undefined) this.#readHeader(Buffer.from(String(header)), true)
   }
 
   /** Reads everything before the first row, and returns the start of that row; undefined if more bytes are needed. */

@@ -55,6 +55,7 @@ class JsonReader implements FormatReader {
     this.#lines.before = before
     this.#state = state
     this.#elements = elements
+    this.#skipped = undefined
     if (scan !== undefined) this.#skip(JsonScan.restore(scan))
   }
 

@@ -5,7 +5,6 @@ import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/common/conflict.js'
 import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
 import { Chunk } from '../formats/chunk.js'
-import { encoderFor } from '../formats/encoding.js'
 import type { FormatName } from '../formats/format.js'
 import { formatOf, formats, type InputOptions } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
@@ -48,7 +47,7 @@ export interface ImportContext {
   /** `signal` stops the import */
   io: Io
   /** called with rejected records, in input order */
-  onRejected(rejected: RejectedRecord[], input: ImportInput): Promise<void>
+  onRejected(rejected: RejectedRecord[], input: string): Promise<void>
   onProgress(): void
 }
 
@@ -72,7 +71,6 @@ export class Import {
   #input = 0
   /** whether anything was sent to a service */
   #hasSent = false
-  #encode = encoderFor('utf-8')
   /** whether the import can stop at any record, so that chunks are small */
   readonly #canStop: boolean
   #chunkBytes: number
@@ -148,9 +146,8 @@ export class Import {
     const { bytes, isLast } = await reader.head(readTimeout)
     if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
     const resumed = start?.input === this.#input ? start : undefined
-    this.format = resumed?.format ?? formatOf(bytes, isLast, reader.source.name, this.#plan)
-    if (this.#plan.inputs.length === 1 && reader.encoding === 'utf-8') this.#size = reader.source.size
-    this.#encode = encoderFor(reader.encoding)
+    this.format = resumed?.format ?? formatOf(bytes, isLast, reader.name, this.#plan)
+    if (this.#plan.inputs.length === 1) this.#size = reader.size
     reader.use(formats[this.format], this.#mapper)
     if (resumed && !(await this.#resume(reader, resumed))) return false
     while (!this.#context.io.signal.aborted) {
@@ -167,9 +164,9 @@ export class Import {
     const wasReached = await reader.skipTo(start.offset)
     this.#offset = reader.offset
     if (start.reading) reader.restore(start.reading)
-    if (this.#context.io.signal.aborted) return false
     const chunk = wasReached && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
-    if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.source.name)
+    if (this.#context.io.signal.aborted) return false
+    if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.name)
     if (!chunk) return true
     this.#checkpoints.begin(start.sent)
     return this.#process(chunk, reader, start)
@@ -220,30 +217,23 @@ export class Import {
   }
 
   /**
-   * Creates the plants of a chunk.
+   * Creates the plants of a chunk. If the import may stop in it, creates them in input order, up to one rejected record after another.
    *
    * @param left the number of rejected records after which the import stops
    * @returns the chunk, up to the last of them
    */
-  async #create(chunk: Chunk, reader: Reader, left: number, resumed: Position | undefined): Promise<Chunk> {
-    const mayEnd = chunk.rows.length + chunk.invalid.length >= left
+  async #create(read: Chunk, reader: Reader, left: number, resumed: Position | undefined): Promise<Chunk> {
+    let chunk = read
+    const mayEnd = chunk.length >= left
     if (this.#checkpoints.areInStore && (resumed ? resumed.isSorted : !mayEnd)) chunk.order = orderById(chunk.rows)
     chunk.outcomes = new Uint8Array(chunk.rows.length)
-    if (resumed && !unpackBatch(chunk, resumed)) throw changedInput(reader.source.name)
-    if (mayEnd) return this.#createInOrder(chunk, reader, left)
-    await this.#createMany(chunk, reader, false)
-    return chunk
-  }
-
-  /** Creates in input order, up to one rejected record after another, because the import may stop at any of them. */
-  async #createInOrder(read: Chunk, reader: Reader, left: number): Promise<Chunk> {
-    let chunk = read
-    chunk.order = undefined
+    if (resumed && !unpackBatch(chunk, resumed)) throw changedInput(reader.name)
+    if (mayEnd) chunk.order = undefined
     for (;;) {
-      const last = this.#rejectedIn(chunk)[left - 1]
+      const last = mayEnd ? this.#rejectedIn(chunk)[left - 1] : undefined
       if (last) chunk = firstOf(last.index + 1, chunk, reader)
       if (!chunk.outcomes.includes(Outcome.pending) || this.#context.io.signal.aborted) return chunk
-      await this.#createMany(chunk, reader, true)
+      await this.#createMany(chunk, reader, mayEnd)
     }
   }
 
@@ -312,14 +302,14 @@ export class Import {
   /** Reports rejected records, a thousand at a time to limit memory. */
   async #reject(all: Iterable<RejectedRecord>, bytes: Buffer, reader: Reader): Promise<void> {
     const { rejects, onRejected } = this.#context
-    const input = this.#plan.inputs[this.#input]
-    if (!input) return
-    const flush = async (some: RejectedRecord[]) => {
-      rejects?.add(some, { bytes, name: input.name, header: reader.header, encode: this.#encode })
-      await onRejected(some, input)
-    }
     let some: RejectedRecord[] = []
+    const report = async () => {
+      rejects?.add(some, bytes, reader)
+      await onRejected(some, reader.name)
+      some = []
+    }
     for (const record of all) {
+      if (some.length === 1000) await report()
       some.push(record)
       if (record.why) {
         const { error } = record.why
@@ -327,11 +317,9 @@ export class Import {
         if (record.isUnknown) this.counters.unknown += 1
         else this.counters.refused[error] = (this.counters.refused[error] ?? 0) + 1
       }
-      if (some.length < 1000) continue
-      await flush(some)
-      some = []
     }
-    if (some.length > 0) await flush(some)
+    if (some.length === 0) return
+    await report()
     rejects?.flush()
   }
 }

@@ -1,7 +1,7 @@
 import type { Hash } from 'node:crypto'
 import { PlantsError } from '../../platform/errors.js'
 import { Chunk } from '../formats/chunk.js'
-import { decoderFor, markedEncoding } from '../formats/encoding.js'
+import { decoderFor, encoderFor, markedEncoding } from '../formats/encoding.js'
 import type { EncodingName, Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
@@ -14,19 +14,20 @@ type ReadingState = NonNullable<Position['reading']>
 
 /** Reads one input chunk by chunk. Each chunk overwrites the bytes of the one before. */
 export class Reader {
-  readonly source: Source
+  readonly #source: Source
   #encoding: EncodingName | undefined
   /** the byte order mark of the input */
   #mark = Buffer.alloc(0)
   /** the SHA-256 of the input before the current chunk, and including it */
   #hashBefore: Hash
   #hash: Hash
-  #format: Format | undefined
   #mapper: RecordMapper | undefined
   #records: FormatReader | undefined
   #buffer = Buffer.alloc(0)
   #filled = 0
   #decode: ReturnType<typeof decoderFor>
+  /** converts UTF-8 to the encoding of the input */
+  encode = encoderFor('utf-8')
   #isAtEnd = false
   /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
@@ -43,7 +44,7 @@ export class Reader {
 
   /** @param encoding by default that of the byte order mark, or UTF-8 */
   constructor(source: Source, hash: Hash, encoding?: EncodingName) {
-    this.source = source
+    this.#source = source
     this.#encoding = encoding
     this.#hashBefore = hash
     this.#hash = hash
@@ -62,7 +63,8 @@ export class Reader {
     await this.#fill(byteOrderMark.length)
     const first = this.#buffer.subarray(0, this.#filled)
     this.#encoding ??= markedEncoding(first)
-    this.#decode = decoderFor(this.#encoding, this.source.name)
+    this.#decode = decoderFor(this.#encoding, this.name)
+    this.encode = encoderFor(this.#encoding)
     this.#filled = 0
     this.#append(first)
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
@@ -84,13 +86,21 @@ export class Reader {
   }
 
   use(format: Format, mapper: RecordMapper): void {
-    this.#format = format
     this.#mapper = mapper
     this.#records = format.read(mapper)
   }
 
   get encoding(): EncodingName {
     return this.#encoding ?? 'utf-8'
+  }
+
+  get name(): string {
+    return this.#source.name
+  }
+
+  /** in bytes of UTF-8, if known */
+  get size(): number | undefined {
+    return this.encoding === 'utf-8' ? this.#source.size : undefined
   }
 
   /** The byte order mark and the header of the input, for a file with some of its records. */
@@ -139,10 +149,8 @@ export class Reader {
   }
 
   restore({ format, nextId }: ReadingState): void {
-    if (!this.#format || !this.#mapper) return
-    this.#records = this.#format.read(this.#mapper)
-    this.#records.restore(format)
-    this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
+    this.#records?.restore(format)
+    if (this.#mapper) this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
   }
 
   /** Moves past the current chunk. */
@@ -158,7 +166,7 @@ export class Reader {
       length = this.#records?.read(chunk, isLast) ?? 0
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      throw new PlantsError(error.kind, `${this.source.name}: ${error.message}`, { hint: error.hint, cause: error })
+      throw new PlantsError(error.kind, `${this.name}: ${error.message}`, { hint: error.hint, cause: error })
     }
     this.extent = { length, isLast: isLast && length === end }
     this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
@@ -187,7 +195,7 @@ export class Reader {
     this.#reserve(wanted)
     while (this.#filled < wanted && !this.#isAtEnd) {
       const room = this.#buffer.subarray(this.#filled, this.#filled + readSize)
-      const count = await this.source.read(room, this.#filled > 0 ? timeout : undefined)
+      const count = await this.#source.read(room, this.#filled > 0 ? timeout : undefined)
       if (count === undefined) return
       this.#isAtEnd = count === 0
       this.#append(room.subarray(0, count))

@@ -6,6 +6,7 @@ import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { idExistsText, Outcome } from '../../stores/common/conflict.js'
 import type { Chunk, InvalidRecord } from '../formats/chunk.js'
+import type { Reader } from './reader.js'
 
 type Lengths = Record<'records' | 'reasons', number>
 
@@ -18,7 +19,7 @@ export type Rejects = ReturnType<typeof openRejects>
 /** Opens both files, at the lengths of the position of a resumed run. Throws `malformed` for other content. The methods throw `unwritable`. */
 export function openRejects(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
   const records = openAppended(path, lengths?.records, io)
-  let reasons: Appended
+  let reasons: ReturnType<typeof openAppended>
   try {
     reasons = openAppended(`${path}.reasons`, lengths?.reasons, io)
   } catch (error) {
@@ -26,22 +27,26 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
     throw error
   }
   return {
+    /** in bytes */
     get lengths(): Lengths {
       return { records: records.length, reasons: reasons.length }
     },
 
-    /** Writes rejected records of a chunk and their reasons. */
-    add(rejected: RejectedRecord[], { bytes, name, header, encode }: RejectedInput): void {
-      let isFirst = records.length === 0
-      if (isFirst) records.add(encode(header))
+    /** Appends rejected records of a chunk and their reasons. */
+    add(rejected: RejectedRecord[], bytes: Uint8Array, reader: Pick<Reader, 'name' | 'header' | 'encode'>): void {
+      const lineBreak = reader.encode(Buffer.of(lineFeed))
+      const parts = records.length === 0 ? [reader.encode(reader.header)] : []
+      let before = records.end
+      let lines = ''
       for (const { start, end, line, element, why } of rejected) {
-        if (why && !isFirst) records.breakLine(encode(Buffer.of(lineFeed)))
-        isFirst = false
-        records.add(encode(bytes.subarray(start, end)))
-        if (why) reasons.add(Buffer.from(`${toJson({ file: name, line, element, error: why.error, message: why.message })}\n`))
+        if (why && before && !before.subarray(-lineBreak.length).equals(lineBreak)) parts.push(lineBreak)
+        const record = Buffer.from(reader.encode(bytes.subarray(start, end)))
+        if (record.length > 0) before = record
+        parts.push(record)
+        if (why) lines += `${toJson({ file: reader.name, line, element, error: why.error, message: why.message })}\n`
       }
-      records.write()
-      reasons.write()
+      records.append(Buffer.concat(parts))
+      reasons.append(Buffer.from(lines))
     },
 
     /** Flushes both files to disk. */
@@ -57,17 +62,6 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
     },
   }
 }
-
-interface RejectedInput {
-  name: string
-  bytes: Uint8Array
-  /** the byte order mark and the header of the input */
-  header: Uint8Array
-  /** converts UTF-8 to the encoding of the input */
-  encode(bytes: Uint8Array): Uint8Array
-}
-
-type Appended = ReturnType<typeof openAppended>
 
 /** Opens a file to append to it, truncated to its known length. */
 function openAppended(path: string, known: number | undefined, io: Pick<Io, 'trusts'>) {
@@ -91,40 +85,22 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
     throw malformed(`${path} ${what}`, hint)
   }
   attempt(() => fs.ftruncateSync(fd, length))
-  let waiting: Uint8Array[] = []
-  let isOnDisk = true
-  let end: Uint8Array = Buffer.alloc(Math.min(length, 2))
-  fs.readSync(fd, end, 0, end.length, length - end.length)
-  const add = (bytes: Uint8Array) => {
-    if (bytes.length === 0) return
-    waiting.push(bytes)
-    length += bytes.length
-    end = Buffer.from(bytes.subarray(-2))
-  }
+  let end = length === 0 ? undefined : Buffer.alloc(Math.min(length, 2))
+  if (end) fs.readSync(fd, end, 0, end.length, length - end.length)
   return {
-    /** including bytes that are not written yet */
-    get length(): number {
+    get length() {
       return length
     },
-    /** @param bytes must not change before `write` */
-    add,
-    /** Adds an encoded line break, unless the file ends with one. */
-    breakLine: (lineBreak: Uint8Array) => {
-      if (Buffer.compare(end.subarray(-lineBreak.length), lineBreak) !== 0) add(lineBreak)
+    /** the last two bytes, unless the file is empty */
+    get end() {
+      return end
     },
-    write: () => {
-      if (waiting.length === 0) return
-      const bytes = Buffer.concat(waiting)
-      waiting = []
-      isOnDisk = false
-      attempt(() => {
-        for (let at = 0; at < bytes.length; ) at += fs.writeSync(fd, bytes, at)
-      })
+    append: (bytes: Buffer) => {
+      attempt(() => fs.writeFileSync(fd, bytes))
+      length += bytes.length
+      if (bytes.length > 0) end = Buffer.from(bytes.subarray(-2))
     },
-    flush: () => {
-      if (!isOnDisk) attempt(() => fs.fdatasyncSync(fd))
-      isOnDisk = true
-    },
+    flush: () => attempt(() => fs.fdatasyncSync(fd)),
     close: () => {
       fs.closeSync(fd)
       if (length === 0 && isOurs) fs.unlinkSync(target)
