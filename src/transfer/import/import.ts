@@ -9,7 +9,7 @@ import type { FormatName } from '../formats/format.js'
 import { formatOf, formats, type InputOptions } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
 import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
-import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
+import { Reader } from './reader.js'
 import { type RejectedRecord, type Rejects, rejectedRecords } from './rejects.js'
 import { type ImportInput, openSource } from './source.js'
 
@@ -57,7 +57,7 @@ export class Import {
   readonly #context: ImportContext
   readonly #start: Position | undefined
   readonly #checkpoints: Checkpoints
-  readonly #mapper: RecordMapper
+  readonly mapper: RecordMapper
   readonly counters: Counters
   /** records rejected in this run */
   rejected = 0
@@ -83,7 +83,7 @@ export class Import {
     this.#context = context
     this.#start = start
     this.#checkpoints = context.checkpoints
-    this.#mapper = new RecordMapper(plan.rules)
+    this.mapper = new RecordMapper(plan.rules)
     this.#canStop = plan.stopsAtReject || plan.maxErrors < Infinity
     const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
     this.#chunkBytes = this.#canStop ? chunkBytes.smallest : first
@@ -107,16 +107,6 @@ export class Import {
       }
     }
     this.isDone = true
-  }
-
-  /** The id of the next record without one. */
-  get nextId(): bigint | undefined {
-    return this.#mapper.nextId
-  }
-
-  /** Whether this run rejected a record with an id such as "A-7". */
-  get hasTextId(): boolean {
-    return this.#mapper.hasTextId
   }
 
   /** The progress, with the settled rows of the chunk in progress. `part` is from 0 to 1, if the size of the input is known. */
@@ -148,7 +138,7 @@ export class Import {
     const resumed = start?.input === this.#input ? start : undefined
     this.format = resumed?.format ?? formatOf(bytes, isLast, reader.name, this.#plan)
     if (this.#plan.inputs.length === 1) this.#size = reader.size
-    reader.use(formats[this.format], this.#mapper)
+    reader.use(formats[this.format], this.mapper)
     if (resumed && !(await this.#resume(reader, resumed))) return false
     while (!this.#context.io.signal.aborted) {
       const chunk = await reader.next(this.#chunkBytes, readTimeout)
@@ -191,13 +181,17 @@ export class Import {
     return Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore)).filter(({ why }) => why)
   }
 
-  /** Large chunks make sorting effective. If most ids exist already, they only take memory. */
+  /**
+   * Large chunks make sorting effective. If most ids exist already, they only take memory. A chunk for a service should take about a second, so
+   * that progress is visible.
+   */
   #adaptChunkBytes(wasUnsorted: boolean): void {
     const [startedAt, now] = [this.#startedAt, this.#context.io.now()]
     this.#startedAt = now
     const isWorthSorting = wasUnsorted && this.counters.created * 2 >= settledIn(this.counters)
     if (this.#checkpoints.areInStore) this.#chunkBytes = isWorthSorting ? chunkBytes.unsorted : chunkBytes.sorted
-    else this.#chunkBytes = nextChunkBytes(this.#chunkBytes, now - startedAt)
+    else if (now - startedAt > 2000) this.#chunkBytes = Math.max(chunkBytes.smallest, this.#chunkBytes / 2)
+    else if (now - startedAt < 1000) this.#chunkBytes = Math.min(chunkBytes.largestForService, this.#chunkBytes * 2)
   }
 
   /** Stops before a rejected record, so that it can be fixed and the import resumes with it. */
@@ -331,6 +325,16 @@ function firstOf(count: number, { outcomes, rejections }: Chunk, reader: Reader)
   for (const [row, rejection] of rejections) chunk.rejections.set(row, rejection)
   return chunk
 }
+
+/** approximate sizes of chunks in bytes: the first one, and later ones of an input sorted by id or not */
+const chunkBytes = {
+  smallest: 8192,
+  firstForService: 65_536,
+  largestForService: 1_048_576,
+  first: 262_144,
+  sorted: 2_097_152,
+  unsorted: 16_777_216,
+} as const
 
 /** milliseconds to wait for more of a slow input */
 const readTimeout = 100

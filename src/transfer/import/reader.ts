@@ -222,12 +222,3 @@ export class Reader {
 
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const readSize = 1_048_576
-
-/** approximate sizes of chunks in bytes: the first one, and later ones of an input sorted by id or not */
-export const chunkBytes = { smallest: 8192, firstForService: 65_536, first: 262_144, sorted: 2_097_152, unsorted: 16_777_216 } as const
-
-/** The size of the next chunk for a service, which should take about a second, so that progress is visible. */
-export function nextChunkBytes(bytes: number, milliseconds: number): number {
-  if (milliseconds > 2000) return Math.max(chunkBytes.smallest, bytes / 2)
-  return milliseconds < 1000 ? Math.min(1_048_576, bytes * 2) : bytes
-}
