@@ -220,13 +220,24 @@ function spansLines({ bytes, start, isLast }: Head): boolean {
   const line = new JsonScan()
   const result = line.scan(bytes, start, end)
   // Anything except another value makes only this line invalid.
-  if (result === 'complete') return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', line.end, end))
+  if (result === 'complete') return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', line.end, end)) || spansLinesLater(bytes, end)
   if (result === 'broken' || end === bytes.length) return false
   const value = new JsonScan()
   const found = value.scan(bytes, start, bytes.length)
   if (found === 'complete' || (found === 'cut' && !isLast)) return true
   const nextRecord = bytes.indexOf('\n{', start)
   return value.end > end && (nextRecord === -1 || nextRecord >= value.end)
+}
+
+/** Whether a value spans two lines, after lines with one value each. The rejects file of an array can have both. */
+function spansLinesLater(bytes: Buffer, from: number): boolean {
+  for (let start = from + 1; start < bytes.length; ) {
+    const end = endOfLine(bytes, start)
+    const isOpen = bytes[start] === brace && end < bytes.length && new JsonScan().scan(bytes, start, end) === 'cut'
+    if (isOpen && end + 1 < bytes.length && bytes[end + 1] !== brace) return true
+    start = end + 1
+  }
+  return false
 }
 
 /** the maximum length of a UTF-8 character in bytes */

@@ -7,8 +7,6 @@ import type { RecordMapper } from './record-mapper.js'
 /** Reads records that end with a line break. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
-  /** the delimiter of a table, whose quoted cells can contain line breaks */
-  protected delimiter: string | undefined
   #line = 1
   /** inside a record that is too long for a chunk */
   #isSkipping = false
@@ -17,10 +15,13 @@ export abstract class LineReader implements FormatReader {
     this.mapper = mapper
   }
 
-  /** @param start the offset of the first record */
-  read(chunk: Chunk, isLast: boolean, start = 0): number {
+  /**
+   * @param start the offset of the first record
+   * @param delimiter of a table, whose quoted cells can contain line breaks
+   */
+  read(chunk: Chunk, isLast: boolean, start = 0, delimiter?: string): number {
     const { bytes } = chunk
-    const rows = new Rows(bytes, isLast, this.delimiter)
+    const rows = new Rows(bytes, isLast, delimiter)
     const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
     const isFast = this.mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
     let at = start

@@ -6,15 +6,11 @@ import { maxRecordBytes, type Reason } from './chunk.js'
 import { Rows } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
-/** The part of a table before its first row: an optional `sep=` line and, unless the columns were given, title lines and the header. */
-interface TableHeader {
-  delimiter: string
-  columns: Columns
+/** The columns of a table, after an optional `sep=` line and, unless the columns were given, title lines and the header. */
+export interface Columns {
   /** the offset of the first row */
   end: number
-}
-
-export interface Columns {
+  delimiter: string
   names: readonly string[]
   /** the field of the record for each column */
   keys: readonly string[]
@@ -37,24 +33,24 @@ export interface Columns {
  * @returns undefined if more bytes are needed
  * @throws {PlantsError} `malformed` if there is no usable header
  */
-export function findHeader(bytes: Buffer, isLast: boolean, rules: FieldRules, given: string | undefined): TableHeader | undefined {
+export function findHeader(bytes: Buffer, isLast: boolean, rules: FieldRules, given: string | undefined): Columns | undefined {
   const [separatorLine = '', separator] = /^"?sep=([^\r\n])"?\r?(?:\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
   const known = given ?? separator
   const tables = (known === undefined ? delimiters : [known]).map((one) => readFirstLines(bytes, isLast, separatorLine.length, one))
   const [best] = tables.toSorted((one, other) => cellsOf(other) - cellsOf(one))
-  if (rules.columns)
-    return best && (known !== undefined || cellsOf(best) > 0)
-      ? { delimiter: best.delimiter, columns: columnsOf(rules.columns, rules, true), end: separatorLine.length }
-      : undefined
-  for (const { delimiter, lines } of tables) {
+  if (rules.columns) {
+    if (!best || (known === undefined && cellsOf(best) === 0)) return undefined
+    return columnsOf({ names: rules.columns, delimiter: best.delimiter, end: separatorLine.length }, rules)
+  }
+  for (const { lines } of tables) {
     const header = lines.find(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
-    if (header) return { delimiter, columns: columnsOf(header.names, rules, false), end: header.end }
+    if (header) return columnsOf(header, rules)
   }
   if (tables.some(({ isCut }) => isCut && !isLast)) return undefined
   const first = best?.lines[0]
-  if (!best || !first) return undefined
+  if (!first) return undefined
   checkHeader(first, bytes)
-  return { delimiter: best.delimiter, columns: columnsOf(first.names, rules, false), end: first.end }
+  return columnsOf(first, rules)
 }
 
 /** the delimiters that are detected */
@@ -63,9 +59,7 @@ const delimiters = [',', ';', '\t', '|']
 /** the maximum number of lines before a header, each with one cell at most */
 export const maxTitles = 10
 
-interface FirstLine {
-  names: string[]
-  end: number
+interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
   why: Reason | undefined
 }
 
@@ -78,7 +72,7 @@ function readFirstLines(bytes: Buffer, isLast: boolean, start: number, delimiter
     if (!row) return { delimiter, lines, isCut: true }
     const { text, why, end } = row
     const names = why ? [] : parseCells(text, delimiter).map((cell) => cell ?? '')
-    if (why || text !== '') lines.push({ names, end, why })
+    if (why || text !== '') lines.push({ names, delimiter, end, why })
     if (why || names.filter((name) => name !== '').length > 1) break
     at = end
   }
@@ -127,13 +121,13 @@ export function parseCells(text: string, delimiter: string): (string | undefined
 }
 
 /** Finds the fields in the names of the columns. Throws `malformed` for a missing or repeated column. */
-function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolean): Columns {
+function columnsOf({ names, delimiter, end }: Omit<FirstLine, 'why'>, rules: FieldRules): Columns {
   const seen = new Set<string>()
   const repeated = names.find((name) => name !== '' && seen.size === seen.add(name).size)
   if (repeated !== undefined)
     throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a different name')
   const missing = missingIn(names, rules)
-  if (missing.length > 0) throw missingColumns(missing, names, rules, areGiven ? '--columns' : 'The header')
+  if (missing.length > 0) throw missingColumns(missing, names, rules)
   const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
   const [id = -1, ...texts] = columns
   const keys = [...names]
@@ -143,9 +137,9 @@ function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolea
   }
   const ignored = plantFields.map(({ name }) => (rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1))
   const read = [id, ...texts, ...ignored]
-  const others = names.flatMap((name, index) => (read.includes(index) || (areGiven && name === '') ? [] : index))
+  const others = names.flatMap((name, index) => (read.includes(index) || (rules.columns && name === '') ? [] : index))
   const required = textFields.flatMap(({ isRequired }, index) => (isRequired ? (texts[index] ?? []) : []))
-  return { names, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
+  return { names, delimiter, end, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
 }
 
 /** The fields whose required columns are missing. */
@@ -165,11 +159,12 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function missingColumns(missing: PlantField[], names: readonly string[], rules: FieldRules, what: string): PlantsError {
+function missingColumns(missing: PlantField[], names: readonly string[], rules: FieldRules): PlantsError {
   const { map: given, idFrom } = rules
   const wanted = missing.map(({ name }) => (given[name] ? `${JSON.stringify(shorten(given[name]))} for ${name}` : name)).join(' and ')
   const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
+  const what = rules.columns ? '--columns' : 'The header'
   const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${shown.join(', ')}${more}`
   const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
   const unused = names.filter((name, index) => !columns.includes(index) && name.trim() !== '')

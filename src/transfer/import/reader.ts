@@ -114,7 +114,7 @@ export class Reader {
 
   /** Skips to an offset. Returns false if the input is shorter. */
   async skipTo(offset: number): Promise<boolean> {
-    this.finish()
+    this.#finish()
     while (this.offset < offset) {
       await this.#fill(Math.min(offset - this.offset, readSize))
       if (this.#filled === 0) return false
@@ -128,7 +128,7 @@ export class Reader {
    * bytes, waits at most `timeout` milliseconds for more.
    */
   async next(size: number | Extent, timeout?: number): Promise<Chunk | undefined> {
-    this.finish()
+    this.#finish()
     const known = typeof size === 'number' ? undefined : size
     for (let wanted = known?.length ?? Number(size); ; wanted += readSize) {
       await this.#fill(wanted, timeout)
@@ -154,7 +154,7 @@ export class Reader {
   }
 
   /** Moves past the current chunk. */
-  finish(): void {
+  #finish(): void {
     this.#hashBefore = this.#hash
     this.#drop(this.extent.length)
   }
