@@ -1,6 +1,6 @@
 import type { NewPlant } from '../../plant/plant.js'
 import { enlarge, PlantRows } from '../../plant/rows.js'
-import { errorValue } from '../../platform/errors.js'
+import { errorValue, type Kind } from '../../platform/errors.js'
 import { bodyLimit } from '../../platform/text-files.js'
 import type { Batch } from '../../stores/common/store.js'
 
@@ -102,18 +102,11 @@ export type Reason = { error: number; message: string }
 /** the maximum size of a record in bytes, which is that of a request body */
 export const maxRecordBytes = bodyLimit
 
-export const recordTooLarge: Reason = {
-  error: errorValue('tooLarge'),
-  message: `The record is larger than 1 MiB (${maxRecordBytes} bytes)`,
-}
-export const notUtf8 = malformedRecord('Not UTF-8')
+export const recordTooLarge = reason('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)
+export const notUtf8 = reason('malformed', 'Not UTF-8')
 
-export function malformedRecord(message: string): Reason {
-  return { error: errorValue('malformed'), message }
-}
-
-export function invalidPlant(problems: string): Reason {
-  return { error: errorValue('invalid'), message: `Invalid plant: ${problems}` }
+export function reason(kind: Kind, message: string): Reason {
+  return { error: errorValue(kind), message }
 }
 
 const maxInvalid = 1000

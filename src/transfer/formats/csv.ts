@@ -2,7 +2,7 @@ import { plantFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { noText } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
-import { type Chunk, invalidPlant, malformedRecord, maxRecordBytes, type RecordRange } from './chunk.js'
+import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
 import type { Format, ReaderState } from './format.js'
 import { LineReader } from './line-reader.js'
 import { digitsEnd, readId, unread } from './plant-object.js'
@@ -85,10 +85,10 @@ class CsvReader extends LineReader {
     const idText = cells[id] ?? ''
     if (cells.length > names.length) {
       const row = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}`
-      chunk.addInvalid(malformedRecord(`${row}, but the header has ${names.length}`), range)
+      chunk.addInvalid(reason('malformed', `${row}, but the header has ${names.length}`), range)
     } else if (/^-?\d+([.,]\d+)?e[-+]?\d+$/i.test(idText)) {
       const was = `was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
-      chunk.addInvalid(invalidPlant(`id must have all its digits, but ${was}`), range)
+      chunk.addInvalid(reason('invalid', `Invalid plant: id must have all its digits, but ${was}`), range)
     } else this.mapper.add(recordOf(cells, this.#columns), range, chunk)
   }
 }

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { describeUnexpected, isNotJson, tryJson } from '../../plant/json.js'
-import { type Chunk, malformedRecord, maxRecordBytes, notUtf8, type RecordRange, recordTooLarge } from './chunk.js'
+import { type Chunk, maxRecordBytes, notUtf8, type RecordRange, reason, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, isSpace, type ReaderState } from './format.js'
 import { JsonScan } from './json-scan.js'
 import { readPlantObject, unread } from './plant-object.js'
@@ -110,7 +110,7 @@ class JsonReader implements FormatReader {
       const parsed = tryJson(text, { idKey: this.#mapper.idKey })
       if (isNotJson(parsed)) {
         const before = parsed.line === 1 ? this.#lines.columnAt(start) : 0
-        return endInput(chunk, record, parsed.reason, { line: line + parsed.line - 1, column: before + parsed.column })
+        return endInput(chunk, record, `${parsed.reason} at line ${line + parsed.line - 1}, column ${before + parsed.column}`)
       }
       this.#mapper.add(parsed.value, record, chunk)
     }
@@ -141,15 +141,13 @@ class JsonReader implements FormatReader {
     const record = { start, end: start, line: this.#lines.at(start) }
     const [character = ''] = bytes.toString('utf8', errorAt, errorAt + maxCharacterBytes)
     const isSecond = this.#state === 'after' && /["[{\d]/.test(character)
-    const reason = isSecond ? 'more than one JSON value, the second' : describeUnexpected(character, 0, false)
-    return endInput(chunk, record, given ?? reason, { line: this.#lines.at(errorAt), column: this.#lines.columnAt(errorAt) + 1 })
+    const what = given ?? (isSecond ? 'more than one JSON value, the second' : describeUnexpected(character, 0, false))
+    return endInput(chunk, record, `${what} at line ${this.#lines.at(errorAt)}, column ${this.#lines.columnAt(errorAt) + 1}`)
   }
 }
 
-function endInput(chunk: Chunk, record: RecordRange, reason: string, { line, column }: { line: number; column: number }): number {
-  const { start } = record
-  const why = malformedRecord(`Not JSON: ${reason} at line ${line}, column ${column}`)
-  chunk.syntaxError = { ...record, end: start, row: chunk.rows.length, why }
+function endInput(chunk: Chunk, { start, line }: RecordRange, what: string): number {
+  chunk.syntaxError = { start, end: start, line, row: chunk.rows.length, why: reason('malformed', `Not JSON: ${what}`) }
   return start
 }
 

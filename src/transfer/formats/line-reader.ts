@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type Chunk, malformedRecord, maxRecordBytes, notUtf8, type Reason, type RecordRange, recordTooLarge } from './chunk.js'
+import { type Chunk, maxRecordBytes, notUtf8, type Reason, type RecordRange, reason, recordTooLarge } from './chunk.js'
 import type { FormatReader, ReaderState } from './format.js'
 import { unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
@@ -164,8 +164,8 @@ export class Rows {
   }
 }
 
-const openQuote = malformedRecord('Not CSV: a quote is not closed')
-const strayQuote = malformedRecord('Not CSV: a stray quote. Write a quote in a cell as "", and the cell in quotes')
+const openQuote = reason('malformed', 'Not CSV: a quote is not closed')
+const strayQuote = reason('malformed', 'Not CSV: a stray quote. Write a quote in a cell as "", and the cell in quotes')
 
 /**
  * The end of a quoted cell, past the CR of a CRLF; `notClosed` without a closing quote. A quote at the end of the range counts as the

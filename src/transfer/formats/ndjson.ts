@@ -1,5 +1,5 @@
 import { isNotJson, tryJson } from '../../plant/json.js'
-import { type Chunk, malformedRecord, maxRecordBytes, type RecordRange } from './chunk.js'
+import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
 import type { Format } from './format.js'
 import { LineReader } from './line-reader.js'
 import { readPlantObject, unread } from './plant-object.js'
@@ -36,7 +36,7 @@ class NdjsonReader extends LineReader {
   protected add(text: string, chunk: Chunk, range: RecordRange): void {
     if (/^[ \t\r]*$/.test(text)) return
     const parsed = tryJson(text, { idKey: this.mapper.idKey, isSuspect: chunk.isSuspect })
-    if (isNotJson(parsed)) chunk.addInvalid(malformedRecord(`Not JSON: ${parsed.reason} at column ${parsed.column}`), range)
+    if (isNotJson(parsed)) chunk.addInvalid(reason('malformed', `Not JSON: ${parsed.reason} at column ${parsed.column}`), range)
     else this.mapper.add(parsed.value, range, chunk)
   }
 }

@@ -1,6 +1,6 @@
 import { parseInt64 } from '../../plant/json.js'
 import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
-import { type Chunk, invalidPlant, type RecordRange } from './chunk.js'
+import { type Chunk, type RecordRange, reason } from './chunk.js'
 
 /** How to read the fields of a NewPlant from a record. */
 export interface FieldRules {
@@ -48,7 +48,7 @@ export class RecordMapper {
     else {
       const id: unknown = isObject(mapped) && 'id' in mapped ? mapped.id : undefined
       this.hasTextId ||= typeof id === 'string' && parseInt64(id) === undefined
-      chunk.addInvalid(invalidPlant(problemsOf(mapped).join('; ')), range)
+      chunk.addInvalid(reason('invalid', `Invalid plant: ${problemsOf(mapped).join('; ')}`), range)
     }
   }
 

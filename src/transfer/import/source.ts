@@ -49,15 +49,14 @@ export async function openSource(
       const stream = stats.isFIFO() ? await readPipe(fd) : createReadStream(path, { fd, highWaterMark: chunkSize })
       return streamOf(stream, () => stream)
     }
-    return { name, size: stats.size, read: async (into) => readInto(fd, name, into), close: () => closeSync(fd) }
-  } catch (error) {
-    throw inputError(error, name)
-  }
-}
-
-function readInto(fd: number, name: string, into: Buffer): number {
-  try {
-    return readSync(fd, into)
+    const read = async (into: Buffer) => {
+      try {
+        return readSync(fd, into)
+      } catch (error) {
+        throw inputError(error, name)
+      }
+    }
+    return { name, size: stats.size, read, close: () => closeSync(fd) }
   } catch (error) {
     throw inputError(error, name)
   }
@@ -91,31 +90,27 @@ export function unreadableInput(name: string, cause: unknown): PlantsError {
 function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: AbortSignal, stream: () => NodeJS.ReadableStream): Source {
   let rest: Uint8Array = new Uint8Array()
   let next: Promise<IteratorResult<Uint8Array>> | undefined
-  /** The next piece, if it arrives in time; otherwise the next call waits for the same piece. */
-  const nextPiece = async (timeout = maxTimer) => {
-    next ??= pieces.next()
-    next.catch(() => undefined) // the race below throws it, now or in the next call
-    const settled = new AbortController()
-    const late = wait(timeout, [stop, settled.signal]).catch(() => undefined)
-    try {
-      const result = await Promise.race([next, late])
-      if (result) next = undefined
-      return result
-    } catch (error) {
-      throw inputError(error, name)
-    } finally {
-      settled.abort()
-    }
-  }
   return {
     name,
     size: undefined,
-    read: async (into, timeout) => {
+    read: async (into, timeout = maxTimer) => {
       while (rest.length === 0) {
-        const result = await nextPiece(timeout)
-        if (!result) return undefined
-        if (result.done) return 0
-        rest = result.value
+        // If the next piece does not arrive in time, the next call waits for the same piece.
+        next ??= pieces.next()
+        next.catch(() => undefined) // the race below throws it, now or in the next call
+        const settled = new AbortController()
+        const late = wait(timeout, [stop, settled.signal]).catch(() => undefined)
+        try {
+          const result = await Promise.race([next, late])
+          if (!result) return undefined
+          next = undefined
+          if (result.done) return 0
+          rest = result.value
+        } catch (error) {
+          throw inputError(error, name)
+        } finally {
+          settled.abort()
+        }
       }
       const taken = rest.subarray(0, into.length)
       into.set(taken)
