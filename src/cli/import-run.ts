@@ -25,10 +25,12 @@ import { maxShown, writeSummary } from './import-summary.js'
 
 /** Imports, resumes or checks, and prints the result. Throws `incomplete` when records were rejected. */
 export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {
-  const binding = bindingOf(options, settings)
+  const { plan, rejects } = options
+  const flags = recordFlags(plan)
+  if (rejects !== undefined) flags['--rejects'] = rejects
+  const binding = { store: settings.store.name, inputs: plan.inputs.map((input) => input.path), flags }
   const path = await journalPathOf(options, binding, io)
-  const { rejects } = options
-  await checkInputs(options.plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
+  await checkInputs(plan, { '--rejects': rejects, 'PATH.reasons': rejects && `${rejects}.reasons`, '--journal': path }, io)
   if (path === undefined) return importWith({ options, settings, io, journal: undefined, restarted: undefined })
   await whileAlone(path, io, async () => {
     const restarted = options.isRestart ? discardJournal(path, io, typeof options.journal !== 'string') : undefined
@@ -42,12 +44,6 @@ interface Run {
   io: Io
   journal: Journal | undefined
   restarted: (Binding & { id: string }) | undefined
-}
-
-function bindingOf({ plan, rejects }: ImportOptions, { store }: Settings): Binding {
-  const flags = recordFlags(plan)
-  if (rejects !== undefined) flags['--rejects'] = rejects
-  return { store: store.name, inputs: plan.inputs.map((input) => input.path), flags }
 }
 
 /** The path of the journal, if there is one. Stdin cannot be read again, so it has a journal only with `--journal`. */
@@ -131,11 +127,9 @@ function rejectsFor(position: Position | undefined, { options: { rejects }, jour
 /** Prints rejected records: all as JSON, at most `maxShown` as text. */
 function rejectedWriter(progress: Progress, settings: Settings, io: Io): ImportContext['onRejected'] {
   let remaining = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
-  return async (rejected, { name }) => {
+  return async (rejected, file) => {
     if (remaining === 0) return
-    const all = rejected.flatMap(({ line, element, why }) =>
-      why ? { error: why.error, message: why.message, file: name, line, element } : [],
-    )
+    const all = rejected.flatMap(({ line, element, why }) => (why ? { error: why.error, message: why.message, file, line, element } : []))
     const shown = all.slice(0, remaining)
     remaining -= shown.length
     if (shown.length === 0) return

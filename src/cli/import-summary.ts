@@ -98,9 +98,9 @@ function incomplete(importing: Import, options: ImportOptions, settings: Setting
 }
 
 function hintOfRejected(importing: Import, options: ImportOptions, { store, storeFlag }: Settings): string {
-  const { counters, format, hasTextId, nextId } = importing
+  const { counters, format, mapper } = importing
   const { plan, rejects, staging } = options
-  if (hasTextId && plan.rules.idFrom === undefined && rejects === undefined && rejectedIn(counters) === settledIn(counters)) {
+  if (mapper.hasTextId && plan.rules.idFrom === undefined && rejects === undefined && rejectedIn(counters) === settledIn(counters)) {
     const numbering = { map: { ...plan.rules.map, id: '' }, idFrom: 1n }
     const flags = recordFlags({ format: undefined, encoding: undefined, rules: numbering })
     return `To ignore these ids and number the plants, run it again with:${flagWords(flags)}`
@@ -111,7 +111,7 @@ function hintOfRejected(importing: Import, options: ImportOptions, { store, stor
   if (staging) return `${exist}Fix the input: nothing was created`
   const policy = isError ? ` --if-exists ${isOwn(store) ? 'same' : 'skip'}` : ''
   if (rejects === undefined) return `${exist}To keep the rejected plants in a file, run it again with:${policy} --rejects rejected.txt`
-  const rules = { ...plan.rules, idFrom: nextId } // the ids before it were used
+  const rules = { ...plan.rules, idFrom: mapper.nextId } // the ids before it were used
   const given = givenFlags(storeFlag, { ...plan, format: format === 'json' ? format : plan.format, rules })
   return `${exist}Fix them in ${rejects}, then: plants import ${shellWord(rejects)}${given}`
 }

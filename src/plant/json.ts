@@ -150,7 +150,8 @@ function scan(text: string): { end: number; isComplete: boolean; isInString: boo
 /** Not a literal: V8 takes 0.25 ms to parse one with such classes, even if it is never used. */
 const invisible = '[\\p{C}\\p{Z}]'
 
-function describeUnexpected(text: string, at: number, isInString: boolean): string {
+/** The reason of a syntax error at a position of a text. */
+export function describeUnexpected(text: string, at: number, isInString: boolean): string {
   const point = text.codePointAt(at)
   if (point === undefined) return 'unexpected end of input'
   const character = String.fromCodePoint(point)

@@ -10,7 +10,7 @@ export interface Read {
 
 export interface ReadRecord {
   plant?: NewPlant
-  /** the kind of a problem and its message */
+  /** the `error` of a problem and its message */
   problem?: string
   line: number
   /** as it came */
@@ -65,11 +65,11 @@ function collect(chunk: Chunk, { records, raw, otherFields }: Collected): void {
   const problems = [...chunk.invalid, ...(chunk.syntaxError ? [chunk.syntaxError] : [])]
   const takeProblems = (row: number) => {
     while (problems[0] && problems[0].row <= row) {
-      const { error, start, end, line } = problems.shift() ?? problems[0]
+      const { why, start, end, line } = problems.shift() ?? problems[0]
       const piece = chunk.bytes.subarray(start, end)
-      if (error === undefined) raw.at(-1)?.push(piece)
+      if (why === undefined) raw.at(-1)?.push(piece)
       else {
-        records.push({ problem: `${error.kind}: ${error.message}`, line })
+        records.push({ problem: `${why.error}: ${why.message}`, line })
         raw.push([piece])
       }
     }

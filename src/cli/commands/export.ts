@@ -1,3 +1,4 @@
+import type { Transform } from 'node:stream'
 import { quoteIfNeeded, writeAnswer, writeResult } from '../../output/output.js'
 import { progressLine, withProgress } from '../../output/progress.js'
 import { plantCount } from '../../plant/plant.js'
@@ -6,7 +7,6 @@ import { escapeControlCharsInLines } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import type { Block } from '../../stores/common/store.js'
 import { isPartOf, noStore, openExistingStore } from '../../stores/registry.js'
-import type { Compression } from '../../transfer/export/document.js'
 import { formatNames } from '../../transfer/formats/format.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
@@ -57,7 +57,7 @@ export const exportPlants = defineCommand({
 async function save(
   blocks: AsyncIterable<Block>,
   path: string,
-  compression: Compression | undefined,
+  compression: Transform | undefined,
   settings: Settings,
   io: Io,
 ): Promise<void> {

@@ -14,36 +14,33 @@ export function formatOfName(path: string): FormatName {
 }
 
 /** Joins blocks to one document. A line feed in a block of JSON is always a separator; other formats have no other separator. */
-export async function* toDocument(blocks: AsyncIterable<Block>, { record, head, between, foot }: FormatWriter): AsyncGenerator<Block> {
-  const join = record === 'json' && between !== '\n' ? (text: string) => text.replaceAll('\n', between) : (text: string) => text
+export async function* toDocument(blocks: AsyncIterable<Block>, { head, between, foot }: FormatWriter): AsyncGenerator<Block> {
   let isEmpty = true
   if (head !== '') yield { text: head, plants: 0 }
   for await (const { text, plants } of blocks) {
-    yield { text: isEmpty ? join(text) : between + join(text), plants }
+    const joined = between === '\n' ? text : text.replaceAll('\n', between)
+    yield { text: isEmpty ? joined : between + joined, plants }
     isEmpty = false
   }
   yield { text: isEmpty ? foot : `\n${foot}`, plants: 0 }
 }
-
-export type Compression = () => Transform
 
 /**
  * The compression for the extension of a file. Throws `malformed` for one that this runtime does not support.
  *
  * @param command the command that writes the same to stdout, for the hint
  */
-export function compressionOf(path: string, command: string): Compression | undefined {
-  if (/\.gz$/i.test(path)) return () => zlib.createGzip()
+export function compressionOf(path: string, command: string): Transform | undefined {
+  if (/\.gz$/i.test(path)) return zlib.createGzip()
   if (!/\.zst$/i.test(path)) return undefined
-  const { createZstdCompress } = zlib as { createZstdCompress?: Compression } // since Node 22.15
-  if (createZstdCompress !== undefined) return () => createZstdCompress()
+  const { createZstdCompress } = zlib as { createZstdCompress?: () => Transform } // since Node 22.15
+  if (createZstdCompress !== undefined) return createZstdCompress()
   const hint = `Node 22.15 and newer can. Or: ${command} | zstd > ${shellWord(path)}`
   throw malformed('This version of Node cannot compress with zstd', hint)
 }
 
-export async function* compressed(bytes: AsyncIterable<Uint8Array>, compression: Compression | undefined): AsyncGenerator<Uint8Array> {
-  if (compression === undefined) return yield* bytes
-  const stream = compression()
+export async function* compressed(bytes: AsyncIterable<Uint8Array>, stream: Transform | undefined): AsyncGenerator<Uint8Array> {
+  if (stream === undefined) return yield* bytes
   const done = pipeline(bytes, stream).catch(() => undefined) // the stream emits the same error
   try {
     yield* stream

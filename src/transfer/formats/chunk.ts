@@ -1,6 +1,6 @@
 import type { NewPlant } from '../../plant/plant.js'
 import { enlarge, PlantRows } from '../../plant/rows.js'
-import type { Kind } from '../../platform/errors.js'
+import { errorValue, type Kind } from '../../platform/errors.js'
 import { bodyLimit } from '../../platform/text-files.js'
 import type { Batch } from '../../stores/common/store.js'
 
@@ -24,26 +24,26 @@ export class Chunk implements Batch {
   recordEnd: Uint32Array
   recordLine: Float64Array
 
-  readonly #maxRows: number
-  readonly #maxInvalid: number
+  readonly #maxRecords: number
 
-  /**
-   * @param capacity the expected number of plants; more are possible
-   * @param limit the maximum numbers of plants and of invalid records
-   */
-  constructor(bytes: Buffer, capacity = 1024, { rows = Infinity, invalid = maxInvalid }: ChunkLimit = {}) {
+  /** @param capacity the expected number of plants; more are possible */
+  constructor(bytes: Buffer, capacity = 1024, maxRecords = Infinity) {
     this.bytes = bytes
-    this.#maxRows = rows
-    this.#maxInvalid = invalid
+    this.#maxRecords = maxRecords
     this.rows = new PlantRows(bytes, capacity)
     this.recordStart = new Uint32Array(capacity)
     this.recordEnd = new Uint32Array(capacity)
     this.recordLine = new Float64Array(capacity)
   }
 
+  /** the number of records, and of further parts of large ones */
+  get length(): number {
+    return this.rows.length + this.invalid.length
+  }
+
   /** Whether the rest belongs to the next chunk. An invalid record of one byte takes a thousand bytes of memory. */
   get isFull(): boolean {
-    return this.invalid.length >= this.#maxInvalid || this.syntaxError !== undefined || this.rows.length >= this.#maxRows
+    return this.invalid.length >= maxInvalid || this.syntaxError !== undefined || this.length >= this.#maxRecords
   }
 
   /** Whether the next record is likely to be invalid, too. */
@@ -64,8 +64,12 @@ export class Chunk implements Batch {
     this.recordLine[row] = line
   }
 
-  addInvalid(error: RecordError | undefined, { start, end, line }: RecordRange): void {
-    this.invalid.push({ start, end, line, row: this.rows.length, error })
+  rangeOf(row: number): RecordRange {
+    return { start: this.recordStart[row] ?? 0, end: this.recordEnd[row] ?? 0, line: this.recordLine[row] ?? 0 }
+  }
+
+  addInvalid(why: Reason | undefined, { start, end, line }: RecordRange): void {
+    this.invalid.push({ start, end, line, row: this.rows.length, why })
   }
 
   /** Counts an unknown field, up to a thousand names. */
@@ -82,28 +86,27 @@ export class Chunk implements Batch {
   }
 }
 
-export type ChunkLimit = { rows?: number; invalid?: number }
-
 /** A byte range of a chunk, which includes the line break of a line, and the line number of its first byte. */
 export type RecordRange = Record<'start' | 'end' | 'line', number>
 
-/** A record that is not a NewPlant. Without an error, it is a further part of the record before it, which is too long for a chunk. */
+/** A record that is not a NewPlant. Without a reason, it is a further part of the record before it, which is too long for a chunk. */
 export interface InvalidRecord extends RecordRange {
+  /** the index of the next row */
   row: number
-  error: RecordError | undefined
+  why: Reason | undefined
 }
 
-/** Why a record is invalid. Not an Error, because an input can have millions of them, and a stack takes a kilobyte. */
-export type RecordError = { kind: Kind; message: string }
+/** The specification's `error` and `message`. Not an Error, because an input can have millions of them, and a stack takes a kilobyte. */
+export type Reason = { error: number; message: string }
 
 /** the maximum size of a record in bytes, which is that of a request body */
 export const maxRecordBytes = bodyLimit
 
-export const recordTooLarge: RecordError = { kind: 'tooLarge', message: `The record is larger than 1 MiB (${maxRecordBytes} bytes)` }
-export const notUtf8: RecordError = { kind: 'malformed', message: 'Not UTF-8' }
+export const recordTooLarge = reason('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)
+export const notUtf8 = reason('malformed', 'Not UTF-8')
 
-export function notJson(reason: string): RecordError {
-  return { kind: 'malformed', message: `Not JSON: ${reason}` }
+export function reason(kind: Kind, message: string): Reason {
+  return { error: errorValue(kind), message }
 }
 
 const maxInvalid = 1000

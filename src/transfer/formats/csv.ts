@@ -1,11 +1,10 @@
-import { isUtf8 } from 'node:buffer'
 import { plantFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { noText } from '../../plant/rows.js'
 import { shorten } from '../../platform/escape.js'
-import { type Chunk, maxRecordBytes, notUtf8, type RecordRange } from './chunk.js'
+import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
 import type { Format, ReaderState } from './format.js'
-import { LineReader, type Rows } from './line-reader.js'
+import { LineReader } from './line-reader.js'
 import { digitsEnd, readId, unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
 import { type Columns, findHeader, maxTitles, parseCells } from './table-header.js'
@@ -33,69 +32,64 @@ export const tsv: Format = {
 }
 
 class CsvReader extends LineReader {
+  /** by default detected */
+  readonly #delimiter: string | undefined
   header: Buffer | undefined
   #columns: Columns | undefined
 
   constructor(mapper: RecordMapper, delimiter: string | undefined) {
     super(mapper)
-    this.delimiter = delimiter
+    this.#delimiter = delimiter
   }
 
   override read(chunk: Chunk, isLast: boolean): number {
-    if (this.#columns) return super.read(chunk, isLast)
+    if (this.#columns) return super.read(chunk, isLast, 0, this.#columns.delimiter)
     const { bytes } = chunk
     let start = 0
     while (bytes[start] === lineFeed || (bytes[start] === carriageReturn && bytes[start + 1] === lineFeed)) start += 1
-    const end = this.#readHeader(bytes.subarray(start), isLast)
-    if (end === undefined && isLast) return bytes.length
-    this.countLines(bytes, 0, start + (end ?? 0))
-    return end === undefined ? start : super.read(chunk, isLast, start + end)
+    const columns = this.#readHeader(bytes.subarray(start), isLast, this.#delimiter)
+    if (!columns && isLast) return bytes.length
+    const end = start + (columns?.end ?? 0)
+    this.countLines(bytes, 0, end)
+    return columns ? super.read(chunk, isLast, end, columns.delimiter) : end
   }
 
   override save(): ReaderState {
-    return this.#columns ? { ...super.save(), header: `${this.header}`, delimiter: `${this.delimiter}` } : super.save()
+    return this.#columns ? { ...super.save(), header: `${this.header}`, delimiter: this.#columns.delimiter } : super.save()
   }
 
   override restore(state: ReaderState): void {
     super.restore(state)
-    if (state['delimiter'] === undefined) return
-    this.delimiter = String(state['delimiter'])
-    this.#readHeader(Buffer.from(String(state['header'])), true)
+    const { header, delimiter } = state
+    this.#columns = undefined
+    if (header !== undefined) this.#readHeader(Buffer.from(String(header)), true, String(delimiter))
   }
 
-  /** Reads everything before the first row, and returns the start of that row; undefined if more bytes are needed. */
-  #readHeader(bytes: Buffer, isLast: boolean): number | undefined {
-    const found = findHeader(bytes, isLast, this.mapper.rules, this.delimiter)
-    if (!found) return undefined
-    this.delimiter = found.delimiter
-    this.#columns = found.columns
-    this.header = Buffer.from(bytes.subarray(0, found.end))
-    return found.end
+  /** Reads everything before the first row. Returns undefined if more bytes are needed. */
+  #readHeader(bytes: Buffer, isLast: boolean, delimiter: string | undefined): Columns | undefined {
+    this.#columns = findHeader(bytes, isLast, this.mapper.rules, delimiter)
+    this.header = this.#columns && Buffer.from(bytes.subarray(0, this.#columns.end))
+    return this.#columns
   }
 
   protected addFast(chunk: Chunk, start: number, line: number): number {
-    return this.#columns ? readPlainRow(chunk, { start, line }, this.#columns, this.delimiter?.charCodeAt(0)) : unread
+    return this.#columns ? readPlainRow(chunk, start, line, this.#columns) : unread
   }
 
-  protected add(rows: Rows, chunk: Chunk, range: RecordRange): void {
-    const text = chunk.bytes.subarray(range.start, rows.textEnd)
-    if (rows.error) chunk.addInvalid(rows.error, range)
-    else if (!isUtf8(text)) chunk.addInvalid(notUtf8, range)
-    else if (this.#columns) this.#addCells(parseCells(text.toString(), this.delimiter ?? ','), chunk, range, this.#columns)
-  }
-
-  #addCells(cells: (string | undefined)[], chunk: Chunk, range: RecordRange, columns: Columns): void {
-    const { length } = columns.names
+  protected add(text: string, chunk: Chunk, range: RecordRange): void {
+    if (!this.#columns) return
+    const { names, id, delimiter } = this.#columns
+    const cells = parseCells(text, delimiter)
     while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
     if (cells.length === 0) return // a blank row of a spreadsheet
-    const idText = cells[columns.id] ?? ''
-    if (cells.length > length) {
-      const message = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}, but the header has ${length}`
-      chunk.addInvalid({ kind: 'malformed', message }, range)
+    const idText = cells[id] ?? ''
+    if (cells.length > names.length) {
+      const row = `The row has ${cells.length} ${cells.length === 1 ? 'cell' : 'cells'}`
+      chunk.addInvalid(reason('malformed', `${row}, but the header has ${names.length}`), range)
     } else if (/^-?\d+([.,]\d+)?e[-+]?\d+$/i.test(idText)) {
-      const message = `Invalid plant: id must have all its digits, but was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
-      chunk.addInvalid({ kind: 'invalid', message }, range)
-    } else this.mapper.add(recordOf(cells, columns), range, chunk)
+      const was = `was ${JSON.stringify(shorten(idText))}: a spreadsheet may have rounded it`
+      chunk.addInvalid(reason('invalid', `Invalid plant: id must have all its digits, but ${was}`), range)
+    } else this.mapper.add(recordOf(cells, this.#columns), range, chunk)
   }
 }
 
@@ -110,9 +104,10 @@ function recordOf(cells: (string | undefined)[], { keys, id, texts, others }: Co
 }
 
 /** Reads a row without quotes into the columns of a chunk, and returns the start of the next row; `unread` if its cells must be parsed. */
-function readPlainRow(chunk: Chunk, { start, line }: Omit<RecordRange, 'end'>, columns: Columns, delimiter = comma): number {
+function readPlainRow(chunk: Chunk, start: number, line: number, columns: Columns): number {
   const { bytes, rows } = chunk
   const { starts, id, texts, others, required } = columns
+  const delimiter = columns.delimiter.charCodeAt(0)
   const feed = bytes.indexOf(lineFeed, start)
   const textEnd = feed > start && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
   if (textEnd <= start || textEnd - start > maxRecordBytes || !findCells(bytes, start, textEnd, starts, delimiter)) return unread
@@ -152,4 +147,4 @@ function findCells(bytes: Buffer, start: number, end: number, starts: Uint32Arra
   return cell === count - 1
 }
 
-const [lineFeed, carriageReturn, quote, comma] = [0x0a, 0x0d, 0x22, 0x2c]
+const [lineFeed, carriageReturn, quote] = [0x0a, 0x0d, 0x22]

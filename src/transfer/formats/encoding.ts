@@ -5,7 +5,7 @@ import { type EncodingName, encodingNames, endOfLine } from './format.js'
 
 interface Encoding {
   /** Returns a function that decodes a stream of bytes. It throws a TypeError for invalid bytes and for a truncated character. */
-  decoder(): (bytes: Uint8Array, isLast: boolean) => string
+  decoder(): (bytes: Buffer, isLast: boolean) => string
   encode(text: string): Buffer
 }
 
@@ -21,10 +21,7 @@ const utf16 = (name: EncodingName, encode: Encoding['encode']): Encoding => ({
 const special = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ'
 
 const windows1252: Encoding = {
-  decoder: () => (bytes) =>
-    Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-      .toString('latin1')
-      .replace(/[\x80-\x9f]/g, (character) => special[character.charCodeAt(0) - 0x80] ?? ''),
+  decoder: () => (bytes) => bytes.toString('latin1').replace(/[\x80-\x9f]/g, (character) => special[character.charCodeAt(0) - 0x80] ?? ''),
   encode: (text) =>
     Buffer.from(
       text.replace(/[^\0-\xff]/g, (character) => String.fromCharCode(0x80 + special.indexOf(character))),
@@ -41,19 +38,17 @@ const encodings: Readonly<Partial<Record<EncodingName, Encoding>>> = {
 }
 
 /** Returns a function that converts a stream of bytes to UTF-8; undefined for UTF-8. */
-export function decoderFor(encoding: EncodingName, source: string): ((bytes: Uint8Array, isLast: boolean) => Buffer) | undefined {
+export function decoderFor(encoding: EncodingName, source: string): ((bytes: Buffer, isLast: boolean) => Buffer) | undefined {
   const decode = encodings[encoding]?.decoder()
-  return (
-    decode &&
-    ((bytes, isLast) => {
-      try {
-        return Buffer.from(decode(bytes, isLast))
-      } catch (error) {
-        if (!(error instanceof TypeError)) throw error
-        throw malformed(`${source} is not ${encoding}`, `Set its encoding with --encoding: ${encodingNames.join(', ')}`, error)
-      }
-    })
-  )
+  if (!decode) return undefined
+  return (bytes, isLast) => {
+    try {
+      return Buffer.from(decode(bytes, isLast))
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error
+      throw malformed(`${source} is not ${encoding}`, `Set its encoding with --encoding: ${encodingNames.join(', ')}`, error)
+    }
+  }
 }
 
 /** Returns a function that converts a stream of UTF-8 back to the original bytes. */

@@ -33,7 +33,7 @@ export interface FormatReader {
   read(chunk: Chunk, isLast: boolean): number
   /** the original bytes before the first row of a table, after they were read */
   readonly header?: Buffer | undefined
-  /** The state from which a new reader can continue here. */
+  /** The state from which a reader can continue here. */
   save(): ReaderState
   restore(state: ReaderState): void
 }

@@ -54,8 +54,8 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
   const keys = [map.id || 'id', map.name || 'name']
   const first = new JsonScan()
   const isWhole = first.scan(bytes, start, bytes.length) === 'complete'
-  let rest = bytes.toString('utf8', start, isWhole ? start + first.length : bytes.length)
-  if (isWhole && !isNotPlant(parseJson(rest), keys)) return undefined
+  let rest = bytes.toString('utf8', start, isWhole ? first.end : bytes.length)
+  if (isWhole && mayBePlant(parseJson(rest), keys)) return undefined
   let path = ''
   for (;;) {
     const [whole, key, bracket] = wrapped.exec(rest) ?? []
@@ -66,11 +66,8 @@ function pathToPlants(bytes: Buffer, start: number, { map }: FieldRules): string
   }
 }
 
-/** Whether a value has neither the id nor the name of a plant. */
-function isNotPlant(parsed: ReturnType<typeof parseJson>, keys: string[]): boolean {
-  if ('reason' in parsed) return false
-  const { value } = parsed
-  return !isObject(value) || !keys.some((key) => Object.hasOwn(value, key))
+function mayBePlant(parsed: ReturnType<typeof parseJson>, keys: string[]): boolean {
+  return !('value' in parsed) || keys.some((key) => isObject(parsed.value) && Object.hasOwn(parsed.value, key))
 }
 
 /** The first member of an object that is an object or an array of objects, after members that are strings or other scalars. */

@@ -5,43 +5,36 @@ type ScanResult = 'complete' | 'broken' | 'cut'
 
 /** Finds the end of a JSON value (RFC 8259) in a stream of bytes. Scalars and escapes are not checked: the parser does that. */
 export class JsonScan {
-  /** the number of scanned bytes: the length of a complete value, or the bytes before the syntax error */
-  length = 0
+  /** the offset after the scanned bytes: the end of a complete value, or the syntax error */
+  end = 0
+  /** the maximum number of open brackets */
+  maxDepth = Infinity
   readonly #grammar = new JsonGrammar()
   #token: number = Token.none
   #isBroken = false
-  #isLong = false
 
   /** Whether the value is complete if nothing follows it, which is possible only for a scalar. */
   get isCompleteAtEnd(): boolean {
     return this.#token === Token.scalar && this.#grammar.state === State.done
   }
 
-  /** Whether the value is too long for a chunk, and nested too deeply to save the state of the scan. */
   get isTooDeep(): boolean {
-    return this.#isLong && this.#grammar.open.length > maxLongDepth
+    return this.#grammar.open.length > this.maxDepth
   }
 
-  /** Continues to scan the value that begins at `start`, after the scanned bytes. */
+  /** Scans a value from its start, or continues after the bytes of an earlier call. */
   scan(bytes: Buffer, start: number, end: number): ScanResult {
-    let at = start + this.length
+    let at = start
     while (at < end && !this.#isBroken && (this.#token !== Token.none || this.#grammar.state !== State.done)) {
       if (this.#token === Token.none) at = this.#step(bytes, at)
       else if (this.#token === Token.scalar) at = this.#endOfScalar(bytes, at, end)
       else at = this.#endOfString(bytes, at, end)
     }
-    this.length = at - start
+    this.end = at
     if (this.#isBroken) return 'broken'
     return this.#token === Token.none && this.#grammar.state === State.done ? 'complete' : 'cut'
   }
 
-  /** Forgets the scanned bytes of a value that is too long for a chunk: the next `start` is after them. */
-  discard(): void {
-    this.length = 0
-    this.#isLong = true
-  }
-
-  /** The state of a scan after `discard`. */
   save(): string {
     return JSON.stringify([this.#grammar.state, this.#token, this.#grammar.open.join('')])
   }
@@ -52,7 +45,6 @@ export class JsonScan {
     scan.#token = token
     scan.#grammar.state = state
     scan.#grammar.open = Array.from(open, (digit) => parseInt(digit, 10))
-    scan.#isLong = true
     return scan
   }
 
@@ -80,9 +72,11 @@ export class JsonScan {
     this.#token = Token.string
     for (; at < end; at += 1) {
       const byte = bytes[at]
-      if (byte === quote || byte === lineFeed) {
+      if (byte === quote) {
         this.#token = Token.none
-        if (byte === quote) return at + 1
+        return at + 1
+      }
+      if (byte === lineFeed) {
         this.#isBroken = true // JSON escapes line breaks, so most likely the closing quote is missing
         return at
       }
@@ -95,9 +89,6 @@ export class JsonScan {
 }
 
 const Token = { none: 0, string: 1, escape: 2, scalar: 3 } as const
-
-/** the maximum number of open brackets in a value that is too long for a chunk */
-const maxLongDepth = 1000
 
 const lineFeed = 0x0a
 const quote = 0x22

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import { parseJson } from '../../plant/json.js'
-import { type Chunk, maxRecordBytes, notJson, notUtf8, type RecordRange, recordTooLarge } from './chunk.js'
+import { describeUnexpected, parseJson } from '../../plant/json.js'
+import { type Chunk, maxRecordBytes, notUtf8, type RecordRange, reason, recordTooLarge } from './chunk.js'
 import { endOfLine, type Format, type FormatReader, type Head, isSpace, type ReaderState } from './format.js'
 import { JsonScan } from './json-scan.js'
 import { readPlantObject, unread } from './plant-object.js'
@@ -17,10 +17,8 @@ class JsonReader implements FormatReader {
   readonly #mapper: RecordMapper
   readonly #lines = new LineCounter()
   #state: State = 'start'
-  /** the scan of a value that continues in the next chunk */
-  #scan: JsonScan | undefined
-  /** whether that value is too long for a chunk, and is skipped in parts */
-  #isSkipping = false
+  /** the scan of a value that is too long for a chunk, and is skipped in parts */
+  #skipped: JsonScan | undefined
   /** the number of elements of the array before the current value */
   #elements = 0
 
@@ -33,13 +31,13 @@ class JsonReader implements FormatReader {
     const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, bytes.lastIndexOf(closingBrace) + 1))
     const reading: ChunkContext = { chunk, isLast, isFast }
     this.#lines.begin(bytes)
-    if (this.#state !== 'values') chunk.firstElement = this.#elements + (this.#isSkipping ? 1 : 0)
+    if (this.#state !== 'values') chunk.firstElement = this.#elements + (this.#skipped ? 1 : 0)
     let at = 0
     for (let next = -1; at < bytes.length && next !== at && !chunk.isFull; ) {
       next = at
       at = this.#step(reading, at)
     }
-    const isWhole = !this.#isSkipping && (this.#state === 'start' || this.#state === 'values' || this.#state === 'after')
+    const isWhole = !this.#skipped && (this.#state === 'start' || this.#state === 'values' || this.#state === 'after')
     if (isLast && !isWhole && at === bytes.length && !chunk.isFull) this.#fail(reading, at)
     this.#lines.pause(at)
     return at
@@ -48,7 +46,7 @@ class JsonReader implements FormatReader {
   save(): ReaderState {
     const { line, before } = this.#lines
     const state = { line, before, state: this.#state, elements: this.#elements }
-    return this.#scan && this.#isSkipping ? { ...state, scan: this.#scan.save() } : state
+    return this.#skipped ? { ...state, scan: this.#skipped.save() } : state
   }
 
   restore(saved: ReaderState): void {
@@ -57,14 +55,19 @@ class JsonReader implements FormatReader {
     this.#lines.before = before
     this.#state = state
     this.#elements = elements
-    this.#isSkipping = scan !== undefined
-    this.#scan = scan === undefined ? undefined : JsonScan.restore(scan)
+    this.#skipped = undefined
+    if (scan !== undefined) this.#skip(JsonScan.restore(scan))
+  }
+
+  #skip(scan: JsonScan): void {
+    scan.maxDepth = 1000 // `save` returns each open bracket
+    this.#skipped = scan
   }
 
   /** Reads the next token of the array, or the next value. Returns its end, or its start if it is incomplete. */
   #step(reading: ChunkContext, from: number): number {
     const { bytes } = reading.chunk
-    if (this.#scan && this.#isSkipping) return this.#skip(this.#scan, reading, from)
+    if (this.#skipped) return this.#rest(this.#skipped, reading, from)
     let at = from
     while (isSpace(bytes[at])) at += 1
     if (at === bytes.length) return at
@@ -86,80 +89,66 @@ class JsonReader implements FormatReader {
     }
     const until = Math.min(bytes.length, at + maxRecordBytes + 1)
     const isEnd = isLast && until === bytes.length
-    this.#scan ??= new JsonScan()
-    const result = this.#scan.scan(bytes, at, until)
-    const { length } = this.#scan
-    const record = { start: at, end: at + length, line: this.#lines.at(at) }
-    if (length > maxRecordBytes && result !== 'broken') chunk.addInvalid(recordTooLarge, record)
-    if (result === 'complete' || (isEnd && this.#scan.isCompleteAtEnd)) return this.#add(reading, record)
-    if (result === 'broken' || (isEnd && length <= maxRecordBytes)) return this.#fail(reading, at, length)
-    if (length <= maxRecordBytes) return at
-    this.#scan.discard()
-    this.#isSkipping = true
+    const scan = new JsonScan()
+    const result = scan.scan(bytes, at, until)
+    const record = { start: at, end: scan.end, line: this.#lines.at(at) }
+    const isTooLong = scan.end - at > maxRecordBytes && result !== 'broken'
+    if (isTooLong) chunk.addInvalid(recordTooLarge, record)
+    if (result === 'complete' || (isEnd && scan.isCompleteAtEnd)) return isTooLong ? this.#leave(scan.end) : this.#add(chunk, record)
+    if (result === 'broken' || (isEnd && !isTooLong)) return this.#fail(reading, at, scan.end)
+    if (!isTooLong) return at
+    this.#skip(scan)
     return until
   }
 
-  #add(reading: ChunkContext, record: RecordRange): number {
-    const { chunk } = reading
-    const { start, end } = record
-    if (end - start > maxRecordBytes) return this.#leave(end)
+  #add(chunk: Chunk, record: RecordRange): number {
+    const { start, end, line } = record
     const text = chunk.bytes.toString('utf8', start, end)
     // U+FFFD replaces invalid UTF-8, but can also be part of a text.
-    if (text.includes('\ufffd') && !isUtf8(chunk.bytes.subarray(start, end))) {
-      chunk.addInvalid(notUtf8, record)
-      return this.#leave(end)
+    if (text.includes('\ufffd') && !isUtf8(chunk.bytes.subarray(start, end))) chunk.addInvalid(notUtf8, record)
+    else {
+      const parsed = parseJson(text, { idKey: this.#mapper.idKey })
+      if ('reason' in parsed) {
+        const before = parsed.line === 1 ? this.#lines.columnAt(start) : 0
+        return endInput(chunk, record, `${parsed.reason} at line ${line + parsed.line - 1}, column ${before + parsed.column}`)
+      }
+      this.#mapper.add(parsed.value, record, chunk)
     }
-    const parsed = parseJson(text, { idKey: this.#mapper.idKey })
-    if (!('value' in parsed)) return this.#fail(reading, start, end - start)
-    this.#mapper.add(parsed.value, record, chunk)
     return this.#leave(end)
   }
 
-  #skip(scan: JsonScan, { chunk, isLast }: ChunkContext, at: number): number {
-    const { bytes } = chunk
-    const result = scan.scan(bytes, at, bytes.length)
-    const next = at + scan.length
-    if (next > at) chunk.addInvalid(undefined, { start: at, end: next, line: this.#lines.at(at) })
-    if (result === 'complete' || (isLast && scan.isCompleteAtEnd)) return this.#leave(next)
-    const { isTooDeep } = scan
-    scan.discard()
-    if (!isLast && (result === 'cut' || next + maxCharacterBytes > bytes.length)) return next
-    const character = bytes.toString('utf8', next, next + maxCharacterBytes)
-    const context = character.startsWith('\n') ? '"' : /^[,\]}:]/.test(character) ? '[0,' : '[0 '
-    const reason = isTooDeep ? 'the value is nested deeper than 1000 levels' : reasonOf(context + character).reason
-    this.#addSyntaxError(chunk, reason, next, { line: this.#lines.at(next), column: this.#lines.columnAt(next) + 1 })
-    return next
+  /** Skips a part of a value that is too long for a chunk. */
+  #rest(scan: JsonScan, reading: ChunkContext, at: number): number {
+    const { chunk, isLast } = reading
+    const result = scan.scan(chunk.bytes, at, chunk.bytes.length)
+    if (scan.end > at) chunk.addInvalid(undefined, { start: at, end: scan.end, line: this.#lines.at(at) })
+    if (result === 'complete' || (isLast && scan.isCompleteAtEnd)) return this.#leave(scan.end)
+    if (result === 'cut' && !isLast) return scan.end
+    return this.#fail(reading, scan.end, scan.end, scan.isTooDeep ? 'the value is nested deeper than 1000 levels' : undefined)
   }
 
   #leave(end: number): number {
-    this.#scan = undefined
-    this.#isSkipping = false
+    this.#skipped = undefined
     this.#elements += 1
     if (this.#state !== 'values') this.#state = 'between'
     return end
   }
 
-  /** Ends the input with the syntax error `length` bytes after `at`, if all bytes of the invalid character are in the chunk. */
-  #fail({ chunk, isLast }: ChunkContext, at: number, length = 0): number {
+  /** Ends the input with a syntax error in the value that begins at `start`, if all bytes of the invalid character are in the chunk. */
+  #fail({ chunk, isLast }: ChunkContext, start: number, errorAt = start, given?: string): number {
     const { bytes } = chunk
-    const errorAt = at + length
-    if (!isLast && errorAt + maxCharacterBytes > bytes.length) return at
-    this.#scan = undefined
+    if (!isLast && errorAt + maxCharacterBytes > bytes.length) return start
+    const record = { start, end: start, line: this.#lines.at(start) }
     const [character = ''] = bytes.toString('utf8', errorAt, errorAt + maxCharacterBytes)
-    const context = contexts[this.#state]
-    // An open quote would be reported as an unexpected end of input, so it is closed.
-    const text = context + bytes.toString('utf8', at, errorAt) + (character === '"' ? '""' : character)
-    const { reason, line, column } = reasonOf(text)
-    const firstLine = this.#lines.at(at)
-    const offset = line === 1 ? this.#lines.columnAt(at) - context.length : 0
-    this.#addSyntaxError(chunk, reason, at, { line: firstLine + line - 1, column: column + offset })
-    return at
+    const isSecond = this.#state === 'after' && /["[{\d]/.test(character)
+    const what = given ?? (isSecond ? 'more than one JSON value, the second' : describeUnexpected(character, 0, false))
+    return endInput(chunk, record, `${what} at line ${this.#lines.at(errorAt)}, column ${this.#lines.columnAt(errorAt) + 1}`)
   }
+}
 
-  #addSyntaxError(chunk: Chunk, reason: string, at: number, { line, column }: { line: number; column: number }): void {
-    const error = notJson(`${reason} at line ${line}, column ${column}`)
-    chunk.syntaxError = { start: at, end: at, line: this.#lines.at(at), row: chunk.rows.length, error }
-  }
+function endInput(chunk: Chunk, { start, line }: RecordRange, what: string): number {
+  chunk.syntaxError = { start, end: start, line, row: chunk.rows.length, why: reason('malformed', `Not JSON: ${what}`) }
+  return start
 }
 
 /** `isFast`: whether `readPlantObject` may read the chunk. */
@@ -176,15 +165,6 @@ const transitions: Readonly<Partial<Record<State, Readonly<Record<string, State>
   start: { '[': 'first' },
   first: { ']': 'after' },
   between: { ',': 'next', ']': 'after' },
-}
-
-/** A short text that puts the parser into each state, so that its error describes what follows. */
-const contexts: Readonly<Record<State, string>> = { start: '', first: '[', between: '[0 ', next: '[0,', after: '[]', values: '' }
-
-function reasonOf(text: string): { reason: string; line: number; column: number } {
-  const parsed = parseJson(text)
-  // The parser rejects everything that the scan rejects, so the fallback should never be used.
-  return 'reason' in parsed ? parsed : { reason: 'unexpected text', line: 1, column: 1 }
 }
 
 /** Converts offsets, in ascending order, to lines and columns of the input. */
@@ -238,16 +218,16 @@ function spansLines({ bytes, start, isLast }: Head): boolean {
   const line = new JsonScan()
   const result = line.scan(bytes, start, end)
   // Anything except another value makes only this line invalid.
-  if (result === 'complete') return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', start + line.length, end)) || spansLinesLater(bytes, end)
+  if (result === 'complete') return /^[ \t\r]*[{[]/.test(bytes.toString('latin1', line.end, end)) || spansLinesLater(bytes, end)
   if (result === 'broken' || end === bytes.length) return false
   const value = new JsonScan()
   const found = value.scan(bytes, start, bytes.length)
   if (found === 'complete' || (found === 'cut' && !isLast)) return true
   const nextRecord = bytes.indexOf('\n{', start)
-  return value.length > end - start && (nextRecord === -1 || nextRecord >= start + value.length)
+  return value.end > end && (nextRecord === -1 || nextRecord >= value.end)
 }
 
-/** Whether a value spans two lines, after lines with one value each. */
+/** Whether a value spans two lines, after lines with one value each. The rejects file of an array can have both. */
 function spansLinesLater(bytes: Buffer, from: number): boolean {
   for (let start = from + 1; start < bytes.length; ) {
     const end = endOfLine(bytes, start)

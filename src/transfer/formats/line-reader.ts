@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type Chunk, maxRecordBytes, type RecordError, type RecordRange, recordTooLarge } from './chunk.js'
+import { type Chunk, maxRecordBytes, notUtf8, type Reason, type RecordRange, reason, recordTooLarge } from './chunk.js'
 import type { FormatReader, ReaderState } from './format.js'
 import { unread } from './plant-object.js'
 import type { RecordMapper } from './record-mapper.js'
@@ -7,8 +7,6 @@ import type { RecordMapper } from './record-mapper.js'
 /** Reads records that end with a line break. */
 export abstract class LineReader implements FormatReader {
   protected readonly mapper: RecordMapper
-  /** the delimiter of a table, whose quoted cells can contain line breaks */
-  protected delimiter: string | undefined
   #line = 1
   /** inside a record that is too long for a chunk */
   #isSkipping = false
@@ -17,34 +15,41 @@ export abstract class LineReader implements FormatReader {
     this.mapper = mapper
   }
 
-  /** @param start the offset of the first record */
-  read(chunk: Chunk, isLast: boolean, start = 0): number {
+  /**
+   * @param start the offset of the first record
+   * @param delimiter of a table, whose quoted cells can contain line breaks
+   */
+  read(chunk: Chunk, isLast: boolean, start = 0, delimiter?: string): number {
     const { bytes } = chunk
-    const rows = new Rows(bytes, isLast, this.delimiter)
+    const rows = new Rows(bytes, isLast, delimiter)
     const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
     const isFast = this.mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
     let at = start
     while (at < bytes.length && !chunk.isFull) {
       const next = isFast && !this.#isSkipping ? this.addFast(chunk, at, this.#line) : unread
-      if (next !== unread) this.#line += 1
-      else if (!this.#addRow(rows, chunk, at)) break
-      at = next === unread ? rows.end : next
+      if (next === unread) {
+        const end = this.#addRow(rows, chunk, at)
+        if (end === undefined) break
+        at = end
+      } else {
+        this.#line += 1
+        at = next
+      }
     }
     return at
   }
 
-  /** Returns false if the row is incomplete. */
-  #addRow(rows: Rows, chunk: Chunk, start: number): boolean {
-    const isRest = this.#isSkipping
-    if (isRest) rows.skip(start)
-    else if (!rows.find(start)) return false
-    const { end, textEnd, isCut } = rows
-    this.#isSkipping = isCut
+  /** Returns the end of the row; undefined if it is incomplete. */
+  #addRow(rows: Rows, chunk: Chunk, start: number): number | undefined {
+    const row = this.#isSkipping ? rows.rest(start) : rows.find(start)
+    if (!row) return undefined
+    const { end, text, why } = row
     const range = { start, end, line: this.#line }
-    if (isRest) chunk.addInvalid(undefined, range)
-    else if (textEnd > start) this.add(rows, chunk, range)
+    if (this.#isSkipping || why) chunk.addInvalid(why, range)
+    else if (text !== '') this.add(text, chunk, range)
+    this.#isSkipping = row.isCut
     this.countLines(chunk.bytes, start, end)
-    return true
+    return end
   }
 
   protected countLines(bytes: Buffer, start: number, end: number): void {
@@ -63,7 +68,19 @@ export abstract class LineReader implements FormatReader {
   /** Adds the record of a UTF-8 line in its usual form, and returns the start of the next line; `unread` for any other line. */
   protected abstract addFast(chunk: Chunk, start: number, line: number): number
 
-  protected abstract add(row: Rows, chunk: Chunk, range: RecordRange): void
+  /** Adds the record of a line, which is not empty. */
+  protected abstract add(text: string, chunk: Chunk, range: RecordRange): void
+}
+
+interface Row {
+  /** the offset after the line break */
+  end: number
+  /** without the line break */
+  text: string
+  /** why the row is invalid */
+  why: Reason | undefined
+  /** whether the row continues after `end`, because it is too long for a chunk */
+  isCut: boolean
 }
 
 /**
@@ -77,12 +94,6 @@ export class Rows {
   /** the offsets of the next line break and the next quote; Infinity if there is none */
   #nextBreak = -1
   #nextQuote = -1
-  /** the end of the row that was found, with and without its line break */
-  end = 0
-  textEnd = 0
-  error: RecordError | undefined
-  /** whether the row continues after `end`, because it is too long for a chunk */
-  isCut = false
 
   constructor(bytes: Buffer, isLast: boolean, delimiter: string | undefined) {
     this.#bytes = bytes
@@ -91,28 +102,28 @@ export class Rows {
     if (delimiter === undefined) this.#nextQuote = Infinity
   }
 
-  /** Finds the row that begins at an offset. Returns false if it is incomplete. */
-  find(start: number): boolean {
+  /** Finds the row that begins at an offset. Returns undefined if it is incomplete. */
+  find(start: number): Row | undefined {
     this.#look(start)
     const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
     const isTooLong = until - start > maxRecordBytes + 1
+    const isEnd = this.#isLast && until === this.#bytes.length
     const lineEnd = this.#nextBreak + 1
     const isQuoted = this.#nextQuote < Math.min(this.#nextBreak, until)
-    const { end, fault } = isQuoted ? this.#scanQuoted(start, until) : { end: lineEnd <= until ? lineEnd : undefined, fault: undefined }
-    if (end !== undefined) return this.#row(start, end)
-    const isEnd = this.#isLast && until === this.#bytes.length
-    const error = fault === openQuote && !isTooLong && !isEnd ? undefined : fault // the quote may be closed in the next chunk
-    if (error && lineEnd <= until) return this.#invalid(lineEnd, error)
-    if (isTooLong) return this.#invalid(until, recordTooLarge, true)
-    if (!isEnd) return false
-    return error ? this.#invalid(until, error) : this.#row(start, until)
+    const found = isQuoted ? this.#scanQuoted(start, until) : lineEnd <= until ? lineEnd : undefined
+    if (typeof found === 'number') return this.#row(start, found)
+    const why = found === openQuote && !isTooLong && !isEnd ? undefined : found // the quote may be closed in the next chunk
+    if (why && lineEnd <= until) return { end: lineEnd, text: '', why, isCut: false }
+    if (isTooLong) return { end: until, text: '', why: recordTooLarge, isCut: true }
+    if (!isEnd) return undefined
+    return why ? { end: until, text: '', why, isCut: false } : this.#row(start, until)
   }
 
-  /** Finds the end of the line at an offset, for the rest of a row that is too long for a chunk. */
-  skip(start: number): void {
+  /** The rest of a row that is too long for a chunk, up to the end of its line. */
+  rest(start: number): Row {
     this.#look(start)
     const { length } = this.#bytes
-    this.#invalid(Math.min(this.#nextBreak + 1, length), undefined, this.#nextBreak >= length)
+    return { end: Math.min(this.#nextBreak + 1, length), text: '', why: undefined, isCut: this.#nextBreak >= length }
   }
 
   #look(start: number): void {
@@ -124,34 +135,26 @@ export class Rows {
     if (this.#nextQuote < start) this.#nextQuote = next(quote)
   }
 
-  #row(start: number, end: number): true {
-    const feed = this.#bytes[end - 1] === lineFeed ? end - 1 : end
-    this.textEnd = feed > start && this.#bytes[feed - 1] === carriageReturn ? feed - 1 : feed
-    this.end = end
-    this.error = this.textEnd - start > maxRecordBytes ? recordTooLarge : undefined
-    this.isCut = false
-    return true
+  #row(start: number, end: number): Row {
+    const bytes = this.#bytes
+    const feed = bytes[end - 1] === lineFeed ? end - 1 : end
+    const textEnd = feed > start && bytes[feed - 1] === carriageReturn ? feed - 1 : feed
+    const text = bytes.subarray(start, textEnd)
+    const why = text.length > maxRecordBytes ? recordTooLarge : isUtf8(text) ? undefined : notUtf8
+    return { end, text: why ? '' : text.toString(), why, isCut: false }
   }
 
-  #invalid(end: number, error: RecordError | undefined, isCut = false): true {
-    this.end = end
-    this.textEnd = end
-    this.error = error
-    this.isCut = isCut
-    return true
-  }
-
-  /** Returns the end of a row with quotes, or its error; neither if the row is incomplete. */
-  #scanQuoted(start: number, until: number): { end?: number; fault?: RecordError } {
+  /** Returns the end of a row with quotes, or why it is invalid; undefined if it is incomplete. */
+  #scanQuoted(start: number, until: number): number | Reason | undefined {
     const bytes = this.#bytes
     for (let at = start; at < until; at += 1) {
       at = bytes[at] === quote ? endOfQuoted(bytes, at, until) : this.#endOfText(at, until)
-      if (at === notClosed) return { fault: openQuote }
-      if (at >= until) return {}
-      if (bytes[at] === lineFeed) return { end: at + 1 }
-      if (bytes[at] !== this.#delimiter) return { fault: strayQuote }
+      if (at === notClosed) return openQuote
+      if (at >= until) return undefined
+      if (bytes[at] === lineFeed) return at + 1
+      if (bytes[at] !== this.#delimiter) return strayQuote
     }
-    return {}
+    return undefined
   }
 
   #endOfText(start: number, until: number): number {
@@ -161,11 +164,8 @@ export class Rows {
   }
 }
 
-const openQuote: RecordError = { kind: 'malformed', message: 'Not CSV: a quote is not closed' }
-const strayQuote: RecordError = {
-  kind: 'malformed',
-  message: 'Not CSV: a stray quote. Write a quote in a cell as "", and the cell in quotes',
-}
+const openQuote = reason('malformed', 'Not CSV: a quote is not closed')
+const strayQuote = reason('malformed', 'Not CSV: a stray quote. Write a quote in a cell as "", and the cell in quotes')
 
 /**
  * The end of a quoted cell, past the CR of a CRLF; `notClosed` without a closing quote. A quote at the end of the range counts as the

@@ -1,13 +1,12 @@
-import { isUtf8 } from 'node:buffer'
 import { parseJson } from '../../plant/json.js'
-import { type Chunk, maxRecordBytes, notJson, notUtf8, type RecordRange } from './chunk.js'
-import { type Format, type Head, isSpace } from './format.js'
-import { LineReader, type Rows } from './line-reader.js'
+import { type Chunk, maxRecordBytes, type RecordRange, reason } from './chunk.js'
+import type { Format } from './format.js'
+import { LineReader } from './line-reader.js'
 import { readPlantObject, unread } from './plant-object.js'
 
 /** One JSON object per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
 export const ndjson: Format = {
-  detect: ({ bytes, start }: Head) => {
+  detect: ({ bytes, start }) => {
     if (start === bytes.length || bytes[start] === brace) return true
     // The first line is invalid, but the second one is an object.
     const [, second = ''] = bytes
@@ -34,15 +33,11 @@ class NdjsonReader extends LineReader {
     return unread
   }
 
-  protected add({ textEnd, error }: Rows, chunk: Chunk, range: RecordRange): void {
-    const content = chunk.bytes.subarray(range.start, textEnd)
-    const invalid = error ?? (isUtf8(content) ? undefined : notUtf8)
-    if (invalid) chunk.addInvalid(invalid, range)
-    else if (!content.every((byte) => isSpace(byte))) {
-      const parsed = parseJson(content.toString(), { idKey: this.mapper.idKey, isSuspect: chunk.isSuspect })
-      if ('value' in parsed) this.mapper.add(parsed.value, range, chunk)
-      else chunk.addInvalid(notJson(`${parsed.reason} at column ${parsed.column}`), range)
-    }
+  protected add(text: string, chunk: Chunk, range: RecordRange): void {
+    if (/^[ \t\r]*$/.test(text)) return
+    const parsed = parseJson(text, { idKey: this.mapper.idKey, isSuspect: chunk.isSuspect })
+    if ('reason' in parsed) chunk.addInvalid(reason('malformed', `Not JSON: ${parsed.reason} at column ${parsed.column}`), range)
+    else this.mapper.add(parsed.value, range, chunk)
   }
 }
 

@@ -1,7 +1,7 @@
 import { parseInt64 } from '../../plant/json.js'
 import { type FieldName, isObject } from '../../plant/plant.js'
 import { checkNewPlant } from '../../plant/schema.js'
-import type { Chunk, RecordRange } from './chunk.js'
+import { type Chunk, type RecordRange, reason } from './chunk.js'
 
 /** How to read the fields of a NewPlant from a record. */
 export interface FieldRules {
@@ -48,7 +48,7 @@ export class RecordMapper {
     else {
       const id = isObject(mapped) ? mapped['id'] : undefined
       this.hasTextId ||= typeof id === 'string' && parseInt64(id) === undefined
-      chunk.addInvalid({ kind: 'invalid', message: `Invalid plant: ${problems.join('; ')}` }, range)
+      chunk.addInvalid(reason('invalid', `Invalid plant: ${problems.join('; ')}`), range)
     }
   }
 

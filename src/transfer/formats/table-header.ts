@@ -1,21 +1,16 @@
-import { isUtf8 } from 'node:buffer'
 import { type PlantField, plantFields, textFields } from '../../plant/fields.js'
 import { parseInt64 } from '../../plant/json.js'
 import { malformed, type PlantsError, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { maxRecordBytes, notUtf8, type RecordError } from './chunk.js'
+import { maxRecordBytes, type Reason } from './chunk.js'
 import { Rows } from './line-reader.js'
 import type { FieldRules } from './record-mapper.js'
 
-/** The part of a table before its first row: an optional `sep=` line and, unless the columns were given, title lines and the header. */
-interface TableHeader {
-  delimiter: string
-  columns: Columns
+/** The columns of a table, after an optional `sep=` line and, unless the columns were given, title lines and the header. */
+export interface Columns {
   /** the offset of the first row */
   end: number
-}
-
-export interface Columns {
+  delimiter: string
   names: readonly string[]
   /** the field of the record for each column */
   keys: readonly string[]
@@ -38,24 +33,24 @@ export interface Columns {
  * @returns undefined if more bytes are needed
  * @throws {PlantsError} `malformed` if there is no usable header
  */
-export function findHeader(bytes: Buffer, isLast: boolean, rules: FieldRules, given: string | undefined): TableHeader | undefined {
+export function findHeader(bytes: Buffer, isLast: boolean, rules: FieldRules, given: string | undefined): Columns | undefined {
   const [separatorLine = '', separator] = /^"?sep=([^\r\n])"?\r?(?:\n|$)/i.exec(bytes.toString('latin1', 0, 20)) ?? []
   const known = given ?? separator
   const tables = (known === undefined ? delimiters : [known]).map((one) => readFirstLines(bytes, isLast, separatorLine.length, one))
   const [best] = tables.toSorted((one, other) => cellsOf(other) - cellsOf(one))
-  if (rules.columns)
-    return best && (known !== undefined || cellsOf(best) > 0)
-      ? { delimiter: best.delimiter, columns: columnsOf(rules.columns, rules, true), end: separatorLine.length }
-      : undefined
-  for (const { delimiter, lines } of tables) {
+  if (rules.columns) {
+    if (!best || (known === undefined && cellsOf(best) === 0)) return undefined
+    return columnsOf({ names: rules.columns, delimiter: best.delimiter, end: separatorLine.length }, rules)
+  }
+  for (const { lines } of tables) {
     const header = lines.find(({ names }, index) => isHeader(names, rules) && (index === 0 || names.length > 1))
-    if (header) return { delimiter, columns: columnsOf(header.names, rules, false), end: header.end }
+    if (header) return columnsOf(header, rules)
   }
   if (tables.some(({ isCut }) => isCut && !isLast)) return undefined
   const first = best?.lines[0]
-  if (!best || !first) return undefined
+  if (!first) return undefined
   checkHeader(first, bytes)
-  return { delimiter: best.delimiter, columns: columnsOf(first.names, rules, false), end: first.end }
+  return columnsOf(first, rules)
 }
 
 /** the delimiters that are detected */
@@ -64,26 +59,24 @@ const delimiters = [',', ';', '\t', '|']
 /** the maximum number of lines before a header, each with one cell at most */
 export const maxTitles = 10
 
-interface FirstLine {
-  names: string[]
-  end: number
-  error: RecordError | undefined
+interface FirstLine extends Pick<Columns, 'names' | 'delimiter' | 'end'> {
+  why: Reason | undefined
 }
 
 /** The first lines of a table that are not blank, up to one with several cells; `isCut` if the bytes end before. */
 function readFirstLines(bytes: Buffer, isLast: boolean, start: number, delimiter: string) {
   const rows = new Rows(bytes, isLast, delimiter)
   const lines: FirstLine[] = []
-  const table = { delimiter, lines, isCut: false }
-  for (let at = start; lines.length < maxTitles && at - start <= maxRecordBytes; at = rows.end) {
-    if (at === bytes.length || !rows.find(at)) return { ...table, isCut: true }
-    const text = bytes.subarray(at, rows.textEnd)
-    const error = rows.error ?? (isUtf8(text) ? undefined : notUtf8)
-    const names = error ? [] : parseCells(text.toString(), delimiter).map((cell) => cell ?? '')
-    if (text.length > 0) lines.push({ names, end: rows.end, error })
-    if (error || names.filter((name) => name !== '').length > 1) break
+  for (let at = start; lines.length < maxTitles && at - start <= maxRecordBytes; ) {
+    const row = at === bytes.length ? undefined : rows.find(at)
+    if (!row) return { delimiter, lines, isCut: true }
+    const { text, why, end } = row
+    const names = why ? [] : parseCells(text, delimiter).map((cell) => cell ?? '')
+    if (why || text !== '') lines.push({ names, delimiter, end, why })
+    if (why || names.filter((name) => name !== '').length > 1) break
+    at = end
   }
-  return table
+  return { delimiter, lines, isCut: false }
 }
 
 function cellsOf({ lines: [first] }: { lines: FirstLine[] }): number {
@@ -99,12 +92,11 @@ function isHeader(names: readonly string[], rules: FieldRules): boolean {
 }
 
 /** Throws `malformed` for a first line that is not a header. */
-function checkHeader({ names, error }: FirstLine, bytes: Buffer): void {
+function checkHeader({ names, why }: FirstLine, bytes: Buffer): void {
   // Lines end with LF or CRLF. A carriage return alone was the line break of classic Mac OS.
-  if (error ? bytes.includes('\r') : names.some((name) => name.includes('\r')))
+  if (why ? bytes.includes('\r') : names.some((name) => name.includes('\r')))
     throw malformed('The header contains a carriage return: its lines seem to end with CR', "Convert them to LF first: tr '\\r' '\\n'")
-  if (error)
-    throw malformed(`The header cannot be read: ${error.message}`, 'The first line must name the columns, for example: id,name,tag')
+  if (why) throw malformed(`The header cannot be read: ${why.message}`, 'The first line must name the columns, for example: id,name,tag')
   if (names.some(isNumber)) throw missingHeader(names)
 }
 
@@ -129,13 +121,13 @@ export function parseCells(text: string, delimiter: string): (string | undefined
 }
 
 /** Finds the fields in the names of the columns. Throws `malformed` for a missing or repeated column. */
-function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolean): Columns {
+function columnsOf({ names, delimiter, end }: Omit<FirstLine, 'why'>, rules: FieldRules): Columns {
   const seen = new Set<string>()
   const repeated = names.find((name) => name !== '' && seen.size === seen.add(name).size)
   if (repeated !== undefined)
     throw malformed(`The header has the column ${JSON.stringify(shorten(repeated))} twice`, 'Give each column a different name')
   const missing = missingIn(names, rules)
-  if (missing.length > 0) throw missingColumns(missing, names, rules, areGiven ? '--columns' : 'The header')
+  if (missing.length > 0) throw missingColumns(missing, names, rules)
   const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
   const [id = -1, ...texts] = columns
   const keys = [...names]
@@ -145,9 +137,9 @@ function columnsOf(names: readonly string[], rules: FieldRules, areGiven: boolea
   }
   const ignored = plantFields.map(({ name }) => (rules.map[name] === '' ? columnOf(name, names, { ...rules, map: {} }) : -1))
   const read = [id, ...texts, ...ignored]
-  const others = names.flatMap((name, index) => (read.includes(index) || (areGiven && name === '') ? [] : index))
+  const others = names.flatMap((name, index) => (read.includes(index) || (rules.columns && name === '') ? [] : index))
   const required = textFields.flatMap(({ isRequired }, index) => (isRequired ? (texts[index] ?? []) : []))
-  return { names, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
+  return { names, delimiter, end, keys, id, texts, required, others, starts: new Uint32Array(names.length + 1) }
 }
 
 /** The fields whose required columns are missing. */
@@ -167,11 +159,12 @@ function columnOf(field: PlantField['name'], names: readonly string[], { map }: 
   return exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
 }
 
-function missingColumns(missing: PlantField[], names: readonly string[], rules: FieldRules, what: string): PlantsError {
+function missingColumns(missing: PlantField[], names: readonly string[], rules: FieldRules): PlantsError {
   const { map: given, idFrom } = rules
   const wanted = missing.map(({ name }) => (given[name] ? `${JSON.stringify(shorten(given[name]))} for ${name}` : name)).join(' and ')
   const shown = names.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : ''
+  const what = rules.columns ? '--columns' : 'The header'
   const message = `${what} has no ${missing.length === 1 ? 'column' : 'columns'} ${wanted}, only ${shown.join(', ')}${more}`
   const columns = plantFields.map(({ name }) => columnOf(name, names, rules))
   const unused = names.filter((name, index) => !columns.includes(index) && name.trim() !== '')

@@ -4,14 +4,13 @@ import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { Outcome } from '../../stores/common/conflict.js'
 import type { BulkStore, CreateManyOptions } from '../../stores/common/store.js'
-import { Chunk, type ChunkLimit } from '../formats/chunk.js'
-import { encoderFor } from '../formats/encoding.js'
+import { Chunk } from '../formats/chunk.js'
 import type { FormatName } from '../formats/format.js'
 import { formatOf, formats, type InputOptions } from '../formats/formats.js'
 import { RecordMapper } from '../formats/record-mapper.js'
 import { type Checkpoints, type Counters, countFields, type Position, packBatch, settledIn, unpackBatch } from './position.js'
-import { chunkBytes, nextChunkBytes, Reader } from './reader.js'
-import { type RejectedRecord, type Rejects, rejectedRecords, rejectInvalid } from './rejects.js'
+import { Reader } from './reader.js'
+import { type RejectedRecord, type Rejects, rejectedRecords } from './rejects.js'
 import { type ImportInput, openSource } from './source.js'
 
 export interface ImportOptions {
@@ -48,7 +47,7 @@ export interface ImportContext {
   /** `signal` stops the import */
   io: Io
   /** called with rejected records, in input order */
-  onRejected(rejected: RejectedRecord[], input: ImportInput): Promise<void>
+  onRejected(rejected: RejectedRecord[], input: string): Promise<void>
   onProgress(): void
 }
 
@@ -58,7 +57,7 @@ export class Import {
   readonly #context: ImportContext
   readonly #start: Position | undefined
   readonly #checkpoints: Checkpoints
-  readonly #mapper: RecordMapper
+  readonly mapper: RecordMapper
   readonly counters: Counters
   /** records rejected in this run */
   rejected = 0
@@ -72,7 +71,6 @@ export class Import {
   #input = 0
   /** whether anything was sent to a service */
   #hasSent = false
-  #encode = encoderFor('utf-8')
   /** whether the import can stop at any record, so that chunks are small */
   readonly #canStop: boolean
   #chunkBytes: number
@@ -85,7 +83,7 @@ export class Import {
     this.#context = context
     this.#start = start
     this.#checkpoints = context.checkpoints
-    this.#mapper = new RecordMapper(plan.rules)
+    this.mapper = new RecordMapper(plan.rules)
     this.#canStop = plan.stopsAtReject || plan.maxErrors < Infinity
     const first = this.#checkpoints.areInStore ? chunkBytes.first : chunkBytes.firstForService
     this.#chunkBytes = this.#canStop ? chunkBytes.smallest : first
@@ -109,16 +107,6 @@ export class Import {
       }
     }
     this.isDone = true
-  }
-
-  /** The id of the next record without one. */
-  get nextId(): bigint | undefined {
-    return this.#mapper.nextId
-  }
-
-  /** Whether this run rejected a record with an id such as "A-7". */
-  get hasTextId(): boolean {
-    return this.#mapper.hasTextId
   }
 
   /** The progress, with the settled rows of the chunk in progress. `part` is from 0 to 1, if the size of the input is known. */
@@ -148,10 +136,9 @@ export class Import {
     const { bytes, isLast } = await reader.head(readTimeout)
     if (start && this.#input < start.input) return !(await reader.skipTo(Infinity))
     const resumed = start?.input === this.#input ? start : undefined
-    this.format = resumed?.format ?? formatOf(bytes, isLast, reader.source.name, this.#plan)
-    if (this.#plan.inputs.length === 1) this.#size = reader.source.size
-    this.#encode = encoderFor(reader.encoding)
-    reader.use(formats[this.format], this.#mapper)
+    this.format = resumed?.format ?? formatOf(bytes, isLast, reader.name, this.#plan)
+    if (this.#plan.inputs.length === 1) this.#size = reader.size
+    reader.use(formats[this.format], this.mapper)
     if (resumed && !(await this.#resume(reader, resumed))) return false
     while (!this.#context.io.signal.aborted) {
       const chunk = await reader.next(this.#chunkBytes, readTimeout)
@@ -168,7 +155,8 @@ export class Import {
     this.#offset = reader.offset
     if (start.reading) reader.restore(start.reading)
     const chunk = wasReached && start.chunk.length > 0 ? await reader.next(start.chunk) : undefined
-    if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.source.name)
+    if (this.#context.io.signal.aborted) return false
+    if (reader.hash.digest('base64url') !== start.hash) throw changedInput(reader.name)
     if (!chunk) return true
     this.#checkpoints.begin(start.sent)
     return this.#process(chunk, reader, start)
@@ -177,13 +165,11 @@ export class Import {
   /** Creates the plants of a chunk, and reports their outcomes. Returns false if the import ends there. */
   async #process(read: Chunk, reader: Reader, resumed?: Position): Promise<boolean> {
     const { stopsAtReject, maxErrors, inputs } = this.#plan
-    const left = stopsAtReject ? 1 : maxErrors - this.rejected
-    const before = (stopsAtReject ? read.invalid[0] : undefined) ?? read.syntaxError
-    const chunk = await this.#create(before ? reader.again(before.start) : read, reader, left, resumed)
-    const row = stopsAtReject ? chunk.outcomes.findIndex((outcome) => outcome >= Outcome.taken) : -1
-    if (row >= 0) return this.#stopBeforeRow(row, chunk, reader)
+    const chunk = await this.#create(read, reader, stopsAtReject ? 1 : maxErrors - this.rejected, resumed)
     if (chunk.outcomes.includes(Outcome.pending)) return this.#interrupt(chunk, reader)
-    if (before && rejectsIn(chunk).length < left) return this.#stopBefore([rejectInvalid(before)], chunk, read.bytes, reader)
+    const rejected = stopsAtReject ? this.#rejectedIn(chunk)[0] : undefined
+    const last = rejected ?? (chunk.syntaxError && { ...chunk.syntaxError, index: chunk.length })
+    if (last) return this.#stopBefore(last, chunk, reader)
     await this.#report(chunk, reader)
     if (!this.#canStop) this.#adaptChunkBytes(chunk.order !== undefined)
     if (this.rejected < maxErrors) return true
@@ -191,28 +177,29 @@ export class Import {
     return reader.isDone && this.#input === inputs.length - 1
   }
 
-  /** Large chunks make sorting effective. If most ids exist already, they only take memory. */
+  #rejectedIn(chunk: Chunk): RejectedRecord[] {
+    return Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore)).filter(({ why }) => why)
+  }
+
+  /**
+   * Large chunks make sorting effective. If most ids exist already, they only take memory. A chunk for a service should take about a second, so
+   * that progress is visible.
+   */
   #adaptChunkBytes(wasUnsorted: boolean): void {
     const [startedAt, now] = [this.#startedAt, this.#context.io.now()]
     this.#startedAt = now
     const isWorthSorting = wasUnsorted && this.counters.created * 2 >= settledIn(this.counters)
     if (this.#checkpoints.areInStore) this.#chunkBytes = isWorthSorting ? chunkBytes.unsorted : chunkBytes.sorted
-    else this.#chunkBytes = nextChunkBytes(this.#chunkBytes, now - startedAt)
-  }
-
-  #stopBeforeRow(row: number, chunk: Chunk, reader: Reader): Promise<false> {
-    const rejected = Array.from(rejectedRecords(chunk, this.#checkpoints.sentBefore))
-    const before = reader.again(chunk.recordStart[row] ?? 0)
-    before.outcomes = chunk.outcomes.slice(0, row)
-    return this.#stopBefore(rejected, before, chunk.bytes, reader)
+    else if (now - startedAt > 2000) this.#chunkBytes = Math.max(chunkBytes.smallest, this.#chunkBytes / 2)
+    else if (now - startedAt < 1000) this.#chunkBytes = Math.min(chunkBytes.largestForService, this.#chunkBytes * 2)
   }
 
   /** Stops before a rejected record, so that it can be fixed and the import resumes with it. */
-  async #stopBefore(rejected: RejectedRecord[], before: Chunk, bytes: Buffer, reader: Reader): Promise<false> {
+  async #stopBefore(rejected: RejectedRecord, chunk: Chunk, reader: Reader): Promise<false> {
     this.isBeforeRecord = true
-    await this.#report(before, reader)
+    await this.#report(firstOf(rejected.index, chunk, reader), reader)
     await this.#keepNext(reader)
-    await this.#reject(rejected, bytes, reader)
+    await this.#reject([rejected], chunk.bytes, reader)
     return false
   }
 
@@ -224,32 +211,23 @@ export class Import {
   }
 
   /**
-   * Creates the plants of a chunk.
+   * Creates the plants of a chunk. If the import may stop in it, creates them in input order, up to one rejected record after another.
    *
    * @param left the number of rejected records after which the import stops
    * @returns the chunk, up to the last of them
    */
-  async #create(chunk: Chunk, reader: Reader, left: number, resumed: Position | undefined): Promise<Chunk> {
-    const mayEnd = chunk.rows.length + chunk.invalid.length >= left
+  async #create(read: Chunk, reader: Reader, left: number, resumed: Position | undefined): Promise<Chunk> {
+    let chunk = read
+    const mayEnd = chunk.length >= left
     if (this.#checkpoints.areInStore && (resumed ? resumed.isSorted : !mayEnd)) chunk.order = orderById(chunk.rows)
     chunk.outcomes = new Uint8Array(chunk.rows.length)
-    if (resumed && !unpackBatch(chunk, resumed)) throw changedInput(reader.source.name)
-    if (mayEnd) return this.#createInOrder(chunk, reader, left)
-    await this.#createMany(chunk, reader, false)
-    return chunk
-  }
-
-  /** Creates in input order, up to one rejected record after another, because the import may stop at any of them. */
-  async #createInOrder(read: Chunk, reader: Reader, left: number): Promise<Chunk> {
-    let chunk = read
-    chunk.order = undefined
-    for (let known = -1; ; ) {
-      const rejects = rejectsIn(chunk)
-      const end = rejects[left - 1]
-      if (end) chunk = upTo(end, chunk, reader)
-      if (end?.rows !== undefined || rejects.length === known || this.#context.io.signal.aborted) return chunk
-      known = Math.min(rejects.length, left)
-      await this.#createMany(chunk, reader, true)
+    if (resumed && !unpackBatch(chunk, resumed)) throw changedInput(reader.name)
+    if (mayEnd) chunk.order = undefined
+    for (;;) {
+      const last = mayEnd ? this.#rejectedIn(chunk)[left - 1] : undefined
+      if (last) chunk = firstOf(last.index + 1, chunk, reader)
+      if (!chunk.outcomes.includes(Outcome.pending) || this.#context.io.signal.aborted) return chunk
+      await this.#createMany(chunk, reader, mayEnd)
     }
   }
 
@@ -318,14 +296,14 @@ export class Import {
   /** Reports rejected records, a thousand at a time to limit memory. */
   async #reject(all: Iterable<RejectedRecord>, bytes: Buffer, reader: Reader): Promise<void> {
     const { rejects, onRejected } = this.#context
-    const input = this.#plan.inputs[this.#input]
-    if (!input) return
-    const flush = async (some: RejectedRecord[]) => {
-      rejects?.add(some, { bytes, name: input.name, header: reader.header, encode: this.#encode })
-      await onRejected(some, input)
-    }
     let some: RejectedRecord[] = []
+    const report = async () => {
+      rejects?.add(some, bytes, reader)
+      await onRejected(some, reader.name)
+      some = []
+    }
     for (const record of all) {
+      if (some.length === 1000) await report()
       some.push(record)
       if (record.why) {
         const { error } = record.why
@@ -333,32 +311,30 @@ export class Import {
         if (record.isUnknown) this.counters.unknown += 1
         else this.counters.refused[error] = (this.counters.refused[error] ?? 0) + 1
       }
-      if (some.length < 1000) continue
-      await flush(some)
-      some = []
     }
-    if (some.length > 0) await flush(some)
+    if (some.length === 0) return
+    await report()
     rejects?.flush()
   }
 }
 
-/** For each rejected record of a chunk, the limit with which the chunk ends after it. */
-function rejectsIn({ rows, outcomes, invalid }: Chunk): ChunkLimit[] {
-  const limits: ChunkLimit[] = []
-  for (let [row, next] = [0, 0]; row <= rows.length; row += 1) {
-    for (; invalid[next]?.row === row; next += 1) if (invalid[next]?.error) limits.push({ invalid: next + 1 })
-    if ((outcomes[row] ?? Outcome.pending) >= Outcome.taken) limits.push({ rows: row + 1 })
-  }
-  return limits
-}
-
-/** Reads a chunk again, up to a limit, with the outcomes so far. */
-function upTo(limit: ChunkLimit, { outcomes, rejections }: Chunk, reader: Reader): Chunk {
-  const chunk = reader.first(limit)
+/** Reads the first records of a chunk again, with their outcomes so far. */
+function firstOf(count: number, { outcomes, rejections }: Chunk, reader: Reader): Chunk {
+  const chunk = reader.first(count)
   chunk.outcomes = outcomes.slice(0, chunk.rows.length)
   for (const [row, rejection] of rejections) chunk.rejections.set(row, rejection)
   return chunk
 }
+
+/** approximate sizes of chunks in bytes: the first one, and later ones of an input sorted by id or not */
+const chunkBytes = {
+  smallest: 8192,
+  firstForService: 65_536,
+  largestForService: 1_048_576,
+  first: 262_144,
+  sorted: 2_097_152,
+  unsorted: 16_777_216,
+} as const
 
 /** milliseconds to wait for more of a slow input */
 const readTimeout = 100

@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
+import { parseJson } from '../../plant/json.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode, systemReasons } from '../../platform/errors.js'
 import { holdLock } from '../../platform/file-lock.js'
@@ -132,12 +133,8 @@ function read(path: string, { trusts }: Pick<Io, 'trusts'>, isDiscarded = false)
 }
 
 function parse(text: string, path: string, isDiscarded: boolean): Saved | undefined {
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch (error) {
-    throw invalidJournal(path, 'is not the journal of an import', error)
-  }
+  const parsed = parseJson(text)
+  const value = 'value' in parsed ? parsed.value : undefined
   const { data } = schema.safeParse(value, { jitless: true })
   if (data) return data
   const other = anyVersion.safeParse(value, { jitless: true }).data

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini'
+import { parseJson } from '../../plant/json.js'
 import type { Clock } from '../../platform/clock.js'
 import { shorten } from '../../platform/escape.js'
 import type { Batch, CheckpointStore, CreateManyOptions } from '../../stores/common/store.js'
@@ -64,13 +65,9 @@ export function settledIn(counters: Counters): number {
 
 /** Parses a position; returns undefined for an invalid one, or one of an input beyond `inputs`. */
 export function readPosition(text: string, inputs: number): Position | undefined {
-  try {
-    const parsed = schema.safeParse(JSON.parse(text), { jitless: true })
-    return parsed.success && parsed.data.input < inputs ? parsed.data : undefined
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error
-    return undefined
-  }
+  const parsed = parseJson(text)
+  const { data } = schema.safeParse('value' in parsed ? parsed.value : undefined, { jitless: true })
+  return data && data.input < inputs ? data : undefined
 }
 
 export function packBatch({ rows, order, outcomes, rejections }: Batch): Pick<Position, 'outcomes' | 'refusals'> {

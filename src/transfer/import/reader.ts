@@ -1,12 +1,12 @@
 import type { Hash } from 'node:crypto'
 import { PlantsError } from '../../platform/errors.js'
-import { Chunk, type ChunkLimit } from '../formats/chunk.js'
-import { markedEncoding } from '../formats/encoding.js'
+import { Chunk } from '../formats/chunk.js'
+import { decoderFor, encoderFor, markedEncoding } from '../formats/encoding.js'
 import type { EncodingName, Format, FormatReader } from '../formats/format.js'
 import { headSize } from '../formats/formats.js'
 import type { RecordMapper } from '../formats/record-mapper.js'
 import type { Position } from './position.js'
-import { decodedSource, type Source } from './source.js'
+import type { Source } from './source.js'
 
 /** The extent of a chunk and the state of the reader, as a position keeps them. */
 type Extent = Position['chunk']
@@ -14,18 +14,20 @@ type ReadingState = NonNullable<Position['reading']>
 
 /** Reads one input chunk by chunk. Each chunk overwrites the bytes of the one before. */
 export class Reader {
-  source: Source
+  readonly #source: Source
   #encoding: EncodingName | undefined
   /** the byte order mark of the input */
   #mark = Buffer.alloc(0)
   /** the SHA-256 of the input before the current chunk, and including it */
   #hashBefore: Hash
   #hash: Hash
-  #format: Format | undefined
   #mapper: RecordMapper | undefined
   #records: FormatReader | undefined
   #buffer = Buffer.alloc(0)
   #filled = 0
+  #decode: ReturnType<typeof decoderFor>
+  /** converts UTF-8 to the encoding of the input */
+  encode = encoderFor('utf-8')
   #isAtEnd = false
   /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
@@ -42,7 +44,7 @@ export class Reader {
 
   /** @param encoding by default that of the byte order mark, or UTF-8 */
   constructor(source: Source, hash: Hash, encoding?: EncodingName) {
-    this.source = source
+    this.#source = source
     this.#encoding = encoding
     this.#hashBefore = hash
     this.#hash = hash
@@ -59,14 +61,12 @@ export class Reader {
    */
   async head(timeout?: number): Promise<{ bytes: Buffer; isLast: boolean }> {
     await this.#fill(byteOrderMark.length)
-    const first = Buffer.from(this.#buffer.subarray(0, this.#filled))
+    const first = this.#buffer.subarray(0, this.#filled)
     this.#encoding ??= markedEncoding(first)
-    const decoded = decodedSource(this.source, this.#encoding, first)
-    if (decoded) {
-      this.source = decoded
-      this.#filled = 0
-      this.#isAtEnd = false
-    }
+    this.#decode = decoderFor(this.#encoding, this.name)
+    this.encode = encoderFor(this.#encoding)
+    this.#filled = 0
+    this.#append(first)
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {
       before = this.#filled
       await this.#fill(before + 1)
@@ -86,13 +86,21 @@ export class Reader {
   }
 
   use(format: Format, mapper: RecordMapper): void {
-    this.#format = format
     this.#mapper = mapper
     this.#records = format.read(mapper)
   }
 
   get encoding(): EncodingName {
     return this.#encoding ?? 'utf-8'
+  }
+
+  get name(): string {
+    return this.#source.name
+  }
+
+  /** in bytes of UTF-8, if known */
+  get size(): number | undefined {
+    return this.encoding === 'utf-8' ? this.#source.size : undefined
   }
 
   /** The byte order mark and the header of the input, for a file with some of its records. */
@@ -106,7 +114,7 @@ export class Reader {
 
   /** Skips to an offset. Returns false if the input is shorter. */
   async skipTo(offset: number): Promise<boolean> {
-    this.finish()
+    this.#finish()
     while (this.offset < offset) {
       await this.#fill(Math.min(offset - this.offset, readSize))
       if (this.#filled === 0) return false
@@ -120,7 +128,7 @@ export class Reader {
    * bytes, waits at most `timeout` milliseconds for more.
    */
   async next(size: number | Extent, timeout?: number): Promise<Chunk | undefined> {
-    this.finish()
+    this.#finish()
     const known = typeof size === 'number' ? undefined : size
     for (let wanted = known?.length ?? Number(size); ; wanted += readSize) {
       await this.#fill(wanted, timeout)
@@ -134,39 +142,31 @@ export class Reader {
     }
   }
 
-  /** Reads the current chunk again, up to a length in bytes. */
-  again(length: number): Chunk {
+  /** Reads the first records of the current chunk again. */
+  first(count: number): Chunk {
     if (this.state) this.restore(this.state)
-    return this.#read({ length, isLast: false })
-  }
-
-  /** Reads the current chunk again, up to a number of records. */
-  first(limit: ChunkLimit): Chunk {
-    if (this.state) this.restore(this.state)
-    return this.#read(this.#wanted, limit)
+    return this.#read(this.#wanted, count)
   }
 
   restore({ format, nextId }: ReadingState): void {
-    if (!this.#format || !this.#mapper) return
-    this.#records = this.#format.read(this.#mapper)
-    this.#records.restore(format)
-    this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
+    this.#records?.restore(format)
+    if (this.#mapper) this.#mapper.nextId = nextId === undefined ? undefined : BigInt(nextId)
   }
 
   /** Moves past the current chunk. */
-  finish(): void {
+  #finish(): void {
     this.#hashBefore = this.#hash
     this.#drop(this.extent.length)
   }
 
-  #read({ length: end, isLast }: Extent, limit?: ChunkLimit): Chunk {
-    const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1, limit)
+  #read({ length: end, isLast }: Extent, maxRecords?: number): Chunk {
+    const chunk = new Chunk(this.#buffer.subarray(0, end), Math.ceil(end / this.#bytesOfPlant) + 1, maxRecords)
     let length = 0
     try {
       length = this.#records?.read(chunk, isLast) ?? 0
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      throw new PlantsError(error.kind, `${this.source.name}: ${error.message}`, { hint: error.hint, cause: error })
+      throw new PlantsError(error.kind, `${this.name}: ${error.message}`, { hint: error.hint, cause: error })
     }
     this.extent = { length, isLast: isLast && length === end }
     this.#bytesOfPlant = Math.max(16, (0.9 * end) / Math.max(1, chunk.rows.length))
@@ -192,28 +192,33 @@ export class Reader {
   }
 
   async #fill(wanted: number, timeout?: number): Promise<void> {
-    if (this.#buffer.length < wanted) {
-      const larger = Buffer.allocUnsafeSlow(wanted + readSize)
-      this.#buffer.copy(larger, 0, 0, this.#filled)
-      this.#buffer = larger
-    }
+    this.#reserve(wanted)
     while (this.#filled < wanted && !this.#isAtEnd) {
-      const count = await this.source.read(this.#buffer, this.#filled, this.#filled > 0 ? timeout : undefined)
+      const room = this.#buffer.subarray(this.#filled, this.#filled + readSize)
+      const count = await this.#source.read(room, this.#filled > 0 ? timeout : undefined)
       if (count === undefined) return
       this.#isAtEnd = count === 0
-      this.#filled += count
+      this.#append(room.subarray(0, count))
     }
+  }
+
+  /** Decodes bytes that were read into the buffer, after those that are decoded already. */
+  #append(raw: Buffer): void {
+    const bytes = this.#decode?.(raw, this.#isAtEnd)
+    if (bytes) {
+      this.#reserve(this.#filled + bytes.length)
+      this.#buffer.set(bytes, this.#filled)
+    }
+    this.#filled += bytes?.length ?? raw.length
+  }
+
+  #reserve(length: number): void {
+    if (this.#buffer.length >= length) return
+    const larger = Buffer.allocUnsafeSlow(length + readSize)
+    this.#buffer.copy(larger, 0, 0, this.#filled)
+    this.#buffer = larger
   }
 }
 
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf])
 const readSize = 1_048_576
-
-/** approximate sizes of chunks in bytes: the first one, and later ones of an input sorted by id or not */
-export const chunkBytes = { smallest: 8192, firstForService: 65_536, first: 262_144, sorted: 2_097_152, unsorted: 16_777_216 } as const
-
-/** The size of the next chunk for a service, which should take about a second, so that progress is visible. */
-export function nextChunkBytes(bytes: number, milliseconds: number): number {
-  if (milliseconds > 2000) return Math.max(chunkBytes.smallest, bytes / 2)
-  return milliseconds < 1000 ? Math.min(1_048_576, bytes * 2) : bytes
-}

@@ -1,11 +1,12 @@
 import * as fs from 'node:fs'
 import { toJson } from '../../plant/json.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { errorValue, malformed } from '../../platform/errors.js'
+import { malformed } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { idExistsText, Outcome } from '../../stores/common/conflict.js'
-import type { Chunk, InvalidRecord, RecordRange } from '../formats/chunk.js'
+import type { Chunk, InvalidRecord } from '../formats/chunk.js'
+import type { Reader } from './reader.js'
 
 type Lengths = Record<'records' | 'reasons', number>
 
@@ -18,7 +19,7 @@ export type Rejects = ReturnType<typeof openRejects>
 /** Opens both files, at the lengths of the position of a resumed run. Throws `malformed` for other content. The methods throw `unwritable`. */
 export function openRejects(path: string, lengths: Lengths | undefined, io: Pick<Io, 'trusts'>) {
   const records = openAppended(path, lengths?.records, io)
-  let reasons: Appended
+  let reasons: ReturnType<typeof openAppended>
   try {
     reasons = openAppended(`${path}.reasons`, lengths?.reasons, io)
   } catch (error) {
@@ -26,22 +27,26 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
     throw error
   }
   return {
+    /** in bytes */
     get lengths(): Lengths {
       return { records: records.length, reasons: reasons.length }
     },
 
-    /** Writes rejected records of a chunk and their reasons. */
-    add(rejected: RejectedRecord[], { bytes, name, header, encode }: RejectedInput): void {
-      let isFirst = records.length === 0
-      if (isFirst) records.add(encode(header))
+    /** Appends rejected records of a chunk and their reasons. */
+    add(rejected: RejectedRecord[], bytes: Uint8Array, reader: Pick<Reader, 'name' | 'header' | 'encode'>): void {
+      const lineBreak = reader.encode(Buffer.of(lineFeed))
+      const parts = records.length === 0 ? [reader.encode(reader.header)] : []
+      let before = records.end
+      let lines = ''
       for (const { start, end, line, element, why } of rejected) {
-        if (why && !isFirst) records.breakLine(encode(Buffer.of(lineFeed)))
-        isFirst = false
-        records.add(encode(bytes.subarray(start, end)))
-        if (why) reasons.add(Buffer.from(`${toJson({ file: name, line, element, error: why.error, message: why.message })}\n`))
+        if (why && before && !before.subarray(-lineBreak.length).equals(lineBreak)) parts.push(lineBreak)
+        const record = Buffer.from(reader.encode(bytes.subarray(start, end)))
+        if (record.length > 0) before = record
+        parts.push(record)
+        if (why) lines += `${toJson({ file: reader.name, line, element, error: why.error, message: why.message })}\n`
       }
-      records.write()
-      reasons.write()
+      records.append(Buffer.concat(parts))
+      reasons.append(Buffer.from(lines))
     },
 
     /** Flushes both files to disk. */
@@ -57,17 +62,6 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
     },
   }
 }
-
-interface RejectedInput {
-  name: string
-  bytes: Uint8Array
-  /** the byte order mark and the header of the input */
-  header: Uint8Array
-  /** converts UTF-8 to the encoding of the input */
-  encode(bytes: Uint8Array): Uint8Array
-}
-
-type Appended = ReturnType<typeof openAppended>
 
 /** Opens a file to append to it, truncated to its known length. */
 function openAppended(path: string, known: number | undefined, io: Pick<Io, 'trusts'>) {
@@ -91,40 +85,22 @@ function openAppended(path: string, known: number | undefined, io: Pick<Io, 'tru
     throw malformed(`${path} ${what}`, hint)
   }
   attempt(() => fs.ftruncateSync(fd, length))
-  let waiting: Uint8Array[] = []
-  let isOnDisk = true
-  let end: Uint8Array = Buffer.alloc(Math.min(length, 2))
-  fs.readSync(fd, end, 0, end.length, length - end.length)
-  const add = (bytes: Uint8Array) => {
-    if (bytes.length === 0) return
-    waiting.push(bytes)
-    length += bytes.length
-    end = Buffer.from(bytes.subarray(-2))
-  }
+  let end = length === 0 ? undefined : Buffer.alloc(Math.min(length, 2))
+  if (end) fs.readSync(fd, end, 0, end.length, length - end.length)
   return {
-    /** including bytes that are not written yet */
-    get length(): number {
+    get length() {
       return length
     },
-    /** @param bytes must not change before `write` */
-    add,
-    /** Adds an encoded line break, unless the file ends with one. */
-    breakLine: (lineBreak: Uint8Array) => {
-      if (Buffer.compare(end.subarray(-lineBreak.length), lineBreak) !== 0) add(lineBreak)
+    /** the last two bytes, unless the file is empty */
+    get end() {
+      return end
     },
-    write: () => {
-      if (waiting.length === 0) return
-      const bytes = Buffer.concat(waiting)
-      waiting = []
-      isOnDisk = false
-      attempt(() => {
-        for (let at = 0; at < bytes.length; ) at += fs.writeSync(fd, bytes, at)
-      })
+    append: (bytes: Buffer) => {
+      attempt(() => fs.writeFileSync(fd, bytes))
+      length += bytes.length
+      if (bytes.length > 0) end = Buffer.from(bytes.subarray(-2))
     },
-    flush: () => {
-      if (!isOnDisk) attempt(() => fs.fdatasyncSync(fd))
-      isOnDisk = true
-    },
+    flush: () => attempt(() => fs.fdatasyncSync(fd)),
     close: () => {
       fs.closeSync(fd)
       if (length === 0 && isOurs) fs.unlinkSync(target)
@@ -144,43 +120,31 @@ function openTarget(path: string, io: Pick<Io, 'trusts'>): { target: string; fd:
 const lineFeed = 0x0a
 
 /** A record that was not created, or whose outcome is unknown. */
-export interface RejectedRecord extends RecordRange {
-  /** the specification's `error` and `message`; undefined for a further part of the record before, which is too long for a chunk */
-  why: { error: number; message: string } | undefined
-  isUnknown: boolean
+export interface RejectedRecord extends InvalidRecord {
+  isUnknown?: boolean
   /** its index in a JSON array */
-  element: number | undefined
+  element?: number | undefined
+  /** the number of records of the chunk before it */
+  index: number
 }
 
 /** The rejected records of a chunk, in input order. An earlier run may have sent the first `sent` rows without idempotency keys. */
 export function* rejectedRecords(chunk: Chunk, sent: number): Generator<RejectedRecord> {
-  const { invalid, outcomes, rows } = chunk
-  let [next, before] = [0, chunk.firstElement ?? NaN]
-  const element = (index: number) => (Number.isNaN(index) ? undefined : index)
+  const { invalid, outcomes, rows, firstElement } = chunk
+  let [next, parts] = [0, 0]
+  const place = (index: number) => ({ index, element: firstElement === undefined ? undefined : firstElement + index - parts })
   for (let row = 0; row <= rows.length; row += 1) {
     for (let record = invalid[next]; record?.row === row; record = invalid[next]) {
-      yield rejectInvalid(record, element(before + row))
-      if (record.error) before += 1
+      yield { ...record, ...place(row + next) }
+      if (!record.why) parts += 1
       next += 1
     }
     const outcome = outcomes[row] ?? Outcome.pending
-    if (outcome >= Outcome.taken) yield rejectRow(chunk, row, outcome, { sent, element: element(before + row) })
+    if (outcome < Outcome.taken) continue
+    const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(rows.idAt(row)) }
+    const wasSent = outcome === Outcome.taken && row < sent
+    const why = wasSent ? `${message}, possibly this very plant: it was in flight when the import was interrupted` : message
+    const isUnknown = wasSent || outcome === Outcome.unknown
+    yield { ...chunk.rangeOf(row), row, why: { error, message: why }, isUnknown, ...place(row + next) }
   }
-}
-
-export function rejectInvalid({ start, end, line, error }: InvalidRecord, element?: number): RejectedRecord {
-  return { start, end, line, element, why: error && { error: errorValue(error.kind), message: error.message }, isUnknown: false }
-}
-
-function rejectRow(
-  chunk: Chunk,
-  row: number,
-  outcome: number,
-  { sent, element }: { sent: number; element: number | undefined },
-): RejectedRecord {
-  const [start, end, line] = [chunk.recordStart[row] ?? 0, chunk.recordEnd[row] ?? 0, chunk.recordLine[row] ?? 0]
-  const { error, message } = chunk.rejections.get(row) ?? { error: 409, message: idExistsText(chunk.rows.idAt(row)) }
-  const wasSent = outcome === Outcome.taken && row < sent
-  const why = wasSent ? `${message}, possibly this very plant: it was in flight when the import was interrupted` : message
-  return { start, end, line, element, why: { error, message: why }, isUnknown: wasSent || outcome === Outcome.unknown }
 }

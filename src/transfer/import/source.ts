@@ -3,11 +3,9 @@ import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { maxTimer, wait } from '../../platform/clock.js'
 import { malformed, type PlantsError, shellWord, systemCode } from '../../platform/errors.js'
-import { detectCompression } from '../../platform/files.js'
+import { detectCompression, detectFileCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { unreadable } from '../../platform/text-files.js'
-import { decoderFor } from '../formats/encoding.js'
-import type { EncodingName } from '../formats/format.js'
 import { fileArgument } from '../formats/formats.js'
 
 export interface ImportInput {
@@ -17,20 +15,21 @@ export interface ImportInput {
   name: string
 }
 
+/** The bytes of an input, decompressed if it is compressed. */
 export interface Source {
   name: string
   /** in bytes, if known */
   size: number | undefined
   /**
-   * Reads available bytes into a buffer at `from`, and returns their number; 0 at the end of the input, and undefined if none arrived within
-   * `timeout` milliseconds, or before the import was stopped.
+   * Reads available bytes into a buffer, and returns their number; 0 at the end of the input, and undefined if none arrived within `timeout`
+   * milliseconds, or before the import was stopped.
    */
-  read(into: Buffer, from: number, timeout?: number): Promise<number | undefined>
+  read(into: Buffer, timeout?: number): Promise<number | undefined>
   close(): void
 }
 
 /**
- * Opens an input, and decompresses it if it is compressed. Throws `malformed` for an unreadable one.
+ * Opens an input. Throws `malformed` for an unreadable one.
  *
  * @param given the options of the import, for the command in a hint
  */
@@ -39,31 +38,32 @@ export async function openSource(
   given: string,
   { stdin, signal }: Pick<Io, 'stdin' | 'signal'>,
 ): Promise<Source> {
-  const streamOf = (stream: AsyncIterable<Uint8Array>, handle: () => NodeJS.ReadableStream) =>
-    streamSource(name, decompressed(stream, name, given), signal, handle)
+  const streamOf = (bytes: AsyncIterable<Uint8Array>, stream: () => NodeJS.ReadableStream) =>
+    streamSource(name, decompressed(bytes, name, given), signal, stream)
   if (path === '-') return streamOf(stdin.chunks(), () => stdin.stream())
-  const fileStream = (stream: Readable) => streamOf(stream, () => stream)
   try {
     // Without O_NONBLOCK, the call would wait for a writer of a FIFO, and could not be interrupted.
     const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stats = fstatSync(fd)
-    if (stats.isFIFO()) return fileStream(await readPipe(fd))
-    const head = Buffer.alloc(4)
-    if (stats.isCharacterDevice() || detectCompression(head.subarray(0, readSync(fd, head, 0, 4, 0))))
-      return fileStream(createReadStream(path, { fd, ...(stats.isFile() ? { start: 0 } : {}), highWaterMark: chunkSize }))
-    return { name, size: stats.size, read: async (into, from) => readInto(fd, name, into.subarray(from)), close: () => closeSync(fd) }
+    if (stats.isFIFO() || stats.isCharacterDevice() || detectFileCompression(path)) {
+      const stream = stats.isFIFO() ? await readPipe(fd) : createReadStream(path, { fd, highWaterMark: chunkSize })
+      return streamOf(stream, () => stream)
+    }
+    const read = async (into: Buffer) => {
+      try {
+        return readSync(fd, into)
+      } catch (error) {
+        throw inputError(error, name)
+      }
+    }
+    return { name, size: stats.size, read, close: () => closeSync(fd) }
   } catch (error) {
     throw inputError(error, name)
   }
 }
 
-function readInto(fd: number, name: string, into: Buffer): number {
-  try {
-    return readSync(fd, into)
-  } catch (error) {
-    throw inputError(error, name)
-  }
-}
+/** bytes that are read, and decompressed, at once */
+const chunkSize = 262_144
 
 /** Reads a pipe without blocking a thread, which could not be interrupted. */
 async function readPipe(fd: number): Promise<Readable> {
@@ -90,65 +90,36 @@ export function unreadableInput(name: string, cause: unknown): PlantsError {
 function streamSource(name: string, pieces: AsyncGenerator<Uint8Array>, stop: AbortSignal, stream: () => NodeJS.ReadableStream): Source {
   let rest: Uint8Array = new Uint8Array()
   let next: Promise<IteratorResult<Uint8Array>> | undefined
-  /** The next piece, if it arrives in time; otherwise the next call waits for the same piece. */
-  const nextPiece = async (timeout = maxTimer) => {
-    next ??= pieces.next()
-    next.catch(() => undefined) // the race below throws it, now or in the next call
-    const settled = new AbortController()
-    const late = wait(timeout, [stop, settled.signal]).catch(() => undefined)
-    try {
-      const result = await Promise.race([next, late])
-      if (result) next = undefined
-      return result
-    } catch (error) {
-      throw inputError(error, name)
-    } finally {
-      settled.abort()
-    }
-  }
   return {
     name,
     size: undefined,
-    read: async (into, from, timeout) => {
+    read: async (into, timeout = maxTimer) => {
       while (rest.length === 0) {
-        const result = await nextPiece(timeout)
-        if (!result) return undefined
-        if (result.done) return 0
-        rest = result.value
+        // If the next piece does not arrive in time, the next call waits for the same piece.
+        next ??= pieces.next()
+        next.catch(() => undefined) // the race below throws it, now or in the next call
+        const settled = new AbortController()
+        const late = wait(timeout, [stop, settled.signal]).catch(() => undefined)
+        try {
+          const result = await Promise.race([next, late])
+          if (!result) return undefined
+          next = undefined
+          if (result.done) return 0
+          rest = result.value
+        } catch (error) {
+          throw inputError(error, name)
+        } finally {
+          settled.abort()
+        }
       }
-      const taken = rest.subarray(0, into.length - from)
-      into.set(taken, from)
+      const taken = rest.subarray(0, into.length)
+      into.set(taken)
       rest = rest.subarray(taken.length)
       return taken.length
     },
     close: () => {
       if (next !== undefined) Readable.prototype.destroy.call(stream().on('error', () => undefined))
     },
-  }
-}
-
-/** A source that decodes another one to UTF-8, after its first bytes were read; undefined for UTF-8. */
-export function decodedSource(source: Source, encoding: EncodingName, head: Uint8Array): Source | undefined {
-  const decode = decoderFor(encoding, source.name)
-  if (!decode) return undefined
-  const raw = Buffer.alloc(chunkSize)
-  let rest = decode(head, false)
-  let isAtEnd = false
-  return {
-    name: source.name,
-    size: undefined,
-    read: async (into, from, timeout) => {
-      while (rest.length === 0 && !isAtEnd) {
-        const count = await source.read(raw, 0, timeout)
-        if (count === undefined) return undefined
-        isAtEnd = count === 0
-        rest = decode(raw.subarray(0, count), isAtEnd)
-      }
-      const count = rest.copy(into, from)
-      rest = rest.subarray(count)
-      return count
-    },
-    close: () => source.close(),
   }
 }
 
@@ -166,18 +137,7 @@ async function* decompressed(pieces: AsyncIterable<Uint8Array>, name: string, gi
     yield* { [Symbol.asyncIterator]: () => iterator }
   }
   const compression = detectCompression(head)
-  yield* compression ? decompress(all(), compression, name, given) : all()
-}
-
-/** bytes that are read, and decompressed, at once */
-const chunkSize = 262_144
-
-async function* decompress(
-  pieces: AsyncIterable<Uint8Array>,
-  compression: 'gzip' | 'zstd',
-  name: string,
-  given: string,
-): AsyncIterable<Uint8Array> {
+  if (!compression) return yield* all()
   const zlib: Pick<typeof import('node:zlib'), 'createGunzip'> & {
     createZstdDecompress?(options: object): NodeJS.ReadWriteStream // since Node 22.15
   } = await import('node:zlib')
@@ -186,7 +146,7 @@ async function* decompress(
     const what = `${name} is compressed with ${compression}, which this version of Node cannot decompress`
     throw malformed(what, `Use Node 22.15 or newer, or: ${compression} -dc${fileArgument(name)} | plants import${given}`)
   }
-  pipeline(pieces, stream, () => undefined) // the stream emits the same errors
+  pipeline(all(), stream, () => undefined) // the stream emits the same errors
   try {
     yield* stream as AsyncIterable<Buffer> // a stream of bytes consists of buffers
   } catch (error) {

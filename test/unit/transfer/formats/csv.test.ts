@@ -251,7 +251,7 @@ test.each(['id,name\r\n', '\n\n"i""d",name,id\n', 'id,name'])('keeps the header 
 
 describe('a row larger than 1 MiB', () => {
   const limit = 1_048_576
-  const tooLarge = 'tooLarge: The record is larger than 1 MiB (1048576 bytes)'
+  const tooLarge = '413: The record is larger than 1 MiB (1048576 bytes)'
   const make = () => csv.read(new RecordMapper(plain))
   const cuts = Array.from({ length: 50 }, (_, index) => 65_521 * (index + 1))
 
@@ -345,11 +345,11 @@ function row(id: number, name: string, line: number, raw: string): ReadRecord {
 }
 
 function problem(message: string, line: number, raw: string): ReadRecord {
-  return { problem: `malformed: ${message}`, line, raw }
+  return { problem: `400: ${message}`, line, raw }
 }
 
 function notPlant(message: string, line: number, raw: string): ReadRecord {
-  return { problem: `invalid: Invalid plant: ${message}`, line, raw }
+  return { problem: `422: Invalid plant: ${message}`, line, raw }
 }
 
 function quote(text: string, isQuoted: boolean): string {

@@ -50,7 +50,7 @@ test.each<[string, string, number, string]>([
   ['at text', '{"id":1,"name":"a"}\nFern', 2, 'unexpected "F" at line 2, column 1'],
 ])('what is not JSON ends the input %s', (_, input, line, reason) => {
   const others = input.includes('"\u94f6') ? [{ ...notPlant('"\u94f6\u{1f331}\u00e9"', 1, '"\u94f6\u{1f331}\u00e9"') }] : []
-  const expected = [fern(1, 'a', 1), ...others, { problem: `malformed: Not JSON: ${reason}`, line, raw: '' }]
+  const expected = [fern(1, 'a', 1), ...others, { problem: `400: Not JSON: ${reason}`, line, raw: '' }]
   const cuts = Array.from(Buffer.from(input), (__, index) => index)
   for (const options of [{ make }, { make: slow }, { make, cuts }, { make, cuts, isRestored: true }])
     expect(readRecords(input, options).records).toEqual(expected)
@@ -59,7 +59,7 @@ test.each<[string, string, number, string]>([
 test('a value that is not UTF-8 is a problem of its own', () => {
   const input = Buffer.from('[{"id":1,"name":"\xff"},{"id":2,"name":"\xc3\xbc\xef\xbf\xbd"}]', 'latin1')
   expect(readRecords(input, { make }).records).toEqual([
-    { problem: 'malformed: Not UTF-8', line: 1, raw: '{"id":1,"name":"\ufffd"}' },
+    { problem: '400: Not UTF-8', line: 1, raw: '{"id":1,"name":"\ufffd"}' },
     fern(2, 'ü\ufffd', 1),
   ])
 })
@@ -89,7 +89,7 @@ test('fields that no NewPlant has are counted', () => {
 describe('a record larger than 1 MiB', () => {
   const limit = 1_048_576
   const long = (length: number) => `{"id":1,"name":"${'a'.repeat(length - 18)}"}`
-  const tooLarge = 'tooLarge: The record is larger than 1 MiB (1048576 bytes)'
+  const tooLarge = '413: The record is larger than 1 MiB (1048576 bytes)'
   const cuts = Array.from({ length: 40 }, (_, index) => 65_521 * (index + 1))
 
   test.each<[string, string, number]>([
@@ -112,7 +112,7 @@ describe('a record larger than 1 MiB', () => {
   ])('ends the input where %s', (_, record, reason) => {
     for (const isRestored of [false, true]) {
       const { records } = readRecords(`[${record}`, { make, cuts, isRestored })
-      expect(records.map(({ problem }) => problem)).toEqual([tooLarge, expect.stringContaining(`malformed: Not JSON: ${reason}`)])
+      expect(records.map(({ problem }) => problem)).toEqual([tooLarge, expect.stringContaining(`400: Not JSON: ${reason}`)])
     }
   })
 
@@ -156,7 +156,7 @@ function fern(id: number, name: string, line: number): ReadRecord {
 }
 
 function notPlant(what: string, line: number, raw: string): ReadRecord {
-  return { problem: `invalid: Invalid plant: it must be an object, but was ${what}`, line, raw }
+  return { problem: `422: Invalid plant: it must be an object, but was ${what}`, line, raw }
 }
 
 /** Pieces of JSON in an order that is often right. */
