@@ -14,11 +14,11 @@ import { requestTo } from './request.js'
  */
 export async function checkToken(address: RemoteAddress, access: Access, options: OpenOptions): Promise<TokenVerdict> {
   const { timeout, clock } = options
-  const client = await HttpClient.open(address, access, options, 1)
+  const client = await HttpClient.open(address, access, options)
   try {
     const create = requestTo(access, { method: 'POST', path: '/plants', expected: expectedPlant, body: {} })
     const request = { ...create, sends: 'the token' }
-    const response = await client.send(request, timeout, [clock.signal])
+    const response = await client.send(request, timeout, clock.signal)
     if ('cause' in response) clock.signal.throwIfAborted()
     const result = classify(client, request, response)
     if (result.kind === 'done')

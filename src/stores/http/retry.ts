@@ -7,16 +7,19 @@ import type { Failure } from './failure.js'
 
 /** How long to retry: until the timeout, and for a separate time while connections are refused. */
 export class RetryPolicy {
-  /** each ends the retries, with its reason */
-  readonly signals: AbortSignal[]
+  /** ends the retries, with its reason */
+  readonly signal: AbortSignal
+  hasWarned = false
+  /** the last error after which the service may have processed a request that changes something */
+  unknown: PlantsError | undefined
   readonly #client: HttpClient
   #start: number
   #refusedSince: number | undefined
-  #hasWarned = false
 
+  /** @param signal ends the retries, like the clock's signal */
   constructor(client: HttpClient, signal?: AbortSignal) {
     const { clock } = client.options
-    this.signals = signal ? [clock.signal, signal] : [clock.signal]
+    this.signal = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
     this.#client = client
     this.#start = clock.now()
   }
@@ -25,19 +28,6 @@ export class RetryPolicy {
   get left(): number {
     const { timeout, clock } = this.#client.options
     return this.#start + timeout - clock.now()
-  }
-
-  get hasWarned(): boolean {
-    return this.#hasWarned
-  }
-
-  throwIfAborted(): void {
-    for (const signal of this.signals) signal.throwIfAborted()
-  }
-
-  /** The reason of a signal that has aborted. */
-  get abortReason(): unknown {
-    return this.signals.find(({ aborted }) => aborted)?.reason
   }
 
   /** Restarts the timeout, after something was settled. */
@@ -58,7 +48,7 @@ export class RetryPolicy {
   /** Milliseconds until the next try; undefined if there is none. Throws the reason of a signal. */
   pauseAfter(failure: Failure, tries: number): number | undefined {
     if (failure.kind !== 'retry' && failure.kind !== 'unknown') return undefined
-    this.throwIfAborted()
+    this.signal.throwIfAborted()
     const { clock } = this.#client.options
     const room = this.limit(failure) - clock.now()
     const { retryAfter = 0 } = failure
@@ -67,23 +57,22 @@ export class RetryPolicy {
   }
 
   /** The message that explains a retry: its reason, and how long retries continue. */
-  explain(failure: Failure, { message } = failure.error): string {
+  explain(failure: Failure): string {
     const left = failure.reason === 'refused' ? this.limit(failure) - this.#client.options.clock.now() : this.left
+    const { message } = this.unknown ?? failure.error
     return `${message}. Trying again for up to ${secondsOf(left)}`
   }
 
   /** Explains the first retry. */
-  async warn(failure: Failure, error = failure.error): Promise<void> {
-    if (this.#hasWarned || this.abortReason !== undefined) return
-    this.#hasWarned = true
-    await this.#client.access.notify(this.explain(failure, error))
+  async warn(failure: Failure): Promise<void> {
+    if (this.hasWarned || this.signal.aborted) return
+    this.hasWarned = true
+    await this.#client.access.notify(this.explain(failure))
   }
 }
 
 interface ExchangeOptions {
   policy?: RetryPolicy
-  /** Is called when the service may have processed the request, but sent no usable response. */
-  onUnknown?(error: PlantsError): void
   /** Is called before each retry, to warn of it; false ends the retries. */
   onRetry?(failure: Failure, tries: number): Promise<unknown>
 }
@@ -94,19 +83,19 @@ interface ExchangeOptions {
  * @throws {PlantsError} the last failure; the reason of a signal
  */
 export async function exchange<T>(client: HttpClient, request: HttpRequest<T>, options: ExchangeOptions = {}): Promise<T> {
-  const { policy = new RetryPolicy(client), onUnknown, onRetry = (failure) => policy.warn(failure) } = options
+  const { policy = new RetryPolicy(client), onRetry = (failure) => policy.warn(failure) } = options
   let last: Failure | undefined
   for (let tries = 0; ; tries += 1) {
-    policy.throwIfAborted()
-    const result = classify(client, request, await client.send(request, policy.left, policy.signals))
+    policy.signal.throwIfAborted()
+    const result = classify(client, request, await client.send(request, policy.left, policy.signal))
     if (result.kind === 'done') return result.value
     // The last try may have had too little time, so that the error of the one before says more.
     const isLess = isTimeout(result.error.cause) && (result.kind === 'retry' || result.kind === last?.kind)
     if (!last || !isLess) last = result
-    if (last.kind === 'unknown') onUnknown?.(last.error)
+    if (last.kind === 'unknown' && request.method !== 'GET') policy.unknown = last.error
     const pause = policy.pauseAfter(last, tries)
     if (pause === undefined || (await onRetry(last, tries)) === false) throw errorOf(last, request)
-    await wait(pause, policy.signals)
+    await wait(pause, [policy.signal])
   }
 }
 
@@ -123,7 +112,7 @@ export function ask<T>(client: HttpClient, request: HttpRequest<T>, options?: Ex
 }
 
 /** Waits for a promise, and reports the wait every second. */
-export async function reportWait<T>({ access: { onWait }, options: { clock } }: HttpClient, work: Promise<T>): Promise<T> {
+async function reportWait<T>({ access: { onWait }, options: { clock } }: HttpClient, work: Promise<T>): Promise<T> {
   if (!onWait) return work
   const start = clock.now()
   const timer = setInterval(() => void onWait(clock.now() - start), 1000)

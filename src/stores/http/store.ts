@@ -23,7 +23,7 @@ import { type Description, operationOf, requestToDescribe } from './description.
 import type { Failure } from './failure.js'
 import { SendLimits } from './limits.js'
 import { requestTo, requestToCreate } from './request.js'
-import { ask, exchange, RetryPolicy, reportWait } from './retry.js'
+import { ask, exchange, RetryPolicy } from './retry.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements ReadableStore, BulkStore {
@@ -38,14 +38,15 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   private constructor(client: HttpClient) {
     this.#client = client
-    this.#limits = new SendLimits(client.options.concurrency ?? defaultConcurrency, client.options.rate)
+    const { concurrency = defaultConcurrency, rate } = client.options
+    this.#limits = new SendLimits(concurrency, rate)
   }
 
   /** Opens a store. It connects with the first request. Throws the errors of `options.access`. */
   static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
     const access = await options.access(address)
     setMaxListeners(0, options.clock.signal) // each create adds a listener
-    return new RemoteStore(await HttpClient.open(address, access, options, options.concurrency ?? defaultConcurrency))
+    return new RemoteStore(await HttpClient.open(address, access, options))
   }
 
   /**
@@ -54,12 +55,11 @@ export class RemoteStore implements ReadableStore, BulkStore {
    */
   async create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
     const key = idempotencyKey ?? randomUUID()
-    const { value } = await this.#write(requestToCreate(this.#client.access, plant, key), {
-      signal,
-      conflictHint: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
-      unknownHint: (hasWarned) => this.#howToRepeat(plant.id, key, hasWarned),
+    const policy = new RetryPolicy(this.#client, signal)
+    return this.#write(requestToCreate(this.#client.access, plant, key), policy, {
+      conflict: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
+      unknown: () => this.#howToRepeat(plant.id, key, policy),
     })
-    return value
   }
 
   createNext(plant: Plant): Promise<NewPlant> {
@@ -67,8 +67,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   async greatestId(): Promise<bigint | undefined> {
-    await this.#require('list')
-    const { findGreatestId } = await import('./read.js')
+    const { findGreatestId } = await this.#reading()
     return findGreatestId(this.#client)
   }
 
@@ -85,14 +84,12 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   async *list(query: ListQuery = {}): AsyncGenerator<NewPlant[]> {
-    await this.#require('list')
-    const { listPages } = await import('./read.js')
+    const { listPages } = await this.#reading()
     yield* listPages(this.#client, query)
   }
 
   async *snapshot(query: SnapshotQuery): AsyncGenerator<Block> {
-    await this.#require('list')
-    const { readSnapshot } = await import('./read.js')
+    const { readSnapshot } = await this.#reading()
     yield* readSnapshot(this.#client, query)
   }
 
@@ -137,12 +134,18 @@ export class RemoteStore implements ReadableStore, BulkStore {
 
   /** The description of the service, read once. Throws the reason of the signal, and the errors of `ask`. */
   async #describe(signal?: AbortSignal): Promise<Description> {
+    if (this.#description) return this.#description
     const policy = new RetryPolicy(this.#client, signal)
     const onRetry = async (failure: Failure, tries: number) => {
       if (tries === 2) await policy.warn(failure)
     }
-    this.#description ??= await ask(this.#client, requestToDescribe(this.#client), { policy, onRetry })
+    this.#description = await ask(this.#client, requestToDescribe(this.#client), { policy, onRetry })
     return this.#description
+  }
+
+  async #reading(): Promise<typeof import('./read.js')> {
+    await this.#require('list')
+    return import('./read.js')
   }
 
   /** @throws {PlantsError} `malformed` if the service does not offer an operation */
@@ -162,75 +165,69 @@ export class RemoteStore implements ReadableStore, BulkStore {
     return plant === 404 ? undefined : plant
   }
 
-  /** Replaces or deletes a plant; with `only`, only if it still equals that plant. */
+  /**
+   * Replaces or deletes a plant; with `only`, only if it still equals that plant.
+   *
+   * @returns the value, and the error of an earlier try that may have been processed, too
+   */
   async #change(method: 'PUT' | 'DELETE', id: bigint, only: NewPlant | undefined, body?: Plant) {
     const current = only && !this.#etags.has(only) ? await this.#read(id) : only
     if (only && (!current || !equalPlants(current, only))) return { value: 412 as const, lost: undefined }
     const ifMatch = current && this.#etags.get(current)
     const expected = expectStored(id, [404, 412], this.#keepEtag)
-    return this.#write(requestTo(this.#client.access, { method, path: `/plants/${id}`, expected, body, ifMatch }), {
-      unknownHint: () => `Whether the plant ${id} was changed is unknown. ${this.#howToLook(id)}`,
-    })
+    const request = requestTo(this.#client.access, { method, path: `/plants/${id}`, expected, body, ifMatch })
+    const policy = new RetryPolicy(this.#client)
+    const hints = { unknown: () => `Whether the plant ${id} was changed is unknown. ${this.#howToLook(id)}` }
+    const value = await this.#write(request, policy, hints)
+    return { value, lost: policy.unknown && this.#explain(policy.unknown, policy, hints) }
   }
 
-  /**
-   * Sends a request that changes something, and retries it until it is settled. Throws an unknown outcome if it may have been processed.
-   *
-   * @returns the value, and the error of an earlier try that may have been processed, too
-   */
-  async #write<T>(request: HttpRequest<T>, options: WriteOptions): Promise<{ value: T; lost: PlantsError | undefined }> {
-    const client = this.#client
-    const policy = new RetryPolicy(client, options.signal)
-    let unknown: PlantsError | undefined
-    /** A create that may have been received is repeated only if the service supports idempotency keys. */
-    const mayRepeat = async () => {
-      try {
-        const onRetry = (failure: Failure) => policy.warn(failure, unknown)
-        this.#description ??= await exchange(client, requestToDescribe(client), { policy, onRetry })
-        return this.#description.supportsKeys
-      } catch (error) {
-        if (policy.abortReason !== undefined || !(error instanceof PlantsError)) throw error
-        return false
-      }
+  /** Sends a request that changes something, and retries it until it is settled. Throws an unknown outcome if it may have been processed. */
+  async #write<T>(request: HttpRequest<T>, policy: RetryPolicy, hints: Hints): Promise<T> {
+    const { address } = this.#client
+    const onRetry = async (failure: Failure) => {
+      if (policy.unknown && request.method === 'POST' && !(await this.#supportsKeys(policy))) return false
+      return policy.warn(failure)
     }
-    const explain = (error: PlantsError) => {
-      // If the plant may have been stored, only a response to its own key settles that.
-      const settles = error.kind === 'conflict' && this.#description?.supportsKeys === true
-      const last = unknown && !settles ? unknown : error
-      const { kind, message, cause } = last
-      const hint = kind === 'conflict' ? (options.conflictHint ?? last.hint) : last.hint
-      return new PlantsError(kind, message, { ...last, cause, hint: last.exitCode === 5 ? options.unknownHint(policy.hasWarned) : hint })
-    }
-    const sent = exchange(client, request, {
-      policy,
-      onUnknown: (error) => {
-        unknown = error
-      },
-      onRetry: async (failure) => {
-        if (unknown && request.method === 'POST' && !(await mayRepeat())) return false
-        return policy.warn(failure)
-      },
-    })
     try {
-      const value = await reportWait(client, sent)
-      return { value, lost: unknown && explain(unknown) }
+      return await ask(this.#client, request, { policy, onRetry })
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
-      if (error !== policy.abortReason) throw explain(error)
-      const message = unknown ? `${error.message} before ${client.address.name} answered` : `${error.message}, nothing was stored`
-      throw new PlantsError(error.kind, message, { hint: unknown && options.unknownHint(policy.hasWarned), cause: error })
+      if (error !== policy.signal.reason) throw this.#explain(error, policy, hints)
+      const message = policy.unknown ? `${error.message} before ${address.name} answered` : `${error.message}, nothing was stored`
+      throw new PlantsError(error.kind, message, { hint: policy.unknown && hints.unknown(), cause: error })
     }
   }
 
-  #howToRepeat(id: bigint, key: string, hasWarned: boolean): string {
+  /** Whether a create that may have been received can be repeated. */
+  async #supportsKeys(policy: RetryPolicy): Promise<boolean> {
+    try {
+      this.#description ??= await exchange(this.#client, requestToDescribe(this.#client), { policy })
+      return this.#description.supportsKeys
+    } catch (error) {
+      if (policy.signal.aborted || !(error instanceof PlantsError)) throw error
+      return false
+    }
+  }
+
+  #explain(error: PlantsError, { unknown }: RetryPolicy, hints: Hints): PlantsError {
+    // If the plant may have been stored, only a response to its own key settles that.
+    const settles = error.kind === 'conflict' && this.#description?.supportsKeys === true
+    const last = unknown && !settles ? unknown : error
+    const { kind, message, cause } = last
+    const hint = kind === 'conflict' ? (hints.conflict ?? last.hint) : last.hint
+    return new PlantsError(kind, message, { ...last, cause, hint: last.exitCode === 5 ? hints.unknown() : hint })
+  }
+
+  #howToRepeat(id: bigint, key: string, { hasWarned }: RetryPolicy): string {
     const { supportsKeys, operations } = this.#description ?? {}
-    const look = operations?.has(operationOf.read) ? this.#howToLook(id) : undefined
     const unknown = `Whether the plant ${id} is stored is unknown`
+    const look = operations?.has(operationOf.read) ? `. ${this.#howToLook(id)}` : undefined
     if (supportsKeys === false)
-      return `${unknown}, and this service does not support idempotency keys${look === undefined ? ': check the service before you repeat it' : `. ${look}`}`
-    const repeat = `${look === undefined ? '' : `${look}. `}To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}`
+      return `${unknown}, and this service does not support idempotency keys${look ?? ': check the service before you repeat it'}`
+    const repeat = `${unknown}${look ?? ''}. To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}`
     const guess = this.#client.address.url.protocol === 'http:' && hasWarned ? '. If it uses TLS, use https://' : ''
-    return `${unknown}. ${repeat}${supportsKeys ? '' : `, if the service supports such keys${guess}`}`
+    return supportsKeys ? repeat : `${repeat}, if the service supports such keys${guess}`
   }
 
   #howToLook(id: bigint): string {
@@ -238,10 +235,9 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 }
 
-interface WriteOptions {
-  signal?: AbortSignal | undefined
-  /** the hint for a conflict, instead of the usual one */
-  conflictHint?: string | undefined
-  /** The hint for an unknown outcome. */
-  unknownHint(hasWarned: boolean): string
+interface Hints {
+  /** for a conflict, instead of the usual one */
+  conflict?: string | undefined
+  /** for an unknown outcome */
+  unknown(): string
 }

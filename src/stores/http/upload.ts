@@ -51,8 +51,8 @@ export class Upload {
   #failures = 0
   /** when the last round was counted */
   #lastRound = -Infinity
-  #lastFailure: PlantsError | undefined
-  #isHopeless = false
+  /** the last failure, if retries have lasted too long */
+  #hopeless: PlantsError | undefined
   #hasRejected = false
   #failure: { error: unknown } | undefined
   #tokenRefresh: Promise<void> | undefined
@@ -93,8 +93,8 @@ export class Upload {
   /** Milliseconds until a row may be sent, infinite until the next event; undefined if there is nothing more to send. */
   #pause(): number | undefined {
     const { batch, options } = this.#task
-    if (this.#isHopeless && this.#inFlight === 0) this.#fail(this.#lastFailure)
-    if (this.#failure || this.#isHopeless || this.#hasRejected || options.stop.aborted) return undefined
+    if (this.#hopeless && this.#inFlight === 0) this.#fail(this.#hopeless)
+    if (this.#failure || this.#hopeless || this.#hasRejected || options.stop.aborted) return undefined
     const now = this.#now()
     const hasNew = this.#next < batch.rows.length && this.#queue.length < maxQueue && !this.#ids.has(batch.rows.idAt(this.#next))
     const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
@@ -213,7 +213,7 @@ export class Upload {
   #noteSuccess(): void {
     this.#lastSettled = this.#now()
     this.#failures = 0
-    this.#isHopeless = false
+    this.#hopeless = undefined
     this.#isTokenNew = false
     this.#policy.reset()
     this.#limits.succeeded()
@@ -238,9 +238,8 @@ export class Upload {
     const { step, tries, firstSent } = pending
     const now = this.#now()
     const limit = this.#policy.limit(failure)
-    this.#lastFailure = error
     if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
-    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#isHopeless = true // a single failure may be an accident
+    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#hopeless = error // a single failure may be an accident
     const isUnknown = kind === 'unknown'
     const backoffFor = (count: number, max: number) => backoff(count, { base: 50, max, random: clock.random })
     const isLone = isUnknown && this.#failures < 2 // connections break now and then
