@@ -8,10 +8,8 @@ import { defaultRights, rights } from '../common/store.js'
 import type { Expected, HttpClient, HttpRequest, HttpResponse, NoResponse } from './client.js'
 import { classifyFailure, type Failure, type Result } from './failure.js'
 
-/** The meaning of a response other than 200; the first rule that fits applies. */
-interface Rule {
-  /** @param error the `error` of the response, or its status */
-  fits(status: number, error: number): boolean
+/** The meaning of a response that is not the expected one. */
+interface Meaning {
   kind: Failure['kind']
   error: Kind
   /** whether the message reports a failure of the service, or the target of a redirect, instead of the message of the response */
@@ -29,7 +27,9 @@ const oneOf =
     values.includes(value)
 const rejects = oneOf(400, 413, 422)
 
-const rules: Rule[] = [
+/** The first rule that fits applies; `error` is the one of the response, or its status. */
+const rules: (Meaning & { fits(status: number, error: number): boolean })[] = [
+  { fits: oneOf(200), kind: 'incompatible', error: 'unusable' },
   { fits: oneOf(429, 503), kind: 'retry', error: 'unavailable', hint: 'Nothing was stored. Try again later' },
   { fits: oneOf(301, 302, 307, 308), kind: 'incompatible', error: 'unavailable', names: 'location', hint: redirectHint },
   { fits: (status) => status >= 300 && status < 400, kind: 'incompatible', error: 'unusable', names: 'location' },
@@ -41,43 +41,34 @@ const rules: Rule[] = [
   { fits: (_, error) => error === 415, kind: 'incompatible', error: 'refused' },
   { fits: (status, error) => rejects(status) && error === 413, kind: 'rejected', error: 'refused', hint: 'Shorten the name or the tag' },
   { fits: rejects, kind: 'rejected', error: 'refused' },
-  { fits: () => true, kind: 'incompatible', error: 'refused' },
 ]
+
+const otherwise: Meaning = { kind: 'incompatible', error: 'refused' }
 
 /** What became of a request, by the specification and the contract. */
 export function classify<T>(client: HttpClient, request: HttpRequest<T>, response: HttpResponse | NoResponse): Result<T> {
   if (!('status' in response)) return classifyFailure(client, request, response)
-  const { name } = client.address
-  const { expected } = request
   const { status } = response
-  const requestId = requestIdOf(response)
-  if (status === 200) {
-    const value = expected.read(response)
-    if (value !== undefined) return { kind: 'done', value }
-    const message = `${name} answered ${describe(response, expected.what)}`
-    return { kind: 'incompatible', error: new PlantsError('unusable', message, { status, requestId }) }
-  }
-  const serviceError = errorIn(readJson(response))
-  const error = serviceError?.error ?? status
-  const value = expected.settled?.find((settled) => settled === status && settled === serviceError?.error)
+  const error = errorIn(response)?.error ?? status
+  const meaning = rules.find(({ fits }) => fits(status, error)) ?? otherwise
+  const isFinal = meaning.kind !== 'retry' && meaning.kind !== 'unknown'
+  const value = isFinal ? request.expected.read(response) : undefined
   if (value !== undefined) return { kind: 'done', value }
-  const rule = rules.find(({ fits }) => fits(status, error))
-  if (!rule) throw new Error('The last rule fits everything')
-  const isFinal = rule.kind !== 'retry' && rule.kind !== 'unknown'
-  if (isFinal && expected.otherwise !== undefined) return { kind: 'done', value: expected.otherwise }
-  const failure = new PlantsError(rule.error, messageOf(rule, response, serviceError, name), {
+  const what = status === 200 ? request.expected.what : 'Error'
+  const failure = new PlantsError(meaning.error, messageOf(meaning, response, client.address.name, what), {
     status,
-    requestId,
+    requestId: requestIdOf(response),
     ...(status >= 400 && isFinal && { error }),
-    hint: hintFor(rule, response, client),
-    retryable: rule.kind === 'retry',
+    hint: hintFor(meaning, response, client),
+    retryable: meaning.kind === 'retry',
   })
-  if (rule.kind !== 'retry') return { kind: rule.kind, error: failure }
+  if (meaning.kind !== 'retry') return { kind: meaning.kind, error: failure }
   return { kind: 'retry', error: failure, reason: 'overload', retryAfter: retryAfterOf(response) }
 }
 
-function hintFor(rule: Rule, { headers }: HttpResponse, { address, access }: HttpClient): string | undefined {
-  if (rule.kind !== 'unauthorized') return rule.hint ?? (rule.error === 'refused' ? `This message is from ${address.name}` : undefined)
+function hintFor(meaning: Meaning, { headers }: HttpResponse, { address, access }: HttpClient): string | undefined {
+  if (meaning.kind !== 'unauthorized')
+    return meaning.hint ?? (meaning.error === 'refused' ? `This message is from ${address.name}` : undefined)
   const [, scope] = /\binsufficient_scope\b.*\bscope="(\w+)"/.exec(headers['www-authenticate'] ?? '') ?? [] // RFC 6750, 3.1
   if (!rights.some((right) => right === scope)) return access.tokenHint
   const wanted = rights.filter((right) => right === scope || defaultRights.includes(right))
@@ -85,14 +76,15 @@ function hintFor(rule: Rule, { headers }: HttpResponse, { address, access }: Htt
   return `Ask its operator for a token with this right: plants tokens create --allow ${wanted.join()}${more}`
 }
 
-function messageOf({ names }: Rule, response: HttpResponse, serviceError: ServiceError | undefined, name: string): string {
+function messageOf({ names }: Meaning, response: HttpResponse, name: string, expected: string): string {
+  const { status, headers } = response
   if (names === 'location') {
-    const { location } = response.headers
-    return `${name} answered ${response.status}${location === undefined ? '' : `, and redirects to ${location.slice(0, 300)}`}`
+    const target = headers.location?.slice(0, 300)
+    return `${name} answered ${status}${target === undefined ? '' : `, and redirects to ${target}`}`
   }
-  if (names === 'failure' && serviceError) return `${name} failed: ${serviceError.message}`
-  const unknown = names === 'failure' ? ', which is not in the specification' : ''
-  return serviceError?.message ?? `${name} answered ${describe(response, 'Error')}${unknown}`
+  const message = errorIn(response)?.message
+  if (message !== undefined) return names === 'failure' ? `${name} failed: ${message}` : message
+  return `${name} answered ${describe(response, expected)}${names === 'failure' ? ', which is not in the specification' : ''}`
 }
 
 /** Describes a response that does not follow the specification. */
@@ -105,13 +97,9 @@ function describe(response: HttpResponse, expected: string): string {
   return `${status} with ${isJson(response) ? 'invalid JSON' : (headers['content-type']?.slice(0, 80) ?? 'no JSON')}`
 }
 
-/** The specification's Error. */
-interface ServiceError {
-  error: number
-  message: string
-}
-
-function errorIn(value: unknown): ServiceError | undefined {
+/** The specification's Error; undefined if the response is none. */
+function errorIn(response: HttpResponse): { error: number; message: string } | undefined {
+  const value = response.status === 200 ? undefined : readJson(response)
   if (!isObject(value)) return undefined
   const { error, message } = value
   if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string') return undefined
@@ -122,7 +110,7 @@ function errorIn(value: unknown): ServiceError | undefined {
 export const expectedPlant: Expected<Plant> = {
   what: 'Plant',
   read(response) {
-    const value = readJson(response)
+    const value = response.status === 200 ? readJson(response) : undefined
     return isPlant(value) ? plantOf(value) : undefined
   },
 }
@@ -138,7 +126,7 @@ export const maxRead = 16_777_216
 /**
  * Expects the StoredPlant with an id.
  *
- * @param settled the other statuses that are a value
+ * @param settled other statuses that are a value, if the `error` of the body equals the status: 404 for a missing plant
  * @param onEtag is called with its strong entity tag
  */
 export function expectStored<S extends number>(
@@ -149,8 +137,9 @@ export function expectStored<S extends number>(
   return {
     what: 'StoredPlant',
     maxBody: maxRead,
-    settled,
     read(response) {
+      const { status } = response
+      if (status !== 200) return settled.find((value) => value === status && value === errorIn(response)?.error)
       const plant = readRecord(jsonTextOf(response) ?? '')
       if (plant?.id !== id) return undefined
       const { etag } = response.headers

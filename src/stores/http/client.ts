@@ -20,16 +20,12 @@ export interface HttpRequest<T> {
 export interface Expected<T> {
   /** the name of its content, for messages: "Plant" */
   what: string
-  /** Parses a response with status 200; undefined if its content is something else. */
+  /** Parses a response that is final, of any status; undefined if it is not the expected one. */
   read(response: HttpResponse): T | undefined
   /** the maximum size of the body in bytes; 1 MiB by default */
   maxBody?: number
   /** the media type of a 200 response whose body is not read, but returned as a stream */
   streamedType?: string
-  /** other statuses that are a value, if the `error` of the body equals the status: 404 for a missing plant */
-  settled?: readonly (T & number)[]
-  /** the value of every other response that would be a final failure */
-  otherwise?: T
 }
 
 /** A response, not yet parsed. */

@@ -27,10 +27,9 @@ const none: Description = { supportsKeys: false, operations: new Set() }
 
 const expectedDescription: Expected<Description> = {
   what: 'description',
-  otherwise: none,
-  read({ body, maxBody }) {
+  read({ status, body, maxBody }) {
     try {
-      return body.length <= maxBody ? describe(JSON.parse(body.toString())) : none
+      return status === 200 && body.length <= maxBody ? describe(JSON.parse(body.toString())) : none
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error
       return none

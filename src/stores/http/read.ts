@@ -63,7 +63,8 @@ const expectedPage: Expected<Page> = {
   what: 'list of plants',
   maxBody: maxRead,
   read(response) {
-    const plants = elementsOf(jsonTextOf(response) ?? '')?.map(readRecord)
+    const text = response.status === 200 ? jsonTextOf(response) : undefined
+    const plants = elementsOf(text ?? '')?.map(readRecord)
     return plants?.every((plant) => plant !== undefined) ? { plants, next: nextOf(String(response.headers['link'] ?? '')) } : undefined
   },
 }

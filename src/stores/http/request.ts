@@ -4,12 +4,9 @@ import type { NewPlant, Plant } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import { expectedPlant } from './classify.js'
-import type { Expected, HttpRequest } from './client.js'
+import type { HttpRequest } from './client.js'
 
-interface RequestOptions<T> {
-  method: HttpRequest<T>['method']
-  path: string
-  expected: Expected<T>
+interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
   accept?: string
   /** sent as JSON */
   body?: Plant | Record<string, never> | undefined
