@@ -16,8 +16,7 @@ export async function checkToken(address: RemoteAddress, access: Access, options
   const { timeout, clock } = options
   const client = await HttpClient.open(address, access, options)
   try {
-    const create = requestTo(access, { method: 'POST', path: '/plants', expected: expectedPlant, body: {} })
-    const request = { ...create, sends: 'the token' }
+    const request = requestTo(access, { method: 'POST', path: '/plants', expected: expectedPlant, body: {}, sends: 'the token' })
     const response = await client.send(request, timeout, clock.signal)
     if ('cause' in response) clock.signal.throwIfAborted()
     const result = classify(client, request, response)

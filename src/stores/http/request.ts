@@ -7,6 +7,7 @@ import { expectedPlant } from './classify.js'
 import type { HttpRequest } from './client.js'
 
 interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
+  sends?: string
   accept?: string
   /** sent as JSON */
   body?: Plant | Record<string, never> | undefined
@@ -18,12 +19,13 @@ interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'ex
 /** An authenticated request. */
 export function requestTo<T>({ token, userAgent }: Access, options: RequestOptions<T>): HttpRequest<T> {
   const { method, path, expected, accept = 'application/json', body, idempotencyKey, ifMatch } = options
+  const { sends = body ? 'the plant' : 'the request' } = options
   const headers: Record<string, string> = { accept, authorization: `Bearer ${token}` }
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
   if (ifMatch !== undefined) headers['if-match'] = ifMatch
   headers['user-agent'] = userAgent
-  return { method, path, headers, body: body && toWireJson(body), sends: body ? 'the plant' : 'the request', expected }
+  return { method, path, headers, body: body && toWireJson(body), sends, expected }
 }
 
 /** The request that creates a plant: the operation of the specification. */
@@ -32,12 +34,7 @@ export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey:
 }
 
 /** The request that a create would send. */
-export function describeCreate(
-  { url }: RemoteAddress,
-  access: Access,
-  plant: NewPlant,
-  idempotencyKey: string = randomUUID(),
-): WireRequest {
-  const { method, path, headers, body = '' } = requestToCreate(access, plant, idempotencyKey)
+export function describeCreate({ url }: RemoteAddress, access: Access, plant: NewPlant, key: string = randomUUID()): WireRequest {
+  const { method, path, headers, body = '' } = requestToCreate(access, plant, key)
   return { method, url: url.origin + url.pathname.replace(/\/$/, '') + path, headers, body }
 }

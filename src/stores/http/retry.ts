@@ -106,16 +106,21 @@ function errorOf({ kind, error }: Failure, { method }: HttpRequest<unknown>): Pl
   return new PlantsError('unavailable', message, { hint: 'Nothing was stored. Try again later', retryable: true, status, requestId, cause })
 }
 
-/** Sends a request that changes nothing, and retries it. Reports the wait for it. */
+/** The same as `exchange`, and reports the wait. */
 export function ask<T>(client: HttpClient, request: HttpRequest<T>, options?: ExchangeOptions): Promise<T> {
-  return reportWait(client, exchange(client, request, options))
+  const { clock } = client.options
+  const start = clock.now()
+  return reportWait(client, exchange(client, request, options), () => clock.now() - start)
 }
 
-/** Waits for a promise, and reports the wait every second. */
-async function reportWait<T>({ access: { onWait }, options: { clock } }: HttpClient, work: Promise<T>): Promise<T> {
+/** Waits for a promise, and reports for how long the service has been waited for, from a second on. */
+export async function reportWait<T>({ access }: HttpClient, work: Promise<T>, waited: () => number): Promise<T> {
+  const { onWait } = access
   if (!onWait) return work
-  const start = clock.now()
-  const timer = setInterval(() => void onWait(clock.now() - start), 1000)
+  const timer = setInterval(() => {
+    const milliseconds = waited()
+    void onWait(milliseconds >= 1000 ? milliseconds : undefined)
+  }, 250)
   try {
     return await work
   } finally {

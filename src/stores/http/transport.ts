@@ -81,14 +81,16 @@ export function hostOf({ hostname }: URL): string {
 export function traceSteps(socket: Socket, readyEvent: Transport['readyEvent'], observer: Observer): void {
   const steps: Steps = {}
   let last = performance.now()
-  const note = (event: string, name: keyof Steps) =>
+  for (const [event, name] of [
+    ['lookup', 'name'],
+    ['connect', 'connect'],
+    ['secureConnect', 'tls'],
+  ] as const) {
     socket.prependOnceListener(event, () => {
       const now = performance.now()
       steps[name] = now - last
       last = now
       if (event === readyEvent) observer.connected(steps)
     })
-  note('lookup', 'name')
-  note('connect', 'connect')
-  note('secureConnect', 'tls')
+  }
 }

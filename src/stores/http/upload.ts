@@ -9,7 +9,7 @@ import type { HttpClient, HttpRequest } from './client.js'
 import type { Failure, Result } from './failure.js'
 import type { SendLimits } from './limits.js'
 import { requestTo, requestToCreate } from './request.js'
-import { RetryPolicy } from './retry.js'
+import { RetryPolicy, reportWait } from './retry.js'
 
 /** A row that has been sent or queued, but is not settled. */
 interface Pending {
@@ -73,21 +73,23 @@ export class Upload {
   /** Settles when nothing is in flight any more. */
   async run(): Promise<void> {
     const { stop } = this.#task.options
-    const timer = setInterval(() => this.#reportWait(), 250)
     const wake = () => this.#wake()
     stop.addEventListener('abort', wake)
+    const isWaiting = () => this.#failures > 0 || this.#inFlight > 0
     try {
-      for (let pause = this.#pause(); pause !== undefined || this.#inFlight > 0; pause = this.#pause()) {
-        if (pause !== undefined && pause <= 0) await this.#sendNext().catch((error: unknown) => this.#fail(error))
-        else await this.#event(pause)
-      }
-      await this.#tokenRefresh
+      await reportWait(this.#client, this.#sendAll(), () => (isWaiting() ? this.#now() - this.#lastSettled : 0))
     } finally {
-      clearInterval(timer)
       stop.removeEventListener('abort', wake)
-      await this.#client.access.onWait?.(undefined)
     }
     if (this.#failure) throw this.#failure.error
+  }
+
+  async #sendAll(): Promise<void> {
+    for (let pause = this.#pause(); pause !== undefined || this.#inFlight > 0; pause = this.#pause()) {
+      if (pause !== undefined && pause <= 0) await this.#sendNext().catch((error: unknown) => this.#fail(error))
+      else await this.#event(pause)
+    }
+    await this.#tokenRefresh
   }
 
   /** Milliseconds until a row may be sent, infinite until the next event; undefined if there is nothing more to send. */
@@ -275,13 +277,6 @@ export class Upload {
 
   #fail(error: unknown): void {
     this.#failure ??= { error }
-  }
-
-  /** Reports for how long the service has settled nothing. */
-  #reportWait(): void {
-    const waited = this.#now() - this.#lastSettled
-    const isWaiting = waited >= 1000 && (this.#failures > 0 || this.#inFlight > 0)
-    void this.#client.access.onWait?.(isWaiting ? waited : undefined)
   }
 
   #now(): number {
