@@ -179,17 +179,13 @@ export class Upload {
         if (result.error.exitCode === 5 && pending.step === 'create' && !isKeyed) this.#note(pending, Outcome.unknown, result.error)
         this.#fail(result.error)
         break
-      default:
-        this.#settle(pending, result)
+      default: {
+        this.#noteSuccess()
+        const next = this.#outcomeOf(pending, result)
+        if (typeof next === 'string') this.#queue.push(Object.assign(pending, { step: next, tries: 0, due: this.#now() }))
+        else this.#note(pending, next, result.kind === 'done' ? undefined : result.error)
+      }
     }
-  }
-
-  /** Notes the outcome of a row, or queues its next request. */
-  #settle(pending: Pending, result: Result<Answer>): void {
-    this.#noteSuccess()
-    const next = this.#outcomeOf(pending, result)
-    if (typeof next === 'string') this.#queue.push(Object.assign(pending, { step: next, tries: 0, due: this.#now() }))
-    else this.#note(pending, next, result.kind === 'done' ? undefined : result.error)
   }
 
   /** The outcome of a row whose request was settled, or its next request. */
