@@ -16,7 +16,7 @@ export interface Access {
   beforeConnect?: (() => void) | undefined
   /** Prints a notice that something takes longer. */
   notify(text: string): Promise<void>
-  /** Is called every second with the milliseconds that a wait for the service has lasted, and with undefined when it is over. */
+  /** Is called often during a wait for the service: with its milliseconds from a second on, and with undefined before that and at its end. */
   onWait?: ((milliseconds: number | undefined) => Promise<void>) | undefined
   /** traces requests and responses */
   observer: Observer | undefined

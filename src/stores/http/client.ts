@@ -1,97 +1,106 @@
-import type { IncomingMessage } from 'node:http'
-import type { Access, Observer } from '../common/access.js'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import { maxTimer, timeIsOver } from '../../platform/clock.js'
+import type { Access } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
+import { defaultConcurrency, type OpenOptions } from '../common/store.js'
 import { openTransport, type Transport } from './transport.js'
 
-export interface HttpRequest {
+export interface HttpRequest<T> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** below the base_url */
   path: string
   headers: Record<string, string>
   body?: string | undefined
-  /** the maximum size of the response body in bytes; 1 MiB by default */
+  /** the name of what it sends, for messages */
+  sends: string
+  expected: Expected<T>
+}
+
+/** The expected response to a request. */
+export interface Expected<T> {
+  /** the name of its content, for messages: "Plant" */
+  what: string
+  /** Parses a response that is final, of any status; undefined if it is not the expected one. */
+  read(response: HttpResponse): T | undefined
+  /** the maximum size of the body in bytes; 1 MiB by default */
   maxBody?: number
-  /** the media type of a 200 response whose body is returned as a stream */
+  /** the media type of a 200 response whose body is not read, but returned as a stream */
   streamedType?: string
 }
 
 /** A response, not yet parsed. */
 export interface HttpResponse {
   status: number
-  headers: Readonly<Record<string, string | string[] | undefined>>
+  headers: IncomingHttpHeaders
+  /** cut off soon after `maxBody` bytes */
   body: Buffer
-  /** the maximum size of the body in bytes, and whether the whole body was read */
   maxBody: number
-  isWhole: boolean
   /** the body, if it is streamed */
   stream?: IncomingMessage
 }
 
-/** A request that ended without a response. Its cause is the error of the system or the connection. */
-export class NoResponse extends Error {
+/** The end of a request that got no response. */
+export interface NoResponse {
+  /** the error of the system or the connection, a `TimeoutError`, or the reason of a signal */
+  cause: unknown
   /** whether the service may have received the request */
-  readonly isSent: boolean
-
-  constructor(cause: unknown, isSent: boolean) {
-    super('No response', { cause })
-    this.isSent = isSent
-  }
+  isSent: boolean
 }
 
 /** Sends requests to one service. Does not follow redirects or decompress bodies. */
 export class HttpClient {
-  readonly #name: string
+  readonly address: RemoteAddress
+  readonly options: OpenOptions
+  /** with the current token */
+  access: Access
   readonly #transport: Transport
-  readonly #observer: Observer | undefined
+  readonly #warned = new Set<string>()
 
-  private constructor({ name }: RemoteAddress, transport: Transport, observer: Observer | undefined) {
-    this.#name = name
+  private constructor(address: RemoteAddress, access: Access, options: OpenOptions, transport: Transport) {
+    this.address = address
+    this.access = access
+    this.options = options
     this.#transport = transport
-    this.#observer = observer
   }
 
-  /**
-   * Creates a client. It connects with the first request.
-   *
-   * @param maxSockets the maximum number of connections
-   */
-  static async open(address: RemoteAddress, access: Access, maxSockets: number): Promise<HttpClient> {
-    const direct = await openTransport(address, access, maxSockets)
-    if (access.proxy === undefined) return new HttpClient(address, direct, access.observer)
+  /** Creates a client. It connects with the first request. */
+  static async open(address: RemoteAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
+    const direct = await openTransport(address, access, options.concurrency ?? defaultConcurrency)
+    if (access.proxy === undefined) return new HttpClient(address, access, options, direct)
     const { throughProxy } = await import('./proxy.js')
-    return new HttpClient(address, throughProxy(direct, address.url, new URL(access.proxy), access), access.observer)
+    return new HttpClient(address, access, options, throughProxy(direct, address.url, new URL(access.proxy), access))
   }
 
   /**
    * Sends a request and reads the response.
    *
-   * @param signal aborts the request; its reason becomes the cause
-   * @throws {NoResponse}
+   * @param timeout milliseconds
+   * @param signal aborts the request, with its reason
    */
-  send(request: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
-    return new Promise((resolve, reject) => {
-      const abort = () => end(signal.reason)
-      const end = this.start(request, (result) => {
-        signal.removeEventListener('abort', abort)
-        if (result instanceof NoResponse) reject(result)
-        else resolve(result)
+  send(request: HttpRequest<unknown>, timeout: number, signal?: AbortSignal): Promise<HttpResponse | NoResponse> {
+    return new Promise((resolve) => {
+      const end = this.#start(request, (result) => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', abort)
+        resolve(result)
       })
-      signal.addEventListener('abort', abort, { once: true })
-      if (signal.aborted) abort()
+      const timer = setTimeout(() => end(timeIsOver()), Math.min(timeout, maxTimer))
+      const abort = () => end(signal?.reason)
+      signal?.addEventListener('abort', abort)
+      if (signal?.aborted) abort()
     })
   }
 
   /**
-   * The same as `send`, without the cost of a signal and a promise: calls `settle` once with the result.
+   * Calls `settle` once with the result.
    *
    * @returns a function that aborts the request; its argument becomes the cause
    */
-  start(asked: HttpRequest, settle: (result: HttpResponse | NoResponse) => void): (reason: unknown) => void {
-    const { method, path, headers, body, maxBody = 1_048_576, streamedType } = asked
-    const { request, agent, place, base, proxyHeaders, readyEvent, ready } = this.#transport
-    const observer = this.#observer
-    const start = observer ? performance.now() : 0
-    const { host, port, socketPath } = place
+  #start({ method, path, headers, body, expected }: HttpRequest<unknown>, settle: (result: HttpResponse | NoResponse) => void) {
+    const { maxBody = 1_048_576, streamedType } = expected
+    const { request, agent, host, port, socketPath, base, proxyHeaders, readyEvent, ready } = this.#transport
+    const { observer } = this.access
+    const start = performance.now()
     const all = proxyHeaders ? { ...headers, ...proxyHeaders } : headers
     const outgoing = request({ agent, host, port, socketPath, method, path: base + path, headers: all }) // a spread costs 4 µs more
     let response: IncomingMessage | undefined
@@ -100,7 +109,7 @@ export class HttpClient {
       if (isSettled) return
       isSettled = true
       observer?.failed(cause)
-      settle(new NoResponse(cause, isSent))
+      settle({ cause, isSent })
     }
     outgoing.on('response', (incoming) => {
       response = incoming
@@ -109,15 +118,24 @@ export class HttpClient {
       observer?.answered({ status, headers: incoming.headersDistinct }, performance.now() - start)
       if (status === 200 && streamedType !== undefined && headers['content-type']?.split(';')[0]?.trim() === streamedType && !isSettled) {
         isSettled = true
-        return settle({ status, headers, body: Buffer.alloc(0), maxBody, isWhole: true, stream: incoming })
+        return settle({ status, headers, body: Buffer.alloc(0), maxBody, stream: incoming })
       }
-      readBody(incoming, maxBody, fail, (body, length) => {
+      const chunks: Buffer[] = []
+      let length = 0
+      const finish = () => {
         if (isSettled) return
         isSettled = true
         observer?.ended(length, performance.now() - start)
-        settle({ status, headers, body, maxBody, isWhole: length <= maxBody })
+        settle({ status, headers, body: Buffer.concat(chunks), maxBody })
         if (length > maxBody) outgoing.destroy()
+      }
+      incoming.on('data', (chunk: Buffer) => {
+        length += chunk.length
+        chunks.push(chunk)
+        if (length > maxBody) finish()
       })
+      incoming.on('end', finish)
+      incoming.on('error', fail)
     })
     outgoing.on('error', (error) => {
       if (!response?.complete) fail(error) // otherwise the error concerns input after the response
@@ -127,40 +145,28 @@ export class HttpClient {
       fail(Object.assign(new Error('The server switched protocols'), { code: 'HPE_PAUSED_UPGRADE' }))
     })
     if (observer) {
-      const shown = { method, url: `${this.#name}${path}`, headers, length: Buffer.byteLength(body ?? '') }
-      const sent = () => observer.sent(shown)
+      const url = `${this.address.name}${path}`
+      const sent = () => observer.sent({ method, url, headers, length: Buffer.byteLength(body ?? '') })
       outgoing.once('socket', (socket) => {
         if (ready.has(socket)) sent()
         else socket.once(readyEvent, sent)
       })
     }
     outgoing.end(body)
-    return (reason) => {
+    return (reason: unknown) => {
       fail(reason)
       outgoing.destroy()
     }
   }
 
+  /** Warns once per topic, which may concern thousands of plants. */
+  warnOnce(topic: string, text: string): void {
+    if (this.#warned.has(topic)) return
+    this.#warned.add(topic)
+    void this.access.notify(text)
+  }
+
   close(): void {
     this.#transport.close()
   }
-}
-
-/** Reads a body until it ends or is too long. */
-function readBody(
-  response: IncomingMessage,
-  maxBody: number,
-  fail: (cause: unknown) => void,
-  done: (body: Buffer, length: number) => void,
-): void {
-  const chunks: Buffer[] = []
-  let length = 0
-  const finish = () => done(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks), length)
-  response.on('data', (chunk: Buffer) => {
-    length += chunk.length
-    chunks.push(chunk)
-    if (length > maxBody) finish()
-  })
-  response.on('end', finish)
-  response.on('error', fail)
 }

@@ -1,37 +1,56 @@
 import { isTimeout } from '../../platform/clock.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
-import type { Access } from '../common/access.js'
-import type { RemoteAddress } from '../common/address.js'
+import type { HttpClient, HttpRequest, NoResponse } from './client.js'
 
-/**
- * The error for a service that could not be reached: names the step that failed before anything was sent.
- *
- * @param access with the proxy in use, if any, and the certificates that are trusted instead of the system's
- */
-export function unreached(
-  { name, url, socketPath }: RemoteAddress,
-  { proxy, ca }: Pick<Access, 'proxy' | 'ca'>,
-  cause: unknown,
-): PlantsError {
-  if (cause instanceof PlantsError) return new PlantsError('unavailable', cause.message, { hint: cause.hint, retryable: true, cause })
-  const via = proxy === undefined ? '' : ` through the proxy ${new URL(proxy).host}`
-  const code = codeOf(cause)
-  const [reason, hint] =
-    reasons[code] ?? (isTls(code) ? tlsReason(cause, ca !== undefined) : [textOf(cause), 'Check the address and the network'])
-  const where = socketPath ?? (proxy === undefined ? url.hostname : new URL(proxy).hostname)
-  return new PlantsError('unavailable', `Could not reach ${name}${via}: ${reason.replace('HOST', where)}`, {
-    hint: proxy === undefined || isTls(code) ? hint : 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY',
-    retryable: true,
-    cause,
-  })
+/** A request that failed, or whose outcome is unknown. */
+export interface Failure {
+  /**
+   * "retry": nothing was stored, and the same request may succeed later. "unknown": the service may have processed the request, and only
+   * a repetition can settle that. The others are final: "conflict": another plant has the id. "rejected": the service rejects this plant.
+   * "unauthorized": it rejects the token. "incompatible": it does not follow the specification.
+   */
+  kind: 'retry' | 'unknown' | 'conflict' | 'rejected' | 'unauthorized' | 'incompatible'
+  error: PlantsError
+  /** why the request failed, if that affects the retry */
+  reason?: 'overload' | 'refused'
+  /** `Retry-After`, in milliseconds */
+  retryAfter?: number
 }
 
-/**
- * The error for a request that was sent, but got no response.
- *
- * @param what the name of what was sent, for the message
- */
-export function unanswered({ name, url }: RemoteAddress, cause: unknown, what = 'the plant'): PlantsError {
+/** What became of a request. */
+export type Result<T> = Failure | { kind: 'done'; value: T }
+
+/** What it means that a request got no response. */
+export function classifyFailure(client: HttpClient, { sends }: HttpRequest<unknown>, { cause, isSent }: NoResponse): Failure {
+  if (isSent) return { kind: 'unknown', error: unanswered(client, cause, sends) }
+  const error = unreached(client, cause)
+  const code = codeOf(cause)
+  if (code === 'ENOTFOUND' || isTls(code)) return { kind: 'incompatible', error } // a retry would fail in the same way
+  const isRefused = code === 'ECONNREFUSED' || code === 'ENOENT' // nothing listens at the address
+  return { kind: 'retry', error, ...(isRefused && { reason: 'refused' }) }
+}
+
+/** The error for a service that could not be reached: names the step that failed before anything was sent. */
+function unreached({ address: { name, url, socketPath }, access }: HttpClient, cause: unknown): PlantsError {
+  if (cause instanceof PlantsError) return new PlantsError('unavailable', cause.message, { hint: cause.hint, retryable: true, cause })
+  const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
+  const code = codeOf(cause)
+  const tls = isTls(code) ? tlsReason(code, textOf(cause), access.ca !== undefined) : undefined
+  const [reason, hint] = reasons[code] ?? tls ?? [textOf(cause), checkAddress]
+  const where = socketPath ?? proxy?.hostname ?? url.hostname
+  return new PlantsError(
+    'unavailable',
+    `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${reason.replace('HOST', where)}`,
+    {
+      hint: proxy && !tls ? 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY' : hint,
+      retryable: true,
+      cause,
+    },
+  )
+}
+
+/** The error for a request that was sent, but got no response. */
+function unanswered({ address: { name, url } }: HttpClient, cause: unknown, what: string): PlantsError {
   const code = codeOf(cause)
   if (code.startsWith('HPE_')) {
     const guess = url.protocol === 'http:' ? '. If it uses TLS, use https://' : ''
@@ -42,28 +61,18 @@ export function unanswered({ name, url }: RemoteAddress, cause: unknown, what = 
   return new PlantsError('unanswered', `${name} received ${what}, but did not answer: ${ending}`, { cause })
 }
 
-/** Whether a retry would fail in the same way: the host name is unknown, or TLS fails. */
-export function isFinal(cause: unknown): boolean {
-  const code = codeOf(cause)
-  return code === 'ENOTFOUND' || isTls(code)
-}
-
-/** Whether nothing listens at the address. */
-export function isRefused(cause: unknown): boolean {
-  return ['ECONNREFUSED', 'ENOENT'].includes(codeOf(cause))
-}
-
 type Reason = [reason: string, hint: string]
 
-const notRunning: Reason = ['the connection was refused', 'Is it running? Try: plants serve']
-const noRoute: Reason = ['there is no route to HOST', 'Check the address and the network']
-const slow: Reason = ['the connection timed out', 'Check the address and the network, or wait longer with --timeout 2m']
+const checkAddress = 'Check the address and the network'
+const noSocket = 'there is no socket at HOST'
+const noRoute: Reason = ['there is no route to HOST', checkAddress]
+const slow: Reason = ['the connection timed out', `${checkAddress}, or wait longer with --timeout 2m`]
 
 const reasons: Record<string, Reason> = {
-  ECONNREFUSED: notRunning,
-  ENOENT: ['there is no socket at HOST', 'Is it running? Try: plants serve --socket PATH'],
-  ENOTDIR: ['there is no socket at HOST', 'Use the path of the socket of a running service'],
-  ENOTSOCK: ['there is no socket at HOST', 'Use the path of the socket of a running service'],
+  ECONNREFUSED: ['the connection was refused', 'Is it running? Try: plants serve'],
+  ENOENT: [noSocket, 'Is it running? Try: plants serve --socket PATH'],
+  ENOTDIR: [noSocket, 'Use the path of the socket of a running service'],
+  ENOTSOCK: [noSocket, 'Use the path of the socket of a running service'],
   EACCES: ['permission denied for HOST', 'Change the permissions of the socket'],
   ENOTFOUND: ['the host HOST is unknown', 'Check the address for typing errors'],
   EAI_AGAIN: ['the host HOST could not be resolved', 'Check the network'],
@@ -85,27 +94,19 @@ function isTls(code: string): boolean {
   return /CERT|SSL|TLS|EPROTO|SIGNATURE|ISSUER|INVALID_|PATH_LENGTH|CRL|HOSTNAME/.test(code)
 }
 
-function tlsReason(cause: unknown, hasOwnTrust: boolean): Reason {
-  const code = codeOf(cause)
+function tlsReason(code: string, text: string, hasOwnTrust: boolean): Reason {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return ['TLS failed: its certificate is for another name', 'Check the address']
   if (/EXPIRED|NOT_YET_VALID/.test(code))
     return ['TLS failed: its certificate has expired or is not yet valid', 'Check the clock, or ask its operator']
-  if (/SELF_SIGNED|VERIFY|ISSUER/.test(code) && hasOwnTrust) {
-    return ['TLS failed: its certificate is not signed by a certificate given with --ca-cert', 'Use the one that signed it']
-  }
   if (/SELF_SIGNED|VERIFY|ISSUER/.test(code)) {
-    return [
-      'TLS failed: its certificate is not trusted (unknown issuer)',
-      'If you trust the issuer, give its certificate with --ca-cert FILE',
-    ]
+    return hasOwnTrust
+      ? ['TLS failed: its certificate is not signed by a certificate given with --ca-cert', 'Use the one that signed it']
+      : ['TLS failed: its certificate is not trusted (unknown issuer)', 'If you trust the issuer, give its certificate with --ca-cert FILE']
   }
-  if (/wrong version number|packet length too long|http request/.test(textOf(cause))) {
+  if (/wrong version number|packet length too long|http request/.test(text))
     return ['TLS failed: the server does not use TLS', 'Try http:// for a service on this machine']
-  }
-  return [
-    `TLS failed: ${/SSL routines:[^:]*:([^:]+)/.exec(textOf(cause))?.[1] ?? textOf(cause)}`,
-    'Does it speak TLS at all? Try http:// for a service on this machine',
-  ]
+  const reason = /SSL routines:[^:]*:([^:]+)/.exec(text)?.[1] ?? text
+  return [`TLS failed: ${reason}`, 'Does it speak TLS at all? Try http:// for a service on this machine']
 }
 
 function codeOf(cause: unknown): string {

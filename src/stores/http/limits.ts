@@ -1,46 +1,36 @@
-/** The maximum number of requests in flight: halved at each overload, then increased one by one (AIMD). */
-export class ConcurrencyLimit {
-  readonly #max: number
-  #limit: number
+/** How many requests of an import may be in flight, and when the next one may be sent. Times are milliseconds of one clock. */
+export class SendLimits {
+  /** the maximum number of requests in flight: halved at each overload, then increased one by one (AIMD) */
+  concurrency: number
+  readonly #maxConcurrency: number
+  readonly #interval: number
   #successes = 0
+  #pauseEnd = -Infinity
+  #next = -Infinity
 
-  constructor(max: number) {
-    this.#max = max
-    this.#limit = max
-  }
-
-  get limit(): number {
-    return this.#limit
+  /** @param rate the maximum number of requests per second */
+  constructor(concurrency: number, rate = Infinity) {
+    this.concurrency = concurrency
+    this.#maxConcurrency = concurrency
+    this.#interval = 1000 / rate
   }
 
   /** Call when the service is overloaded. */
   halve(): void {
-    this.#limit = Math.max(1, Math.floor(this.#limit / 2))
+    this.concurrency = Math.max(1, Math.floor(this.concurrency / 2))
     this.#successes = 0
   }
 
   /** Call when a request is settled. */
   succeeded(): void {
-    if (this.#limit === this.#max) return
+    if (this.concurrency === this.#maxConcurrency) return
     this.#successes += 1
-    if (this.#successes < this.#limit) return
-    this.#limit += 1
+    if (this.#successes < this.concurrency) return
+    this.concurrency += 1
     this.#successes = 0
   }
-}
 
-/** Limits requests per second, and sends none during a pause. Times are milliseconds of one clock. */
-export class RateLimiter {
-  readonly #interval: number
-  #pauseEnd = -Infinity
-  #next = -Infinity
-
-  /** @param rate the maximum number of requests per second */
-  constructor(rate = Infinity) {
-    this.#interval = 1000 / rate
-  }
-
-  /** Pauses until a time, unless a later one is already set. */
+  /** Sends no requests until a time, unless a later one is already set. */
   pauseUntil(time: number): void {
     this.#pauseEnd = Math.max(this.#pauseEnd, time)
   }

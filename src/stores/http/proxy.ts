@@ -10,7 +10,8 @@ export function throughProxy(transport: Transport, url: URL, proxy: URL, access:
   if (url.protocol === 'https:' || proxy.protocol === 'https:') return tunnelled(transport, url, proxy, access)
   return {
     ...transport,
-    place: placeOf(proxy),
+    host: hostOf(proxy),
+    port: proxy.port,
     base: url.origin + transport.base,
     proxyHeaders: { host: url.host, ...authorizationFor(proxy) },
   }
@@ -29,7 +30,7 @@ function tunnelled(transport: Transport, url: URL, proxy: URL, access: Access): 
   agent.createConnection = (_, callback) => {
     const start = performance.now()
     const headers = { host, ...authorizationFor(proxy) }
-    const options = { ...placeOf(proxy), method: 'CONNECT', path: host, headers, agent: false as const }
+    const options = { host: hostOf(proxy), port: proxy.port, method: 'CONNECT', path: host, headers, agent: false as const }
     const request = isProxySecure ? httpsRequest({ ...tls, ...options }) : httpRequest(options)
     const fail = (error: Error) => callback?.(error, new Socket())
     requests.add(request)
@@ -60,10 +61,6 @@ function tunnelled(transport: Transport, url: URL, proxy: URL, access: Access): 
     transport.close()
   }
   return { ...transport, close }
-}
-
-function placeOf(proxy: URL): { host: string; port: string | number } {
-  return { host: hostOf(proxy), port: proxy.port || (proxy.protocol === 'https:' ? 443 : 80) }
 }
 
 function authorizationFor({ username, password }: URL): Record<string, string> {

@@ -1,16 +1,16 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { largestId, type NewPlant } from '../../plant/plant.js'
+import { acceptNewPlant, largestId, type NewPlant } from '../../plant/plant.js'
 import { readRecord, recordWriter } from '../../plant/records.js'
 import { within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { urlOf } from '../../platform/network.js'
 import { queryText } from '../common/pages.js'
 import type { Block, ListQuery, SnapshotQuery } from '../common/store.js'
-import { type Expected, headerOf, readPage } from './classify.js'
-import type { HttpRequest, HttpResponse } from './client.js'
-import { ask, type Remote } from './exchange.js'
-import { maxRead, requestTo } from './request.js'
+import { maxRead, readJson } from './classify.js'
+import type { Expected, HttpClient } from './client.js'
+import { requestTo } from './request.js'
+import { ask } from './retry.js'
 
 const ndjson = 'application/x-ndjson'
 
@@ -18,26 +18,25 @@ const ndjson = 'application/x-ndjson'
 const pageRows = 1000
 
 /** Lists plants page by page, in ascending order of id. */
-export async function* listPages(remote: Remote, query: ListQuery): AsyncGenerator<NewPlant[]> {
-  const check = orderOf(remote, query)
+export async function* listPages(client: HttpClient, query: ListQuery): AsyncGenerator<NewPlant[]> {
+  const check = orderOf(client, query)
   let left = query.limit ?? Infinity
   let path: string | undefined = pathFor({ ...query, limit: Math.min(left, pageRows) })
   while (path !== undefined && left > 0) {
-    const request: HttpRequest = { ...requestTo(remote.access, 'GET', path), maxBody: maxRead }
-    const { plants, next } = await ask(remote, request, expectedPage)
+    const { plants, next }: Page = await ask(client, requestTo(client.access, { method: 'GET', path, expected: expectedPage }))
     for (const plant of plants) check(plant)
-    if (plants.length === 0 && next !== undefined) throw unusable(remote, 'an empty page with a link to the next one')
+    if (plants.length === 0 && next !== undefined) throw unusable(client, 'an empty page with a link to the next one')
     const page = plants.slice(0, left)
     if (page.length > 0) yield page
     left -= page.length
-    path = next === undefined ? undefined : pathOf(next, remote)
+    path = next === undefined ? undefined : pathOf(next, client)
   }
 }
 
 /** The greatest id, by bisection: a list begins with the first plant after an id. About twice as many requests as it has bits. */
-export async function findGreatestId(remote: Remote): Promise<bigint | undefined> {
+export async function findGreatestId(client: HttpClient): Promise<bigint | undefined> {
   const idAfter = async (after?: bigint) => {
-    for await (const [plant] of listPages(remote, { after, limit: 1 })) return plant?.id
+    for await (const [plant] of listPages(client, { after, limit: 1 })) return plant?.id
     return undefined
   }
   let greatest = await idAfter()
@@ -61,50 +60,59 @@ interface Page {
 
 const expectedPage: Expected<Page> = {
   what: 'list of plants',
+  maxBody: maxRead,
   read(response) {
-    const plants = readPage(response)
-    return plants && { plants, next: nextOf(response) }
+    const list = response.status === 200 ? readJson(response) : undefined
+    const plants = Array.isArray(list) ? list.map((item) => acceptNewPlant(item)?.plant) : undefined
+    return plants?.every((plant) => plant !== undefined) ? { plants, next: nextOf(String(response.headers['link'] ?? '')) } : undefined
   },
 }
 
+/** The target of a Link header with `rel="next"` (RFC 8288). */
+function nextOf(link: string): string | undefined {
+  for (const [, target = '', parameters = ''] of link.matchAll(/<([^>]*)>((?:[^,"]|"[^"]*")*)/g))
+    if (/;\s*rel\s*=\s*(?:next\b|"(?:[^"]*\s)?next(?:\s[^"]*)?")/i.test(parameters)) return target
+  return undefined
+}
+
 /** Reads a consistent snapshot of a service, as blocks of text. */
-export async function* readSnapshot(remote: Remote, query: SnapshotQuery): AsyncGenerator<Block> {
-  const request = requestTo(remote.access, 'GET', pathFor(query), { accept: ndjson })
-  const stream = await ask(remote, { ...request, streamedType: ndjson }, expectedStream)
+export async function* readSnapshot(client: HttpClient, query: SnapshotQuery): AsyncGenerator<Block> {
+  const request = requestTo(client.access, { method: 'GET', path: pathFor(query), expected: expectedStream, accept: ndjson })
+  const stream = await ask(client, request)
   const { 'transfer-encoding': chunked, 'content-length': length, 'content-encoding': coding } = stream.headers
   if (coding !== undefined || (chunked === undefined ? length === undefined : chunked.trim().toLowerCase() !== 'chunked')) {
     stream.destroy()
-    throw unusable(remote, 'a stream that is compressed or does not mark its end')
+    throw unusable(client, 'a stream that is compressed or does not mark its end')
   }
-  const check = orderOf(remote, query)
+  const check = orderOf(client, query)
   const write = recordWriter(query.record)
   let left = query.limit ?? Infinity
   let rest: Buffer = Buffer.alloc(0)
-  for await (const chunk of chunksOf(remote, stream)) {
+  for await (const chunk of chunksOf(client, stream)) {
     const bytes = Buffer.concat([rest, chunk])
     const end = bytes.lastIndexOf('\n') + 1
     rest = bytes.subarray(end)
-    if (rest.length > maxRead) throw unusable(remote, 'a line that is too long')
+    if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
     if (end === 0) continue
-    if (!isUtf8(bytes.subarray(0, end))) throw unusable(remote, 'a stream that is not UTF-8')
+    if (!isUtf8(bytes.subarray(0, end))) throw unusable(client, 'a stream that is not UTF-8')
     const lines = bytes.toString('utf8', 0, end - 1).split('\n')
     left -= lines.length
-    if (left < 0) throw unusable(remote, 'more plants than requested')
+    if (left < 0) throw unusable(client, 'more plants than requested')
     const texts = lines.map((line) => {
       const plant = readRecord(line)
-      if (!plant) throw unusable(remote, 'a line that is not a plant')
+      if (!plant) throw unusable(client, 'a line that is not a plant')
       check(plant)
       return write(plant)
     })
     yield { text: texts.join('\n'), plants: texts.length }
   }
-  if (rest.length > 0) throw unusable(remote, 'a stream that ends in the middle of a line')
+  if (rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
 }
 
-const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', read: ({ stream }) => stream }
+const expectedStream: Expected<IncomingMessage> = { what: 'stream of plants', streamedType: ndjson, read: ({ stream }) => stream }
 
 /** The bytes of a stream. Throws when the stream is incomplete, and when no data arrives before the timeout. */
-async function* chunksOf({ address, options }: Remote, stream: IncomingMessage): AsyncGenerator<Buffer> {
+async function* chunksOf({ address, options }: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const chunks: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
   const next = (signal: AbortSignal) => {
     signal.addEventListener('abort', () => stream.destroy(signal.reason), { once: true })
@@ -131,32 +139,24 @@ function pathFor(query: ListQuery): string {
 }
 
 /** Checks that each plant matches the query, and has a greater id than the one before. */
-function orderOf(remote: Remote, { after, tag }: ListQuery): (plant: NewPlant) => void {
+function orderOf(client: HttpClient, { after, tag }: ListQuery): (plant: NewPlant) => void {
   let last = after
   return (plant) => {
-    if (last !== undefined && plant.id <= last) throw unusable(remote, `the plant ${plant.id} after the plant ${last}`)
-    if (tag !== undefined && plant.tag !== tag) throw unusable(remote, `the plant ${plant.id}, which has a different tag`)
+    if (last !== undefined && plant.id <= last) throw unusable(client, `the plant ${plant.id} after the plant ${last}`)
+    if (tag !== undefined && plant.tag !== tag) throw unusable(client, `the plant ${plant.id}, which has a different tag`)
     last = plant.id
   }
 }
 
-function unusable({ address }: Remote, what: string): PlantsError {
+function unusable({ address }: HttpClient, what: string): PlantsError {
   return new PlantsError('unusable', `${address.name} answered ${what}`, { hint: 'Is it a Plant Store? Ask its operator' })
 }
 
-/** The target of a Link header with `rel="next"` (RFC 8288). */
-function nextOf(response: HttpResponse): string | undefined {
-  const links = (headerOf(response, 'link') ?? '').matchAll(/<([^>]*)>((?:[^,"]|"[^"]*")*)/g)
-  for (const [, target = '', parameters = ''] of links)
-    if (/;\s*rel\s*=\s*(?:next\b|"(?:[^"]*\s)?next(?:\s[^"]*)?")/i.test(parameters)) return target
-  return undefined
-}
-
 /** The path of the next page, which must be below the base URL: the token is only for that. */
-function pathOf(target: string, remote: Remote): string {
-  const { url } = remote.address
+function pathOf(target: string, client: HttpClient): string {
+  const { url } = client.address
   const list = `${url.pathname.replace(/\/$/, '')}/plants`
   const next = urlOf(target, url.origin + list)
   if (next?.origin === url.origin && next.pathname === list) return `/plants${next.search}`
-  throw unusable(remote, `a next page at another address: ${target.slice(0, 300)}`)
+  throw unusable(client, `a next page at another address: ${target.slice(0, 300)}`)
 }

@@ -3,12 +3,11 @@ import { toWireJson } from '../../plant/json.js'
 import type { NewPlant, Plant } from '../../plant/plant.js'
 import type { Access, WireRequest } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
+import { expectedPlant } from './classify.js'
 import type { HttpRequest } from './client.js'
 
-/** the maximum size of a page, and of a line of a stream, in bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
-export const maxRead = 16_777_216
-
-interface RequestOptions {
+interface RequestOptions<T> extends Pick<HttpRequest<T>, 'method' | 'path' | 'expected'> {
+  sends?: string
   accept?: string
   /** sent as JSON */
   body?: Plant | Record<string, never> | undefined
@@ -17,40 +16,25 @@ interface RequestOptions {
   ifMatch?: string | undefined
 }
 
-/**
- * An authenticated request.
- *
- * @param path below the base_url
- */
-export function requestTo(
-  { token, userAgent }: Access,
-  method: HttpRequest['method'],
-  path: string,
-  { accept = 'application/json', body, idempotencyKey, ifMatch }: RequestOptions = {},
-) {
+/** An authenticated request. */
+export function requestTo<T>({ token, userAgent }: Access, options: RequestOptions<T>): HttpRequest<T> {
+  const { method, path, expected, accept = 'application/json', body, idempotencyKey, ifMatch } = options
+  const { sends = body ? 'the plant' : 'the request' } = options
   const headers: Record<string, string> = { accept, authorization: `Bearer ${token}` }
   if (body !== undefined) headers['content-type'] = 'application/json'
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey
   if (ifMatch !== undefined) headers['if-match'] = ifMatch
   headers['user-agent'] = userAgent
-  return { method, path, headers, body: body && toWireJson(body) } satisfies HttpRequest
+  return { method, path, headers, body: body && toWireJson(body), sends, expected }
 }
 
 /** The request that creates a plant: the operation of the specification. */
-export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey?: string) {
-  return requestTo(access, 'POST', '/plants', { body: plant, idempotencyKey })
+export function requestToCreate(access: Access, plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
+  return requestTo(access, { method: 'POST', path: '/plants', expected: expectedPlant, body: plant, idempotencyKey })
 }
-
-/** The request that reads, replaces or deletes a plant. */
-export function requestToCorrect(access: Access, method: 'GET' | 'PUT' | 'DELETE', id: bigint, options?: RequestOptions): HttpRequest {
-  return { ...requestTo(access, method, `/plants/${id}`, options), maxBody: maxRead }
-}
-
-/** The idempotency key for a create without one, so that it can be retried. */
-export const newKey: () => string = randomUUID
 
 /** The request that a create would send. */
-export function describeCreate({ url }: RemoteAddress, access: Access, plant: NewPlant, idempotencyKey = newKey()): WireRequest {
-  const { method, path, headers, body = '' } = requestToCreate(access, plant, idempotencyKey)
+export function describeCreate({ url }: RemoteAddress, access: Access, plant: NewPlant, key: string = randomUUID()): WireRequest {
+  const { method, path, headers, body = '' } = requestToCreate(access, plant, key)
   return { method, url: url.origin + url.pathname.replace(/\/$/, '') + path, headers, body }
 }

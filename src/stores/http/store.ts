@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
@@ -16,34 +17,36 @@ import {
   type ReadableStore,
   type SnapshotQuery,
 } from '../common/store.js'
-import { type Expected, expectedPlant, expectStored } from './classify.js'
+import { expectStored } from './classify.js'
 import { HttpClient, type HttpRequest } from './client.js'
-import { type Description, operationOf, readDescription } from './description.js'
-import { ask, exchange, type Remote } from './exchange.js'
-import { newKey, requestToCorrect, requestToCreate } from './request.js'
-import { RetryPolicy, reportWait } from './retry.js'
-import type { Uploader } from './upload.js'
+import { type Description, operationOf, requestToDescribe } from './description.js'
+import type { Failure } from './failure.js'
+import { SendLimits } from './limits.js'
+import { requestTo, requestToCreate } from './request.js'
+import { ask, exchange, RetryPolicy } from './retry.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements ReadableStore, BulkStore {
-  readonly #remote: Remote
+  readonly #client: HttpClient
   /** read from the service once, when first needed */
   #description: Description | undefined
   /** the strong entity tags of plants that were read */
   readonly #etags = new WeakMap<NewPlant, string>()
   readonly #keepEtag = (plant: NewPlant, etag: string) => void this.#etags.set(plant, etag)
-  #uploader: Uploader | undefined
+  /** of `createMany`: they persist from one batch to the next */
+  readonly #limits: SendLimits
 
-  private constructor(remote: Remote) {
-    this.#remote = remote
+  private constructor(client: HttpClient) {
+    this.#client = client
+    const { concurrency = defaultConcurrency, rate } = client.options
+    this.#limits = new SendLimits(concurrency, rate)
   }
 
   /** Opens a store. It connects with the first request. Throws the errors of `options.access`. */
   static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
     const access = await options.access(address)
     setMaxListeners(0, options.clock.signal) // each create adds a listener
-    const client = await HttpClient.open(address, access, options.concurrency ?? defaultConcurrency)
-    return new RemoteStore({ address, access, options, client })
+    return new RemoteStore(await HttpClient.open(address, access, options))
   }
 
   /**
@@ -51,14 +54,12 @@ export class RemoteStore implements ReadableStore, BulkStore {
    * backoff what is safe to retry, until the timeout.
    */
   async create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
-    const key = idempotencyKey ?? newKey()
-    const { value } = await this.#write(requestToCreate(this.#remote.access, plant, key), expectedPlant, {
-      signal,
-      isIdempotent: false,
-      conflictHint: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
-      unknownHint: (hasWarned) => this.#howToRepeat(plant.id, key, hasWarned),
+    const key = idempotencyKey ?? randomUUID()
+    const policy = new RetryPolicy(this.#client, signal)
+    return this.#write(requestToCreate(this.#client.access, plant, key), policy, {
+      conflict: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
+      unknown: () => this.#howToRepeat(plant.id, key, policy),
     })
-    return value
   }
 
   createNext(plant: Plant): Promise<NewPlant> {
@@ -66,9 +67,8 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   async greatestId(): Promise<bigint | undefined> {
-    await this.#require('list')
-    const { findGreatestId } = await import('./read.js')
-    return findGreatestId(this.#remote)
+    const { findGreatestId } = await this.#reading()
+    return findGreatestId(this.#client)
   }
 
   async get(id: bigint): Promise<NewPlant | undefined> {
@@ -84,15 +84,13 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   async *list(query: ListQuery = {}): AsyncGenerator<NewPlant[]> {
-    await this.#require('list')
-    const { listPages } = await import('./read.js')
-    yield* listPages(this.#remote, query)
+    const { listPages } = await this.#reading()
+    yield* listPages(this.#client, query)
   }
 
   async *snapshot(query: SnapshotQuery): AsyncGenerator<Block> {
-    await this.#require('list')
-    const { readSnapshot } = await import('./read.js')
-    yield* readSnapshot(this.#remote, query)
+    const { readSnapshot } = await this.#reading()
+    yield* readSnapshot(this.#client, query)
   }
 
   async replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
@@ -100,7 +98,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const { value, lost } = await this.#change('PUT', plant.id, only, plantOf(plant))
     if (typeof value === 'object') return value
     // An earlier try whose response was lost may have replaced the plant, which changes its entity tag.
-    const now = value === 'changed' && lost ? await this.#read(plant.id) : undefined
+    const now = value === 412 && lost ? await this.#read(plant.id) : undefined
     return now && equalPlants(now, plant) ? now : undefined
   }
 
@@ -109,8 +107,8 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const { value, lost } = await this.#change('DELETE', id, only)
     if (typeof value === 'object') return value
     // An earlier try whose response was lost may have deleted the plant.
-    if (value === 'missing' && lost && !only) throw lost
-    return value === 'missing' && lost ? only : undefined
+    if (value === 404 && lost && !only) throw lost
+    return value === 404 && lost ? only : undefined
   }
 
   /**
@@ -126,38 +124,28 @@ export class RemoteStore implements ReadableStore, BulkStore {
     if (description === undefined) return
     if (comparesPlants(ifExists)) await this.#require('read')
     if (ifExists === 'update') await this.#require('update')
-    const { Upload, Uploader } = await import('./upload.js')
-    this.#uploader ??= new Uploader(this.#remote)
-    await new Upload(this.#uploader, batch, options, description.supportsKeys).run()
-  }
-
-  /**
-   * Whether the description of the service lists Idempotency-Key.
-   *
-   * @throws {PlantsError} `unavailable` when the description cannot be read
-   */
-  async supportsIdempotencyKeys(): Promise<boolean> {
-    return (await this.#describe()).supportsKeys
+    const { Upload } = await import('./upload.js')
+    await new Upload(this.#client, this.#limits, { batch, options, isKeyed: description.supportsKeys }).run()
   }
 
   async close(): Promise<void> {
-    this.#remote.client.close()
+    this.#client.close()
   }
 
-  /** The description of the service, read once. Throws the reason of the signal, and the errors of `readDescription`. */
-  async #describe(signal = this.#remote.options.clock.signal): Promise<Description> {
+  /** The description of the service, read once. Throws the reason of the signal, and the errors of `ask`. */
+  async #describe(signal?: AbortSignal): Promise<Description> {
     if (this.#description) return this.#description
-    const { access, options } = this.#remote
-    const policy = new RetryPolicy(options)
-    const read = readDescription(this.#remote, {
-      policy,
-      signals: [signal],
-      onRetry: async (failure, tries) => {
-        if (tries === 2) await access.notify(policy.explain(failure))
-      },
-    })
-    this.#description = await reportWait(access, options.clock, read)
+    const policy = new RetryPolicy(this.#client, signal)
+    const onRetry = async (failure: Failure, tries: number) => {
+      if (tries === 2) await policy.warn(failure)
+    }
+    this.#description = await ask(this.#client, requestToDescribe(this.#client), { policy, onRetry })
     return this.#description
+  }
+
+  async #reading(): Promise<typeof import('./read.js')> {
+    await this.#require('list')
+    return import('./read.js')
   }
 
   /** @throws {PlantsError} `malformed` if the service does not offer an operation */
@@ -172,115 +160,84 @@ export class RemoteStore implements ReadableStore, BulkStore {
   }
 
   async #read(id: bigint): Promise<NewPlant | undefined> {
-    const request = requestToCorrect(this.#remote.access, 'GET', id)
-    const plant = await ask(this.#remote, request, expectStored(id, [[404, 'missing']], this.#keepEtag))
-    return typeof plant === 'object' ? plant : undefined
-  }
-
-  /** Replaces or deletes a plant; with `only`, only if it still equals that plant. */
-  async #change(method: 'PUT' | 'DELETE', id: bigint, only: NewPlant | undefined, body?: Plant) {
-    const current = only && !this.#etags.has(only) ? await this.#read(id) : only
-    if (only && (!current || !equalPlants(current, only))) return { value: 'changed' as const, lost: undefined }
-    const request = requestToCorrect(this.#remote.access, method, id, { body, ifMatch: current && this.#etags.get(current) })
-    const settled = [[404, 'missing'] as const, [412, 'changed'] as const]
-    return this.#write(request, expectStored(id, settled, this.#keepEtag), {
-      isIdempotent: true,
-      unknownHint: () => `Whether the plant ${id} was changed is unknown. ${this.#howToLook(id)}`,
-    })
+    const expected = expectStored(id, [404], this.#keepEtag)
+    const plant = await ask(this.#client, requestTo(this.#client.access, { method: 'GET', path: `/plants/${id}`, expected }))
+    return plant === 404 ? undefined : plant
   }
 
   /**
-   * Sends a request that changes something, and retries it until it is settled. Throws an unknown outcome if it may have been processed.
+   * Replaces or deletes a plant; with `only`, only if it still equals that plant.
    *
    * @returns the value, and the error of an earlier try that may have been processed, too
    */
-  async #write<T>(
-    request: HttpRequest,
-    expected: Expected<T>,
-    options: WriteOptions,
-  ): Promise<{ value: T; lost: PlantsError | undefined }> {
-    const { access, address, options: opened } = this.#remote
-    const signals = options.signal ? [opened.clock.signal, options.signal] : [opened.clock.signal]
-    const policy = new RetryPolicy(opened)
-    let unknown: PlantsError | undefined
-    let hasWarned = false
-    const warn = async (explanation: string) => {
-      if (hasWarned || signals.some(({ aborted }) => aborted)) return
-      hasWarned = true
-      await access.notify(explanation)
+  async #change(method: 'PUT' | 'DELETE', id: bigint, only: NewPlant | undefined, body?: Plant) {
+    const current = only && !this.#etags.has(only) ? await this.#read(id) : only
+    if (only && (!current || !equalPlants(current, only))) return { value: 412 as const, lost: undefined }
+    const ifMatch = current && this.#etags.get(current)
+    const expected = expectStored(id, [404, 412], this.#keepEtag)
+    const request = requestTo(this.#client.access, { method, path: `/plants/${id}`, expected, body, ifMatch })
+    const policy = new RetryPolicy(this.#client)
+    const hints = { unknown: () => `Whether the plant ${id} was changed is unknown. ${this.#howToLook(id)}` }
+    const value = await this.#write(request, policy, hints)
+    return { value, lost: policy.unknown && this.#explain(policy.unknown, policy, hints) }
+  }
+
+  /** Sends a request that changes something, and retries it until it is settled. Throws an unknown outcome if it may have been processed. */
+  async #write<T>(request: HttpRequest<T>, policy: RetryPolicy, hints: Hints): Promise<T> {
+    const { address } = this.#client
+    const onRetry = async (failure: Failure) => {
+      if (policy.unknown && request.method === 'POST' && !(await this.#supportsKeys(policy))) return false
+      return policy.warn(failure)
     }
-    /** A request that may have been received is repeated only if the service supports idempotency keys. */
-    const mayRepeat = async () => {
-      try {
-        this.#description ??= await readDescription(this.#remote, {
-          signals,
-          policy,
-          onRetry: (failure) => warn(policy.explain(failure, unknown)),
-        })
-        return this.#description.supportsKeys
-      } catch (error) {
-        if (signals.some(({ aborted }) => aborted) || !(error instanceof PlantsError)) throw error
-        return false
-      }
-    }
-    const explain = (error: PlantsError) => {
-      // If the plant may have been stored, only a response to its own key settles that.
-      const settles = error.kind === 'conflict' && this.#description?.supportsKeys === true
-      const last = unknown && !settles ? unknown : error
-      const { kind, message, hint, retryable, status, requestId, cause } = last
-      const usualHint = kind === 'conflict' ? (options.conflictHint ?? hint) : hint
-      const lastHint = last.exitCode === 5 ? options.unknownHint(hasWarned) : usualHint
-      return new PlantsError(kind, message, { hint: lastHint, retryable, error: last.error, status, cause, requestId })
-    }
-    const sent = exchange(this.#remote, {
-      request,
-      expected,
-      policy,
-      signals,
-      sends: request.body === undefined ? 'the request' : 'the plant',
-      onUnknown: (error) => {
-        unknown = error
-      },
-      mayRetry: async (failure) => {
-        if (unknown && !options.isIdempotent && !(await mayRepeat())) return false
-        await warn(policy.explain(failure))
-        return true
-      },
-      explain: ({ error }) => explain(error),
-    })
     try {
-      const value = await reportWait(access, opened.clock, sent)
-      return { value, lost: unknown && explain(unknown) }
+      return await ask(this.#client, request, { policy, onRetry })
     } catch (error) {
-      const reason: unknown = signals.find(({ aborted }) => aborted)?.reason
-      if (error !== reason || !(reason instanceof PlantsError)) throw error
-      const message = unknown ? `${reason.message} before ${address.name} answered` : `${reason.message}, nothing was stored`
-      throw new PlantsError(reason.kind, message, { hint: unknown && options.unknownHint(hasWarned), cause: reason })
+      if (!(error instanceof PlantsError)) throw error
+      if (error !== policy.signal.reason) throw this.#explain(error, policy, hints)
+      const message = policy.unknown ? `${error.message} before ${address.name} answered` : `${error.message}, nothing was stored`
+      throw new PlantsError(error.kind, message, { hint: policy.unknown && hints.unknown(), cause: error })
     }
   }
 
-  #howToRepeat(id: bigint, key: string, hasWarned: boolean): string {
+  /** Whether a create that may have been received can be repeated. */
+  async #supportsKeys(policy: RetryPolicy): Promise<boolean> {
+    try {
+      this.#description ??= await exchange(this.#client, requestToDescribe(this.#client), { policy })
+      return this.#description.supportsKeys
+    } catch (error) {
+      if (policy.signal.aborted || !(error instanceof PlantsError)) throw error
+      return false
+    }
+  }
+
+  #explain(error: PlantsError, { unknown }: RetryPolicy, hints: Hints): PlantsError {
+    // If the plant may have been stored, only a response to its own key settles that.
+    const settles = error.kind === 'conflict' && this.#description?.supportsKeys === true
+    const last = unknown && !settles ? unknown : error
+    const { kind, message, cause } = last
+    const hint = kind === 'conflict' ? (hints.conflict ?? last.hint) : last.hint
+    return new PlantsError(kind, message, { ...last, cause, hint: last.exitCode === 5 ? hints.unknown() : hint })
+  }
+
+  #howToRepeat(id: bigint, key: string, { hasWarned }: RetryPolicy): string {
     const { supportsKeys, operations } = this.#description ?? {}
-    const look = operations?.has(operationOf.read) ? this.#howToLook(id) : undefined
     const unknown = `Whether the plant ${id} is stored is unknown`
+    const look = operations?.has(operationOf.read) ? `. ${this.#howToLook(id)}` : undefined
     if (supportsKeys === false)
-      return `${unknown}, and this service does not support idempotency keys${look === undefined ? ': check the service before you repeat it' : `. ${look}`}`
-    const repeat = `${look === undefined ? '' : `${look}. `}To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}`
-    const guess = this.#remote.address.url.protocol === 'http:' && hasWarned ? '. If it uses TLS, use https://' : ''
-    return `${unknown}. ${repeat}${supportsKeys ? '' : `, if the service supports such keys${guess}`}`
+      return `${unknown}, and this service does not support idempotency keys${look ?? ': check the service before you repeat it'}`
+    const repeat = `${unknown}${look ?? ''}. To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}`
+    const guess = this.#client.address.url.protocol === 'http:' && hasWarned ? '. If it uses TLS, use https://' : ''
+    return supportsKeys ? repeat : `${repeat}, if the service supports such keys${guess}`
   }
 
   #howToLook(id: bigint): string {
-    return `Look at it with: plants get ${id} --store ${shellWord(this.#remote.address.name)}`
+    return `Look at it with: plants get ${id} --store ${shellWord(this.#client.address.name)}`
   }
 }
 
-interface WriteOptions {
-  signal?: AbortSignal | undefined
-  /** whether the request can be repeated without a key */
-  isIdempotent: boolean
-  /** the hint for a conflict, instead of the usual one */
-  conflictHint?: string | undefined
-  /** The hint for an unknown outcome. */
-  unknownHint(hasWarned: boolean): string
+interface Hints {
+  /** for a conflict, instead of the usual one */
+  conflict?: string | undefined
+  /** for an unknown outcome */
+  unknown(): string
 }

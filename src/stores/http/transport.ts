@@ -8,7 +8,10 @@ import type { RemoteAddress } from '../common/address.js'
 export interface Transport {
   request(options: RequestOptions): ClientRequest
   agent: Agent
-  place: { host?: string; port?: string | number; socketPath?: string }
+  host?: string
+  port?: string
+  /** of a Unix socket, instead of a host and a port */
+  socketPath?: string
   /** the prefix of request paths: the path of the base URL, or the whole base URL for a proxy that forwards requests */
   base: string
   /** the additional headers for a proxy that forwards requests */
@@ -34,7 +37,7 @@ export async function openTransport({ url, socketPath }: RemoteAddress, access: 
   const transport: Transport = {
     request: https?.request ?? httpRequest,
     agent,
-    place: socketPath === undefined ? { host: hostOf(url), port: url.port } : { socketPath },
+    ...(socketPath === undefined ? { host: hostOf(url), port: url.port } : { socketPath }),
     base: url.pathname.replace(/\/$/, ''),
     proxyHeaders: undefined,
     readyEvent: https ? 'secureConnect' : 'connect',
@@ -78,14 +81,16 @@ export function hostOf({ hostname }: URL): string {
 export function traceSteps(socket: Socket, readyEvent: Transport['readyEvent'], observer: Observer): void {
   const steps: Steps = {}
   let last = performance.now()
-  const note = (event: string, name: keyof Steps) =>
+  for (const [event, name] of [
+    ['lookup', 'name'],
+    ['connect', 'connect'],
+    ['secureConnect', 'tls'],
+  ] as const) {
     socket.prependOnceListener(event, () => {
       const now = performance.now()
       steps[name] = now - last
       last = now
       if (event === readyEvent) observer.connected(steps)
     })
-  note('lookup', 'name')
-  note('connect', 'connect')
-  note('secureConnect', 'tls')
+  }
 }

@@ -1,40 +1,15 @@
 import { toJson } from '../../plant/json.js'
 import { equalFields, equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
-import { backoff, maxTimer, timeIsOver } from '../../platform/clock.js'
+import { backoff, maxTimer } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-import type { Access } from '../common/access.js'
 import { comparesPlants, idExists, Outcome, resolveConflict } from '../common/conflict.js'
-import { type Batch, type CreateManyOptions, defaultConcurrency } from '../common/store.js'
-import { classifyFailure, classifyResponse, expectedPlant, expectStored, type Failure } from './classify.js'
-import { type HttpResponse, NoResponse } from './client.js'
-import type { Remote } from './exchange.js'
-import { ConcurrencyLimit, RateLimiter } from './limits.js'
-import { requestToCorrect, requestToCreate } from './request.js'
-import { RetryPolicy } from './retry.js'
-
-/** The state of a service that persists from one uploaded batch to the next. */
-export class Uploader {
-  readonly remote: Remote
-  readonly concurrency: ConcurrencyLimit
-  readonly rate: RateLimiter
-  /** with the current token */
-  access: Access
-  readonly #warned = new Set<string>()
-
-  constructor(remote: Remote) {
-    this.remote = remote
-    this.access = remote.access
-    this.concurrency = new ConcurrencyLimit(remote.options.concurrency ?? defaultConcurrency)
-    this.rate = new RateLimiter(remote.options.rate)
-  }
-
-  /** Warns once per topic, which may concern thousands of plants. */
-  warnOnce(topic: string, text: string): void {
-    if (this.#warned.has(topic)) return
-    this.#warned.add(topic)
-    void this.access.notify(text)
-  }
-}
+import type { Batch, CreateManyOptions } from '../common/store.js'
+import { classify, expectStored } from './classify.js'
+import type { HttpClient, HttpRequest } from './client.js'
+import type { Failure, Result } from './failure.js'
+import type { SendLimits } from './limits.js'
+import { requestTo, requestToCreate } from './request.js'
+import { RetryPolicy, reportWait } from './retry.js'
 
 /** A row that has been sent or queued, but is not settled. */
 interface Pending {
@@ -42,30 +17,32 @@ interface Pending {
   plant: NewPlant
   /** the next request: its create; or, if its id exists, reading the plant with that id, and replacing it */
   step: 'create' | 'read' | 'replace'
-  /** whether `beforeSend` has resolved for it */
-  isAnnounced: boolean
   tries: number
   /** times on the clock: when it was first and last sent, and when it may be sent again */
   firstSent: number
   lastSent: number
   due: number
-  token: string
-  /** aborts the request in flight, with a reason */
-  end(reason: unknown): void
+}
+
+type Answer = Plant | NewPlant | 404
+
+interface Task {
+  batch: Batch
+  options: CreateManyOptions
+  /** whether the service supports idempotency keys, so that a create may be repeated */
+  isKeyed: boolean
 }
 
 /** Sends a batch to a service. */
 export class Upload {
-  readonly #uploader: Uploader
-  readonly #batch: Batch
-  readonly #options: CreateManyOptions
-  readonly #isKeyed: boolean
+  readonly #client: HttpClient
+  readonly #limits: SendLimits
+  readonly #task: Task
   readonly #policy: RetryPolicy
-  /** in the order of sending */
-  readonly #inFlight = new Set<Pending>()
+  #inFlight = 0
   /** rows to send again */
   readonly #queue: Pending[] = []
-  /** with `update`, the ids of all of these: plants with the same id must be sent one after the other */
+  /** with `update`, the ids of all rows in flight or queued: plants with the same id must be sent one after the other */
   readonly #ids = new Set<bigint>()
   /** the first row that has not been sent */
   #next = -1
@@ -74,321 +51,232 @@ export class Upload {
   #failures = 0
   /** when the last round was counted */
   #lastRound = -Infinity
-  #lastFailure: PlantsError | undefined
-  #isHopeless = false
+  /** the last failure, if retries have lasted too long */
+  #hopeless: PlantsError | undefined
   #hasRejected = false
   #failure: { error: unknown } | undefined
   #tokenRefresh: Promise<void> | undefined
   /** whether nothing has been settled with the current token */
   #isTokenNew = false
-  #isNotified = false
-  #wake: (() => void) | undefined
+  /** Ends the wait of `run` for an event. */
+  #wake = () => {}
 
-  /** @param isKeyed whether the service supports idempotency keys, so that a request may be repeated */
-  constructor(uploader: Uploader, batch: Batch, options: CreateManyOptions, isKeyed: boolean) {
-    this.#uploader = uploader
-    this.#batch = batch
-    this.#options = options
-    this.#isKeyed = isKeyed
-    this.#policy = new RetryPolicy(uploader.remote.options)
+  constructor(client: HttpClient, limits: SendLimits, task: Task) {
+    this.#client = client
+    this.#limits = limits
+    this.#task = task
+    this.#policy = new RetryPolicy(client)
     this.#lastSettled = this.#now()
     this.#skipSettled()
   }
 
   /** Settles when nothing is in flight any more. */
   async run(): Promise<void> {
-    const { stop } = this.#options
-    const { timeout } = this.#uploader.remote.options
-    const timer = setInterval(() => this.#tick(), Math.min(Math.max(timeout / 20, 5), 250))
-    stop.addEventListener('abort', this.#notify)
+    const { stop } = this.#task.options
+    const wake = () => this.#wake()
+    stop.addEventListener('abort', wake)
+    const isWaiting = () => this.#failures > 0 || this.#inFlight > 0
     try {
-      for (;;) {
-        const pause = await this.#sendDue().catch((error: unknown) => this.#fail(error))
-        if (pause === undefined && this.#inFlight.size === 0) break
-        await this.#notification(pause ?? Infinity)
-      }
-      await this.#tokenRefresh
+      await reportWait(this.#client, this.#sendAll(), () => (isWaiting() ? this.#now() - this.#lastSettled : 0))
     } finally {
-      clearInterval(timer)
-      stop.removeEventListener('abort', this.#notify)
-      await this.#uploader.access.onWait?.(undefined)
+      stop.removeEventListener('abort', wake)
     }
     if (this.#failure) throw this.#failure.error
   }
 
-  /** Sends what may be sent now. Returns the milliseconds until more may be sent; undefined if there is nothing more to send. */
-  async #sendDue(): Promise<number | undefined> {
-    while (!this.#isOver()) {
-      const now = this.#now()
-      const pause = this.#pause(now)
-      if (pause === undefined || pause > 0) return pause
-      const pending = this.#take(now)
-      if (this.#isKeyed || pending.isAnnounced) this.#send(pending)
-      else {
-        await this.#options.beforeSend(pending.row)
-        pending.isAnnounced = true
-        this.#queue.push(pending) // check again whether it may be sent
-      }
+  async #sendAll(): Promise<void> {
+    for (let pause = this.#pause(); pause !== undefined || this.#inFlight > 0; pause = this.#pause()) {
+      if (pause !== undefined && pause <= 0) await this.#sendNext().catch((error: unknown) => this.#fail(error))
+      else await this.#event(pause)
     }
-    return undefined
+    await this.#tokenRefresh
   }
 
-  #isOver(): boolean {
-    if (this.#failure || this.#options.stop.aborted || this.#hasRejected) return true
-    if (this.#isHopeless && this.#inFlight.size === 0) this.#fail(this.#lastFailure)
-    return this.#isHopeless
-  }
-
-  #pause(now: number): number | undefined {
-    const { rows } = this.#batch
-    const hasNew = this.#next < rows.length && this.#queue.length < maxQueue && !this.#ids.has(rows.idAt(this.#next))
+  /** Milliseconds until a row may be sent, infinite until the next event; undefined if there is nothing more to send. */
+  #pause(): number | undefined {
+    const { batch, options } = this.#task
+    if (this.#hopeless && this.#inFlight === 0) this.#fail(this.#hopeless)
+    if (this.#failure || this.#hopeless || this.#hasRejected || options.stop.aborted) return undefined
+    const now = this.#now()
+    const hasNew = this.#next < batch.rows.length && this.#queue.length < maxQueue && !this.#ids.has(batch.rows.idAt(this.#next))
     const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
     if (due === Infinity) return undefined
-    const { concurrency, rate } = this.#uploader
     // A single request shows whether the service has recovered. With stopsAtReject, what is sent together with a rejected plant stays.
-    const limit = this.#failures > 0 || this.#options.stopsAtReject ? 1 : concurrency.limit
-    if (this.#inFlight.size >= limit || this.#tokenRefresh !== undefined) return Infinity
-    return Math.max(due - now, rate.delay(now))
+    const limit = this.#failures > 0 || options.stopsAtReject ? 1 : this.#limits.concurrency
+    if (this.#inFlight >= limit || this.#tokenRefresh !== undefined) return Infinity
+    return Math.max(due - now, this.#limits.delay(now))
   }
 
-  /** The next row to send; there must be one. */
-  #take(now: number): Pending {
+  /** Waits until something has happened that `#pause` depends on, or for so many milliseconds. */
+  async #event(pause = Infinity): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      if (pause < Infinity) timer = setTimeout(resolve, Math.min(Math.ceil(pause), maxTimer))
+    })
+    clearTimeout(timer)
+  }
+
+  /** Sends a row that is to be sent again, or else the next one. */
+  async #sendNext(): Promise<void> {
+    const { batch, options, isKeyed } = this.#task
+    const now = this.#now()
     const index = this.#queue.findIndex(({ due }) => due <= now)
-    const [found] = index < 0 ? [] : this.#queue.splice(index, 1)
-    if (found) return found
+    const [queued] = index < 0 ? [] : this.#queue.splice(index, 1)
+    if (queued) return void this.#send(queued)
     const row = this.#next
     this.#skipSettled()
-    const plant = this.#batch.rows.at(row)
-    if (this.#options.ifExists === 'update') this.#ids.add(plant.id)
-    return {
-      row,
-      plant,
-      step: 'create',
-      isAnnounced: false,
-      tries: 0,
-      firstSent: now,
-      lastSent: now,
-      due: now,
-      token: '',
-      end: () => undefined,
-    }
+    const plant = batch.rows.at(row)
+    if (options.ifExists === 'update') this.#ids.add(plant.id)
+    const pending: Pending = { row, plant, step: 'create', tries: 0, firstSent: now, lastSent: now, due: now }
+    if (isKeyed) return void this.#send(pending)
+    await options.beforeSend(row)
+    this.#queue.push(pending) // whether it may be sent is checked again
   }
 
   #skipSettled(): void {
-    const { rows, outcomes } = this.#batch
+    const { rows, outcomes } = this.#task.batch
     do this.#next += 1
     while (this.#next < rows.length && outcomes[this.#next] !== Outcome.pending)
   }
 
-  #send(pending: Pending): void {
-    const uploader = this.#uploader
-    const { access } = uploader
-    const { plant, row, step } = pending
-    const request =
-      step === 'create'
-        ? requestToCreate(access, plant, this.#options.keyOf(row))
-        : requestToCorrect(access, step === 'read' ? 'GET' : 'PUT', plant.id, step === 'read' ? {} : { body: plantOf(plant) })
+  async #send(pending: Pending): Promise<void> {
+    const { access, options } = this.#client
     pending.lastSent = this.#now()
     pending.tries += 1
-    pending.token = access.token
-    uploader.rate.spend(pending.lastSent)
-    this.#inFlight.add(pending)
-    pending.end = uploader.remote.client.start(request, (result) => {
-      this.#inFlight.delete(pending)
-      try {
-        this.#receive(pending, result)
-      } catch (error) {
-        this.#fail(error)
-      }
-      this.#notify()
-    })
+    this.#limits.spend(pending.lastSent)
+    this.#inFlight += 1
+    try {
+      const request = this.#requestFor(pending)
+      const response = await this.#client.send(request, options.timeout)
+      this.#receive(pending, classify(this.#client, request, response), access.token)
+    } catch (error) {
+      this.#fail(error)
+    }
+    this.#inFlight -= 1
+    this.#wake()
   }
 
-  #receive(pending: Pending, response: HttpResponse | NoResponse): void {
-    const { access, remote } = this.#uploader
-    const { address } = remote
-    const { plant, step } = pending
-    const result =
-      response instanceof NoResponse
-        ? classifyFailure(response, address, access)
-        : classifyResponse<Plant | NewPlant | 'missing'>(response, step === 'create' ? expectedPlant : expectStored(plant.id, notFound), {
-            name: address.name,
-            tokenHint: access.tokenHint,
-          })
+  #requestFor({ row, plant, step }: Pending): HttpRequest<Answer> {
+    const { access } = this.#client
+    if (step === 'create') return requestToCreate(access, plant, this.#task.options.keyOf(row))
+    const target = { path: `/plants/${plant.id}`, expected: expectStored(plant.id, [404]) }
+    return requestTo(access, step === 'read' ? { method: 'GET', ...target } : { method: 'PUT', ...target, body: plantOf(plant) })
+  }
+
+  #receive(pending: Pending, result: Result<Answer>, token: string): void {
+    const { isKeyed } = this.#task
     switch (result.kind) {
-      case 'done':
-        this.#finish(pending, result.value)
-        break
       case 'retry':
       case 'unknown':
         this.#retry(pending, result)
         break
-      case 'conflict':
-        // A service with idempotency keys would have recognized this row, so the conflict is with another plant.
-        if (comparesPlants(this.#options.ifExists)) this.#sendAgain(pending, 'read')
-        else if (this.#options.ifExists === 'skip') this.#settle(pending, Outcome.skipped)
-        else this.#settle(pending, Outcome.taken, result.error)
-        break
-      case 'rejected':
-        this.#settle(pending, Outcome.refused, result.error)
-        break
       case 'unauthorized':
-        this.#refreshToken(pending, result.error)
+        this.#queue.push(Object.assign(pending, { due: this.#now() }))
+        if (token === this.#client.access.token) this.#tokenRefresh ??= this.#refreshToken(result.error)
         break
       case 'incompatible':
-        if (result.error.exitCode === 5 && !this.#isKeyed && step === 'create') this.#note(pending, Outcome.unknown, result.error)
+        if (result.error.exitCode === 5 && pending.step === 'create' && !isKeyed) this.#note(pending, Outcome.unknown, result.error)
         this.#fail(result.error)
+        break
+      default: {
+        this.#noteSuccess()
+        const next = this.#outcomeOf(pending, result)
+        if (typeof next === 'string') this.#queue.push(Object.assign(pending, { step: next, tries: 0, due: this.#now() }))
+        else this.#note(pending, next, result.kind === 'done' ? undefined : result.error)
+      }
     }
   }
 
-  #finish(pending: Pending, value: Plant | NewPlant | 'missing'): void {
-    const { plant, step } = pending
-    if (value === 'missing')
-      this.#sendAgain(pending, 'create') // it was deleted meanwhile
-    else if (step === 'read' && 'id' in value) {
-      const outcome = resolveConflict(this.#options.ifExists, () => equalPlants(value, plant))
-      if (outcome === Outcome.updated) this.#sendAgain(pending, 'replace')
-      else this.#settle(pending, outcome, outcome === Outcome.taken ? idExists(plant.id) : undefined)
-    } else {
-      this.#settle(pending, step === 'create' ? Outcome.created : Outcome.updated)
-      this.#compare(plant, value)
+  /** The outcome of a row whose request was settled, or its next request. */
+  #outcomeOf({ plant, step }: Pending, result: Result<Answer>): Outcome | Pending['step'] {
+    const { ifExists } = this.#task.options
+    if (result.kind === 'rejected') return Outcome.refused
+    // A service with idempotency keys would have recognized this row, so the conflict is with another plant.
+    if (result.kind !== 'done') return comparesPlants(ifExists) ? 'read' : resolveConflict(ifExists, () => false)
+    const { value } = result
+    if (value === 404) return 'create' // it was deleted meanwhile
+    if (step === 'read' && 'id' in value) {
+      const outcome = resolveConflict(ifExists, () => equalPlants(value, plant))
+      return outcome === Outcome.updated ? 'replace' : outcome
     }
-  }
-
-  #sendAgain(pending: Pending, step: Pending['step']): void {
-    this.#noteSuccess()
-    this.#queue.push(Object.assign(pending, { step, tries: 0, due: this.#now() }))
-  }
-
-  #settle(pending: Pending, outcome: number, why?: PlantsError): void {
-    this.#noteSuccess()
-    this.#note(pending, outcome, why)
+    if (!equalFields(value, plant)) {
+      const text = `${toJson({ ...value })} instead of ${toJson({ ...plantOf(plant) })} for the plant ${plant.id}`
+      this.#client.warnOnce('other', `The store returns plants that differ from those that were sent, such as ${text}`)
+    }
+    return step === 'create' ? Outcome.created : Outcome.updated
   }
 
   /** Records that the service has answered as expected. */
   #noteSuccess(): void {
     this.#lastSettled = this.#now()
     this.#failures = 0
-    this.#isHopeless = false
+    this.#hopeless = undefined
     this.#isTokenNew = false
     this.#policy.reset()
-    this.#uploader.concurrency.succeeded()
+    this.#limits.succeeded()
   }
 
-  #note({ row, plant }: Pending, outcome: number, why?: PlantsError): void {
+  #note({ row, plant }: Pending, outcome: Outcome, reason?: PlantsError): void {
+    const { batch, options } = this.#task
     this.#ids.delete(plant.id)
-    this.#batch.outcomes[row] = outcome
-    if (why) this.#batch.rejections.set(row, { error: why.error, message: why.message }) // without its stack, to save memory
-    if (this.#options.stopsAtReject && outcome >= Outcome.taken) this.#hasRejected = true
-    this.#options.onProgress()
-  }
-
-  #compare(sent: NewPlant, plant: Plant): void {
-    if (equalFields(plant, sent)) return
-    const text = `${toJson({ ...plant })} instead of ${toJson({ ...plantOf(sent) })} for the plant ${sent.id}`
-    this.#uploader.warnOnce('other', `The store returns plants that differ from those that were sent, such as ${text}`)
+    batch.outcomes[row] = outcome
+    if (outcome >= Outcome.taken) {
+      const { error, message } = reason ?? idExists(plant.id)
+      batch.rejections.set(row, { error, message }) // without its stack, to save memory
+      if (options.stopsAtReject) this.#hasRejected = true
+    }
+    options.onProgress()
   }
 
   /** Queues a row to send again, unless it is hopeless. Pauses all requests if the service needs that. */
   #retry(pending: Pending, failure: Failure): void {
+    const { timeout, clock } = this.#client.options
     const { kind, error, reason, retryAfter = 0 } = failure
+    const { step, tries, firstSent } = pending
     const now = this.#now()
     const limit = this.#policy.limit(failure)
-    this.#lastFailure = error
     if (pending.lastSent >= this.#lastRound) this.#countRound(failure, now)
-    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#isHopeless = true // a single failure may be an accident
+    if (now >= limit && (reason === 'refused' || this.#failures > 1)) this.#hopeless = error // a single failure may be an accident
     const isUnknown = kind === 'unknown'
+    const backoffFor = (count: number, max: number) => backoff(count, { base: 50, max, random: clock.random })
     const isLone = isUnknown && this.#failures < 2 // connections break now and then
-    if (!isLone) this.#uploader.rate.pauseUntil(Math.min(now + retryAfter + this.#backoff(this.#failures, 1000), limit))
-    pending.due = isUnknown ? now + this.#backoff(pending.tries, 5000) : now
-    if (isUnknown && ((!this.#isKeyed && pending.step === 'create') || this.#isOfPlant(pending, now)))
-      this.#note(pending, Outcome.unknown, error)
+    if (!isLone) this.#limits.pauseUntil(Math.min(now + retryAfter + backoffFor(this.#failures, 1000), limit))
+    pending.due = isUnknown ? now + backoffFor(tries, 5000) : now
+    // The plant itself causes the failure if others were settled while this one was retried.
+    const isOfPlant = tries >= triesOfOne && now - firstSent >= timeout && this.#lastSettled > firstSent
+    if (isUnknown && (isOfPlant || (step === 'create' && !this.#task.isKeyed))) this.#note(pending, Outcome.unknown, error)
     else this.#queue.push(pending)
   }
 
   #countRound(failure: Failure, now: number): void {
     this.#lastRound = now
     this.#failures += 1
-    if (failure.reason === 'overload') this.#uploader.concurrency.halve()
-    if (this.#failures >= roundsUntilWarning) this.#uploader.warnOnce('retry', this.#policy.explain(failure))
+    if (failure.reason === 'overload') this.#limits.halve()
+    if (this.#failures >= roundsUntilWarning) this.#client.warnOnce('retry', this.#policy.explain(failure))
   }
 
-  /** Whether the plant itself causes the failure: others were settled while this one was retried. */
-  #isOfPlant({ tries, firstSent }: Pending, now: number): boolean {
-    return tries >= triesOfOne && now - firstSent >= this.#uploader.remote.options.timeout && this.#lastSettled > firstSent
-  }
-
-  #backoff(tries: number, max: number): number {
-    return backoff(tries, { base: 50, max, random: this.#uploader.remote.options.clock.random })
-  }
-
-  /** Queues a row to send again with a newer token, if there is one. */
-  #refreshToken(pending: Pending, refusal: PlantsError): void {
-    const { access } = this.#uploader
-    this.#queue.push(Object.assign(pending, { due: this.#now() }))
-    if (pending.token !== access.token) return
-    const { renew } = access
-    if (!renew || this.#isTokenNew) this.#failUnlessStopped(refusal)
-    else this.#tokenRefresh ??= this.#findToken(renew, refusal)
-  }
-
-  async #findToken(renew: () => Promise<string | undefined>, refusal: PlantsError): Promise<void> {
-    const { access } = this.#uploader
+  /** Finds a newer token after one was rejected. */
+  async #refreshToken(refusal: PlantsError): Promise<void> {
+    const { access } = this.#client
     try {
-      const token = await renew()
-      if (token === undefined || token === access.token) this.#failUnlessStopped(refusal)
-      else this.#uploader.access = { ...access, token }
+      const token = this.#isTokenNew ? undefined : await access.renew?.()
+      if (token === undefined || token === access.token) throw refusal
+      this.#client.access = { ...access, token }
+      this.#isTokenNew = true
     } catch (error) {
-      this.#failUnlessStopped(error)
+      if (!this.#task.options.stop.aborted) this.#fail(error)
     }
-    this.#isTokenNew = true
     this.#tokenRefresh = undefined
-    this.#notify()
+    this.#wake()
   }
 
-  #failUnlessStopped(error: unknown): void {
-    if (!this.#options.stop.aborted) this.#fail(error)
-  }
-
-  #fail(error: unknown): undefined {
+  #fail(error: unknown): void {
     this.#failure ??= { error }
   }
 
-  /** Aborts requests that have timed out, and reports the wait for the service. */
-  #tick(): void {
-    const now = this.#now()
-    for (const pending of this.#inFlight) {
-      if (now - pending.lastSent < this.#uploader.remote.options.timeout) break
-      pending.end(timeIsOver())
-    }
-    const waited = now - this.#lastSettled
-    const isWaiting = waited >= 1000 && (this.#failures > 0 || this.#inFlight.size > 0)
-    void this.#uploader.access.onWait?.(isWaiting ? waited : undefined)
-  }
-
   #now(): number {
-    return this.#uploader.remote.options.clock.now()
-  }
-
-  /** Wakes `run` to check for work. */
-  readonly #notify = (): void => {
-    this.#isNotified = true
-    this.#wake?.()
-  }
-
-  /** Resolves at the next `#notify`, at once if there was one since the last call, or after `milliseconds`, which may be infinite. */
-  async #notification(milliseconds: number): Promise<void> {
-    if (!this.#isNotified) {
-      await new Promise<void>((resolve) => {
-        const timer = milliseconds === Infinity ? undefined : setTimeout(resolve, Math.min(Math.ceil(milliseconds), maxTimer))
-        this.#wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
-    }
-    this.#wake = undefined
-    this.#isNotified = false
+    return this.#client.options.clock.now()
   }
 }
 
@@ -399,5 +287,3 @@ const maxQueue = 256
 const triesOfOne = 5
 
 const roundsUntilWarning = 3
-
-const notFound = [[404, 'missing']] as const

@@ -72,11 +72,19 @@ describe('a service that keeps no keys', () => {
 
 describe('whether a service keeps keys', () => {
   test.each([true, false])('is what its description says, and is asked once: %s', async (isKeyed) => {
-    const service = await PlantService.listen({ isKeyed })
-    const store = await open(service.url)
-    expect([await store.supportsIdempotencyKeys(), await store.supportsIdempotencyKeys()]).toEqual([isKeyed, isKeyed])
-    await service.close()
-    expect(await store.supportsIdempotencyKeys()).toBe(isKeyed)
+    const parameters = isKeyed ? [{ name: 'Idempotency-Key', in: 'header' }] : []
+    const openapi = json(200, { paths: { '/plants': { post: { parameters } } } })
+    const remote = await Hostile.listen({ openapi, posts: [json(200, { name: 'Fern 0' })] })
+    const store = await open(remote.url)
+    let announced = 0
+    const beforeSend = async () => {
+      announced += 1
+    }
+    for (const _ of [1, 2]) await store.createMany(batchOf(plantsOf(1)), importOptions({ beforeSend }))
+    expect({ announced, lines: remote.lines }).toEqual({
+      announced: isKeyed ? 0 : 2,
+      lines: ['GET /openapi.json', 'POST /plants', 'POST /plants'],
+    })
   })
 
   test('cannot be found out where nobody is', async () => {
@@ -84,11 +92,10 @@ describe('whether a service keeps keys', () => {
     await service.close()
     const store = await open(service.url, { opening: { timeout: 1000 } })
     const batch = batchOf(plantsOf(3))
-    expect(await errorOf(store.supportsIdempotencyKeys())).toMatchObject({
+    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({
       kind: 'unavailable',
       message: expect.stringContaining('Could not reach'),
     })
-    expect(await errorOf(store.createMany(batch, importOptions()))).toMatchObject({ kind: 'unavailable' })
     expect(tally(batch)).toEqual({ pending: 3 })
   })
 
@@ -105,7 +112,10 @@ describe('whether a service keeps keys', () => {
   })
 
   test('is no where there is no description', async () => {
-    const remote = await Hostile.listen({})
-    expect(await (await open(remote.url)).supportsIdempotencyKeys()).toBe(false)
+    const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern 0' })] })
+    const announced: number[] = []
+    const beforeSend = async (row: number) => void announced.push(row)
+    await (await open(remote.url)).createMany(batchOf(plantsOf(1)), importOptions({ beforeSend }))
+    expect(announced).toEqual([0])
   })
 })
