@@ -4,7 +4,7 @@ import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { readTextFile } from '../platform/text-files.js'
 import { parseText } from '../platform/values.js'
-import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../server/authenticator.js'
+import { digestOf, fixedTokens, freshness, isUsable, newToken, type TokenSource, tokensOfStore } from '../server/authenticator.js'
 import { defaultRights, type Right, type TokenStore } from '../stores/common/store.js'
 import type { Settings } from './context.js'
 
@@ -63,23 +63,24 @@ async function storeTokens(tokens: TokenStore, { mayShow, settings, io, warn }: 
 /** The tokens in a file, which is read again when it changes. If it is then invalid, its previous tokens are kept. */
 function fileTokens(path: string, { allow, io, warn }: TokenSourceOptions): TokenSource {
   let version = versionOf(path)
-  return changingTokens(
-    readTokens(path),
-    allow,
-    () => {
-      const now = versionOf(path)
-      if (now === version) return undefined
-      version = now
-      try {
-        return readTokens(path)
-      } catch (error) {
-        if (!(error instanceof PlantsError)) throw error
-        warn(`${error.message}. Its previous tokens are still accepted`)
-        return undefined
-      }
-    },
-    io.now,
-  )
+  let find = fixedTokens(readTokens(path), allow)
+  let until = io.now() + freshness
+  const refresh = () => {
+    until = io.now() + freshness
+    const now = versionOf(path)
+    if (now === version) return
+    version = now
+    try {
+      find = fixedTokens(readTokens(path), allow)
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+      warn(`${error.message}. Its previous tokens are still accepted`)
+    }
+  }
+  return (token) => {
+    if (until <= io.now()) refresh()
+    return find(token)
+  }
 }
 
 /** A text that changes with the file, its permissions and its readability. */

@@ -27,17 +27,15 @@ export function parseId(text: string, name = 'id'): bigint {
  * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
  */
 export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
-  const given = new Map<string, string>()
+  const query: ListQuery = {}
   for (const part of url.replace(/^[^?]*\??|#.*$/gs, '').split('&')) {
     if (part === '') continue
     const [name = '', value = ''] = (/^([^=]*)=?(.*)$/s.exec(part) ?? []).slice(1).map(decode)
-    if (given.has(name)) throw new HttpError(400, `The parameter ${name} must be given once`)
-    if (!Object.hasOwn(readers, name))
-      throw new HttpError(400, `There is no parameter ${JSON.stringify(shorten(name))}, only ${Object.keys(readers).join(', ')}`)
-    given.set(name, value)
+    const read = Object.hasOwn(readers, name) ? readers[name] : undefined
+    if (!read) throw new HttpError(400, `There is no parameter ${JSON.stringify(shorten(name))}, only ${Object.keys(readers).join(', ')}`)
+    if (Object.hasOwn(query, name)) throw new HttpError(400, `The parameter ${name} must be given once`)
+    read(query, value, maxLimit)
   }
-  const query: ListQuery = {}
-  for (const [name, value] of given) readers[name]?.(query, value, maxLimit)
   return query
 }
 

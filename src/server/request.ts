@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isJsonType, parseJson, severalValues } from '../plant/json.js'
 import { isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
 import { checkNewPlant } from '../plant/schema.js'
@@ -56,23 +56,20 @@ export interface BodyOptions {
 export interface InFlight {
   /** requests that wait for the store */
   waiting: number
-  /** bytes of request bodies, from arrival to response */
+  /** bytes of request bodies that are arriving, or that wait for the store */
   bytes: number
-  /** bytes of lists of plants that clients have not read yet */
-  listed: number
-  /** snapshots that are being sent */
-  snapshots: number
 }
 
 /** The limit of all bodies in flight, as a multiple of the limit of one body. */
 const maxLargestBodies = 64
 
-function checkSize(length: number, total: number, bodyLimit: number): void {
-  if (length > bodyLimit) throw tooLarge(bodyLimit)
-  if (total > maxLargestBodies * bodyLimit) throw busy()
-}
-
 const nothing = Buffer.alloc(0)
+
+/** Why a body of this length is too much, if `total` bytes are in flight. */
+function sizeError(length: number, total: number, bodyLimit: number): HttpError | undefined {
+  if (length > bodyLimit) return tooLarge(bodyLimit)
+  return total > maxLargestBodies * bodyLimit ? busy() : undefined
+}
 
 /**
  * Reads the body of a request that is `complete`.
@@ -80,75 +77,63 @@ const nothing = Buffer.alloc(0)
  * @throws {HttpError} 413, or 503 when the bodies in flight exceed their limit
  */
 export function takeBody(request: IncomingMessage, { bodyLimit, inFlight }: BodyOptions): Buffer {
-  checkSize(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
+  const error = sizeError(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
+  if (error) throw error
   const bytes: Buffer | null = request.read()
   return bytes ?? nothing
 }
 
-/** A body that has not arrived completely. */
-export interface ArrivingBody {
-  /** Rejects like `takeBody`. Never settles if the connection breaks or the body is discarded. */
-  bytes: Promise<Buffer>
-  discard(): void
-}
-
-/** Reads a body as it arrives. Copies small chunks into one buffer: each chunk would be an object of hundreds of bytes. */
-export function receiveBody(request: IncomingMessage, { bodyLimit, inFlight }: BodyOptions): ArrivingBody {
-  let buffer: Buffer = nothing
-  let length = 0
-  let discard = () => {}
-  const bytes = new Promise<Buffer>((resolve, reject) => {
+/**
+ * Reads a body as it arrives, until the response is closed. Copies the chunks into one buffer: node:http would keep each small one as an
+ * object of hundreds of bytes.
+ *
+ * @returns rejects like `takeBody`; never settles if the response is closed first
+ */
+export function receiveBody(response: ServerResponse, { bodyLimit, inFlight }: BodyOptions): Promise<Buffer> {
+  const { req: request } = response
+  const body = new Promise<Buffer>((resolve, reject) => {
+    let buffer: Buffer = nothing
+    let length = 0
     const append = (chunk: Buffer) => {
       const start = length
       length += chunk.length
       inFlight.bytes += chunk.length
-      try {
-        checkSize(length, inFlight.bytes, bodyLimit)
-      } catch (error) {
-        discard()
+      const error = sizeError(length, inFlight.bytes, bodyLimit)
+      if (error) {
+        stop()
         return reject(error)
       }
-      if (start > 0 && length > buffer.length) {
-        const grown = Buffer.allocUnsafe(2 * length)
-        buffer.copy(grown, 0, 0, start)
-        buffer = grown
-      }
-      if (start === 0) buffer = chunk
-      else chunk.copy(buffer, start)
+      if (length > buffer.length) buffer = Buffer.concat([buffer], 2 * length)
+      chunk.copy(buffer, start)
     }
     const end = () => {
       resolve(buffer.subarray(0, length))
-      discard()
+      stop()
     }
-    discard = () => {
-      request.off('data', append).off('end', end).off('close', discard)
+    const stop = () => {
+      request.off('data', append).off('end', end)
+      response.off('close', stop)
       inFlight.bytes -= length
-      length = 0
-      buffer = nothing
     }
-    request.on('data', append).on('end', end).on('close', discard)
+    request.on('data', append).on('end', end)
+    response.on('close', stop)
   })
-  bytes.catch(() => undefined) // it may reject before anything awaits it
-  return { bytes, discard }
+  body.catch(() => undefined) // it may reject before anything awaits it
+  return body
 }
 
-/** @throws {HttpError} 400 or 422 for a body that is not the specification's NewPlant */
-export function parseNewPlant(bytes: Buffer): NewPlant {
-  return checked(parseBody(bytes))
-}
-
-/** @throws {HttpError} 400 or 422 for a body that is not a Plant, or has a different id */
-export function parsePlant(bytes: Buffer, id: bigint): NewPlant {
+/**
+ * Parses the specification's NewPlant or, with the `id` of a path, a Plant.
+ *
+ * @throws {HttpError} 400 or 422
+ */
+export function parsePlant(bytes: Buffer, id?: bigint): NewPlant {
   const body = parseBody(bytes)
-  const plant = checked(isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body)
-  if (plant.id !== id) throw new HttpError(422, `Invalid plant: id must be ${id}, as in the path, but was ${plant.id}`)
-  return plant
-}
-
-function checked(value: unknown): NewPlant {
-  const result = checkNewPlant(value)
+  const result = checkNewPlant(id !== undefined && isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body)
   if ('problems' in result) throw new HttpError(422, `Invalid plant: ${result.problems.join('; ')}`)
-  return result.plant
+  const { plant } = result
+  if (id !== undefined && plant.id !== id) throw new HttpError(422, `Invalid plant: id must be ${id}, as in the path, but was ${plant.id}`)
+  return plant
 }
 
 function parseBody(bytes: Buffer): unknown {
