@@ -125,11 +125,7 @@ export const operations: readonly Operation[] = [
     operationId: 'createPlant',
     summary: 'Creates a new plant in the store',
     parameters: named('IdempotencyKey'),
-    requestBody: {
-      required: true,
-      description: 'The plant to create; at most 1 MiB by default',
-      content: json('NewPlant', storedPlants),
-    },
+    requestBody: body('The plant to create; at most 1 MiB by default', 'NewPlant', storedPlants),
     responses: {
       200: { description: 'Plant response', content: json('Plant', plants) },
       400: {
@@ -183,11 +179,7 @@ export const operations: readonly Operation[] = [
     operationId: 'replacePlant',
     summary: 'Replaces a plant, and removes its idempotency key',
     parameters: named('Id', 'IfMatch'),
-    requestBody: {
-      required: true,
-      description: 'The whole plant; an id, if there is one, must be that of the path',
-      content: json('Plant', plants),
-    },
+    requestBody: body('The whole plant; an id, if there is one, must be that of the path', 'Plant', plants),
     responses: {
       200: { description: 'The replaced plant', headers: etag, content: json('StoredPlant', storedPlants) },
       ...errors(400, 401, 403, 404, 412, 413, 415, 422),
@@ -208,6 +200,8 @@ export const operations: readonly Operation[] = [
 ]
 
 const components = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } }, parameters, responses: failures, schemas }
+
+type Examples = Record<string, { value: unknown }>
 
 function reference(kind: keyof typeof components, name: string | number): object {
   return { $ref: `#/components/${kind}/${name}` }
@@ -230,10 +224,14 @@ function parameter(place: 'header' | 'path' | 'query', name: string, description
   return { name, in: place, required: place === 'path', description, schema, example }
 }
 
+function body(description: string, schema: keyof typeof schemas, examples: Examples): object {
+  return { required: true, description, content: json(schema, examples) }
+}
+
 function header(description: string): object {
   return { description, schema: { type: 'string' } }
 }
 
-function json(schema: keyof typeof schemas, examples?: Record<string, { value: unknown }>): object {
+function json(schema: keyof typeof schemas, examples?: Examples): object {
   return { 'application/json': { schema: reference('schemas', schema), ...(examples && { examples }) } }
 }

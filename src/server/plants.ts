@@ -7,7 +7,7 @@ import { busy, HttpError } from './errors.js'
 import { openApi, operations } from './openapi.js'
 import { etagOf, listLimits, listsTag, parseId, parseListQuery } from './parameters.js'
 import { type InFlight, parseIdempotencyKey, parsePlant } from './request.js'
-import { type Call, closeSignal, type LoggedAnswer, type Route } from './router.js'
+import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
 export interface PlantRoutesOptions {
   store: Pick<ServedStore, keyof ReadableStore | 'maxSnapshots'>
@@ -80,7 +80,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     }
   }
 
-  const page = async (call: Call): Promise<LoggedAnswer> => {
+  const page = async (call: Call): Promise<Answer> => {
     const { request, response } = call
     const { limit = listLimits.default, ...query } = parseListQuery(request.url ?? '')
     const signal = closeSignal(response)
@@ -116,7 +116,7 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
       const { headers, url = '' } = call.request
       if (!/\bapplication\/x-ndjson\b/i.test(headers.accept ?? '')) return page(call)
       const query = parseListQuery(url, Number.MAX_SAFE_INTEGER)
-      return { outcome: 'read', contentType: 'application/x-ndjson', pieces: snapshot(query) }
+      return { outcome: 'read', status: 200, contentType: 'application/x-ndjson', body: '', pieces: snapshot(query) }
     },
     async getPlant(call) {
       const id = parseId(call.id)
@@ -163,7 +163,7 @@ async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{
 }
 
 /** A response with a StoredPlant and its entity tag. */
-function stored(plant: NewPlant, outcome: string, status = 200): LoggedAnswer {
+function stored(plant: NewPlant, outcome: string, status = 200): Answer {
   return { outcome, status, body: toWireJson(plant), headers: ['ETag', etagOf(plant)] }
 }
 

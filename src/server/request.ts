@@ -63,7 +63,7 @@ export interface InFlight {
 /** The limit of all bodies in flight, as a multiple of the limit of one body. */
 const maxLargestBodies = 64
 
-const nothing = Buffer.alloc(0)
+export const noBody = Buffer.alloc(0)
 
 /** Why a body of this length is too much, if `total` bytes are in flight. */
 function sizeError(length: number, total: number, bodyLimit: number): HttpError | undefined {
@@ -80,7 +80,7 @@ export function takeBody(request: IncomingMessage, { bodyLimit, inFlight }: Body
   const error = sizeError(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
   if (error) throw error
   const bytes: Buffer | null = request.read()
-  return bytes ?? nothing
+  return bytes ?? noBody
 }
 
 /**
@@ -92,7 +92,7 @@ export function takeBody(request: IncomingMessage, { bodyLimit, inFlight }: Body
 export function receiveBody(response: ServerResponse, { bodyLimit, inFlight }: BodyOptions): Promise<Buffer> {
   const { req: request } = response
   const body = new Promise<Buffer>((resolve, reject) => {
-    let buffer: Buffer = nothing
+    let buffer: Buffer = noBody
     let length = 0
     const append = (chunk: Buffer) => {
       const start = length

@@ -5,7 +5,7 @@ import type { Right } from '../stores/common/store.js'
 import type { Authenticate, Caller } from './authenticator.js'
 import { busy, HttpError, toHttpError } from './errors.js'
 import type { AccessLog } from './log.js'
-import { type BodyOptions, receiveBody, takeBody, validateBodyHeaders } from './request.js'
+import { type BodyOptions, noBody, receiveBody, takeBody, validateBodyHeaders } from './request.js'
 import { type Handler, type HttpAnswer, respond, respondWith } from './server.js'
 
 /** An operation of the service. */
@@ -18,17 +18,14 @@ export interface Route {
   /** whether a request has a body */
   hasBody: boolean
   /** Handles a call. A thrown `HttpError` is sent as the response. */
-  handler(call: Call): LoggedAnswer | Promise<LoggedAnswer>
+  handler(call: Call): Answer | Promise<Answer>
 }
 
-/** A response, complete or streamed, with its outcome for the log. */
-export type LoggedAnswer = (HttpAnswer | StreamedAnswer) & { outcome: string }
-
-/** A streamed response. Its pieces are produced as fast as the client reads them. */
-interface StreamedAnswer {
-  contentType: string
-  /** always closed, even if the client disconnects */
-  pieces: AsyncIterable<string>
+/** A response, with its outcome for the log. */
+export interface Answer extends HttpAnswer {
+  outcome: string
+  /** the body of a stream, instead of `body`: produced as fast as the client reads, and always closed, even if the client disconnects */
+  pieces?: AsyncIterable<string>
 }
 
 /** A request in flight. */
@@ -59,8 +56,6 @@ export interface RouterOptions extends BodyOptions {
 /** milliseconds; if a body takes longer to arrive, the token is checked again */
 const reauthenticateAfter = 100
 
-const nothing = Buffer.alloc(0)
-
 /** Finds the route of a request, authenticates it, reads its body, calls the handler, sends the response and logs it. */
 export class Router {
   readonly #routes: readonly Route[]
@@ -76,13 +71,13 @@ export class Router {
   /** Rejects only if no response can be sent. */
   readonly handle: Handler = async (request, response, sendContinue) => {
     const requestId = `${this.#runId}-${(this.#count++).toString(36)}`
-    const call: Call = { request, response, requestId, id: '', body: nothing }
+    const call: Call = { request, response, requestId, id: '', body: noBody }
     try {
       const route = this.#routeOf(call)
       call.route = route
       if (route.right !== undefined) await this.#admit(call, route.right, sendContinue)
       const answer = await route.handler(call)
-      if ('pieces' in answer) await this.#stream(call, answer)
+      if (answer.pieces) await this.#stream(call, answer, answer.pieces)
       else this.#send(call, answer)
     } catch (error) {
       this.#fail(call, error)
@@ -124,18 +119,18 @@ export class Router {
     return this.#options.authenticate(headers.authorization, socket)
   }
 
-  #send(call: Call, answer: HttpAnswer & { outcome: string }): void {
+  #send(call: Call, answer: Answer): void {
     respond(call.response, answer, call.requestId)
     this.#record(call, answer.status, answer.outcome)
   }
 
   /** Sends pieces until there are no more, the client disconnects, or its token is no longer accepted. */
-  async #stream(call: Call, { contentType, pieces, outcome }: StreamedAnswer & { outcome: string }): Promise<void> {
+  async #stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>): Promise<void> {
     const { request, response, requestId } = call
     if (request.httpVersion === '1.0') throw new HttpError(400, 'HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
     const signal = closeSignal(response)
     const begin = () => {
-      if (!response.headersSent && !response.destroyed) respondWith(response, 200, ['Content-Type', contentType], requestId)
+      if (!response.headersSent && !response.destroyed) respondWith(response, status, ['Content-Type', contentType], requestId)
     }
     for await (const piece of request.method === 'HEAD' ? [] : pieces) {
       if (response.headersSent) await this.#authenticate(call)
@@ -148,19 +143,19 @@ export class Router {
     begin()
     const isWhole = !response.destroyed
     response.end()
-    if (response.headersSent) this.#record(call, 200, isWhole ? outcome : 'aborted')
+    if (response.headersSent) this.#record(call, status, isWhole ? outcome : 'aborted')
   }
 
   /** Sends an error; if the response has begun, destroys the connection, so that the client does not mistake a part for the whole. */
   #fail(call: Call, failure: unknown): void {
     const { requestId, response, route } = call
+    const { headersSent, statusCode } = response
     const answer = toHttpError(failure, requestId)
     const { status, error, body, headers, outcome } = answer
-    const isBegun = response.headersSent
-    if (answer !== failure && (error >= 500 || isBegun)) this.#options.log.error(failure, requestId)
-    if (isBegun) {
+    if (answer !== failure && (error >= 500 || headersSent)) this.#options.log.error(failure, requestId)
+    if (headersSent) {
       response.destroy()
-      this.#record(call, response.statusCode, outcome)
+      this.#record(call, statusCode, outcome)
     } else this.#send(call, { status: route && route.right !== 'create' ? error : status, body, headers, outcome })
   }
 
