@@ -15,13 +15,11 @@ export class Connection {
   last: ServerResponse | undefined
   /** whether no further requests are processed: too many are unanswered, or node:http has stopped reading */
   isFull = false
-  /** whether the parser has rejected the input */
-  isBroken = false
+  /** whether the last response is decided */
+  isEnding = false
   /** bytes that the system has accepted, and when a check last saw that number change */
   #sent = -1
   #sentAt = 0
-  /** whether the last response is decided */
-  #isEnding = false
 
   constructor(socket: Socket, canSend: boolean) {
     this.socket = socket
@@ -36,9 +34,8 @@ export class Connection {
    */
   reject(error: HttpError, code: string): boolean {
     const { socket, open, last } = this
-    this.isBroken = true
-    if (this.#isEnding) return false
-    this.#isEnding = true
+    if (this.isEnding) return false
+    this.isEnding = true
     const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
     // Input after a response that closes the connection, or the rest of a body whose request was answered early.
     if (code === 'HPE_CLOSED_CONNECTION' || (last?.writableFinished && !last.req.complete)) {
@@ -84,7 +81,7 @@ export class Connection {
   /** Sends a last response, if any, and closes this side. The client may still send for a while (RFC 9112, 9.6). */
   end(error?: HttpError): void {
     const { socket } = this
-    this.#isEnding = true
+    this.isEnding = true
     if (socket.writableEnded) return
     if (error && socket.writable) socket.write(bytesOf(error))
     socket.end()

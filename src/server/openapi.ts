@@ -1,6 +1,8 @@
 import { plantFields, textsInWords } from '../plant/fields.js'
 import type { Right } from '../stores/common/store.js'
-import { listLimits } from './parameters.js'
+
+/** the maximum and the default of `limit` for a page */
+export const listLimits = { max: 1000, default: 100 }
 
 /**
  * The OpenAPI 3.1 description of the service: the operation of the specification, and those that the contract adds.
@@ -27,6 +29,7 @@ const description = {
   security: [{ bearer: [] }],
 }
 
+const string = { type: 'string' }
 const text = { type: 'string', pattern: '^[^\\u0000]*$' }
 const int64 = { type: 'integer', format: 'int64' }
 const properties = Object.fromEntries(
@@ -48,7 +51,7 @@ const schemas = {
     required: ['error', 'message'],
     properties: {
       error: { type: 'integer', format: 'int32', description: 'Numeric error value' },
-      message: { type: 'string', description: 'Error text' },
+      message: { ...string, description: 'Error text' },
     },
   },
 }
@@ -79,14 +82,8 @@ const parameters = {
     text,
     'fern',
   ),
-  IfMatch: parameter('header', 'If-Match', 'Only if the plant has one of these entity tags; * for any', { type: 'string' }, '*'),
-  IfNoneMatch: parameter(
-    'header',
-    'If-None-Match',
-    'Answers 304 if the plant has one of these entity tags',
-    { type: 'string' },
-    '"0b8a4c1e"',
-  ),
+  IfMatch: parameter('header', 'If-Match', 'Only if the plant has one of these entity tags; * for any', string, '*'),
+  IfNoneMatch: parameter('header', 'If-None-Match', 'Answers 304 if the plant has one of these entity tags', string, '"0b8a4c1e"'),
 }
 
 /** The error responses, by status. */
@@ -153,7 +150,7 @@ export const operations: readonly Operation[] = [
         headers: { Link: header('RFC 8288: the next page, with rel="next", if there is one') },
         content: {
           'application/json': { schema: { type: 'array', items: reference('schemas', 'StoredPlant') } },
-          'application/x-ndjson': { schema: { type: 'string' } },
+          'application/x-ndjson': { schema: string },
         },
       },
       ...errors(400, 401, 403),
@@ -229,7 +226,7 @@ function body(description: string, schema: keyof typeof schemas, examples: Examp
 }
 
 function header(description: string): object {
-  return { description, schema: { type: 'string' } }
+  return { description, schema: string }
 }
 
 function json(schema: keyof typeof schemas, examples?: Examples): object {

@@ -4,9 +4,8 @@ import { Semaphore } from '../platform/semaphore.js'
 import { queryText } from '../stores/common/pages.js'
 import type { ListQuery, ReadableStore, Right, ServedStore } from '../stores/common/store.js'
 import { busy, HttpError } from './errors.js'
-import { openApi, operations } from './openapi.js'
-import { etagOf, listLimits, listsTag, parseId, parseListQuery } from './parameters.js'
-import { type InFlight, parseIdempotencyKey, parsePlant } from './request.js'
+import { listLimits, openApi, operations } from './openapi.js'
+import { etagOf, type InFlight, listsTag, parseId, parseIdempotencyKey, parseListQuery, parsePlant } from './request.js'
 import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
 export interface PlantRoutesOptions {

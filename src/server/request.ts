@@ -1,9 +1,13 @@
 import { isUtf8 } from 'node:buffer'
+import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { isJsonType, parseJson, severalValues } from '../plant/json.js'
-import { isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
+import { isJsonType, parseInt64, parseJson, severalValues, toWireJson } from '../plant/json.js'
+import { checkField, idRule, isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
 import { checkNewPlant } from '../plant/schema.js'
+import { shorten } from '../platform/escape.js'
+import type { ListQuery } from '../stores/common/store.js'
 import { busy, HttpError, invalidHttp } from './errors.js'
+import { listLimits } from './openapi.js'
 
 /** Headers that must not be repeated (RFC 9110, 5.3). Node's parser rejects a second Content-Length; Bun's accepts an equal one. */
 const singleHeaders = new Set(['host', 'content-length', 'content-type', 'content-encoding', 'authorization', 'transfer-encoding'])
@@ -36,10 +40,6 @@ export function validateBodyHeaders(headers: IncomingHttpHeaders, bodyLimit: num
   if (coding !== undefined && coding.toLowerCase() !== 'identity')
     throw new HttpError(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
   if (parseFloat(headers['content-length'] ?? '0') > bodyLimit) throw tooLarge(bodyLimit)
-}
-
-function quote(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 79)}…` : text)
 }
 
 function tooLarge(bodyLimit: number): HttpError {
@@ -143,10 +143,8 @@ function parseBody(bytes: Buffer): unknown {
     return parseJson(bytes.toString())
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error
-    throw new HttpError(
-      400,
-      error.cause === severalValues ? `The body contains ${error.message}` : `The body is not JSON: ${error.message}`,
-    )
+    const fault = error.cause === severalValues ? 'contains' : 'is not JSON:'
+    throw new HttpError(400, `The body ${fault} ${error.message}`)
   }
 }
 
@@ -156,4 +154,84 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
   // Node joins repeated headers with a comma and a space, and a key cannot contain a space.
   if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
   throw new HttpError(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated')
+}
+
+/**
+ * Parses an id in a path or a query. Only canonical decimal digits are valid, so that a plant has one URL.
+ *
+ * @throws {HttpError} 400
+ */
+export function parseId(text: string, name = 'id'): bigint {
+  const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
+  if (id === undefined || String(id) !== text) throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
+  return id
+}
+
+/**
+ * Parses the query of a list.
+ *
+ * @param url the request target
+ * @param maxLimit the maximum of `limit`
+ * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
+ */
+export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
+  const query: ListQuery = {}
+  for (const part of url.replace(/^[^?]*\??|#.*$/gs, '').split('&')) {
+    if (part === '') continue
+    const [name = '', value = ''] = (/^([^=]*)=?(.*)$/s.exec(part) ?? []).slice(1).map(decode)
+    const read = Object.hasOwn(readers, name) ? readers[name] : undefined
+    if (!read) throw new HttpError(400, `There is no parameter ${quote(name)}, only ${Object.keys(readers).join(', ')}`)
+    if (Object.hasOwn(query, name)) throw new HttpError(400, `The parameter ${name} must be given once`)
+    read(query, value, maxLimit)
+  }
+  return query
+}
+
+const readers: Record<string, (query: ListQuery, text: string, maxLimit: number) => void> = {
+  limit(query, text, maxLimit) {
+    query.limit = /^\d{1,15}$/.test(text) ? parseInt(text, 10) : 0
+    if (query.limit < 1 || query.limit > maxLimit) throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, text)
+  },
+  after(query, text) {
+    query.after = parseId(text, 'after')
+  },
+  tag(query, text) {
+    query.tag = plantText('tag', text)
+  },
+  search(query, text) {
+    query.search = plantText('search', text)
+  },
+}
+
+function plantText(name: string, text: string): string {
+  const problem = checkField('tag', text)
+  if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
+  return text
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw new HttpError(400, 'The query of the request is not valid')
+  }
+}
+
+function invalid(rule: string, text: string): HttpError {
+  return new HttpError(400, `${rule}, but was ${quote(text)}`)
+}
+
+/** A strong entity tag (RFC 9110, 8.8.3), a hash of the content. */
+export function etagOf(plant: NewPlant): string {
+  return `"${hash('sha256', toWireJson(plant), 'base64url').slice(0, 22)}"`
+}
+
+/** Whether a header lists an entity tag, or is `*`. A weak tag matches If-None-Match (RFC 9110, 13.1.2), never If-Match (13.1.1). */
+export function listsTag(header: string, etag: string, { isWeakEqual }: { isWeakEqual: boolean }): boolean {
+  if (header.trim() === '*') return true
+  return Array.from(header.matchAll(/(W\/)?("[^"]*")/g)).some(([, weak, tag]) => tag === etag && (isWeakEqual || weak === undefined))
+}
+
+function quote(text: string): string {
+  return JSON.stringify(shorten(text))
 }

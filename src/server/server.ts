@@ -117,7 +117,7 @@ export class HttpServer {
       for (const [socket, { last, canSend }] of this.#connections)
         if (last === undefined && (canSend || socket.bytesRead === 0)) socket.destroy()
     }
-    const timers = [setTimeout(closeIdle, Math.min(idleGrace, milliseconds)), setTimeout(() => this.#destroyAll(), milliseconds)]
+    const timers = [setTimeout(closeIdle, Math.min(idleGrace, milliseconds)), setTimeout(() => this.abort(), milliseconds)]
     await closed
     for (const timer of timers) clearTimeout(timer)
   }
@@ -125,10 +125,6 @@ export class HttpServer {
   /** Stops at once. */
   abort(): void {
     this.server.close()
-    this.#destroyAll()
-  }
-
-  #destroyAll(): void {
     for (const socket of this.#connections.keys()) socket.destroy()
   }
 
@@ -195,7 +191,7 @@ export class HttpServer {
     response.once('close', () => {
       if (open.length > 1) this.#pipelinedCount -= 1
       open.splice(open.indexOf(response), 1)
-      const isLogged = response.headersSent || (connection.isBroken && !request.complete)
+      const isLogged = response.headersSent || (connection.isEnding && !request.complete)
       if (!isLogged) this.#log.record({ outcome: 'aborted' })
     })
     const isFirst = open.length === 1
