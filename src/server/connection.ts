@@ -36,18 +36,18 @@ export class Connection {
     const { socket, open, last } = this
     if (this.isEnding) return false
     this.isEnding = true
-    const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
-    // Input after a response that closes the connection, or the rest of a body whose request was answered early.
-    if (code === 'HPE_CLOSED_CONNECTION' || (last?.writableFinished && !last.req.complete)) {
-      afterAnswer(open.at(-1), () => this.end())
-      return false
-    }
     if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
       socket.destroy()
       return false
     }
-    afterAnswer(broken ? open.at(-2) : open.at(-1), () => this.end(broken?.headersSent ? undefined : error))
-    return true
+    const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
+    // Input after a response that closes the connection, or the rest of a body whose request was answered early.
+    const isAnswered = code === 'HPE_CLOSED_CONNECTION' || (last?.writableFinished && !last.req.complete)
+    const end = () => this.end(isAnswered || broken?.headersSent ? undefined : error)
+    const previous = open.at(broken ? -2 : -1)
+    if (previous) previous.once('close', end)
+    else end()
+    return !isAnswered
   }
 
   /**
@@ -90,11 +90,6 @@ export class Connection {
     socket.once('end', () => socket.destroy())
     socket.once('close', () => clearTimeout(timer))
   }
-}
-
-function afterAnswer(response: ServerResponse | undefined, next: () => void): void {
-  if (response) response.once('close', next)
-  else next()
 }
 
 /** The bytes of a response for which node:http has no response object. */

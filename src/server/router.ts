@@ -91,7 +91,10 @@ export class Router {
     call.startedAt = startedAt
     const arriving = request.complete ? undefined : receiveBody(response, this.#options)
     call.caller = await this.#authenticate(call)
-    if (!call.caller.rights.includes(right)) throw forbidden(right)
+    if (!call.caller.rights.includes(right)) {
+      const challenge = `Bearer realm="plants", error="insufficient_scope", scope="${right}"` // RFC 6750, 3.1
+      throw new HttpError(403, `This token has no right to ${right} plants`, ['WWW-Authenticate', challenge])
+    }
     if (!route?.hasBody) return
     validateBodyHeaders(request.headers, this.#options.bodyLimit)
     sendContinue?.()
@@ -151,7 +154,8 @@ export class Router {
     const { requestId, response, route } = call
     const { headersSent, statusCode } = response
     const answer = toHttpError(failure, requestId)
-    const { status, error, body, headers, outcome } = answer
+    const { status, error, body, headers } = answer
+    const outcome = String(error)
     if (answer !== failure && (error >= 500 || headersSent)) this.#options.log.error(failure, requestId)
     if (headersSent) {
       response.destroy()
@@ -173,12 +177,6 @@ export function closeSignal(response: ServerResponse): AbortSignal {
   const closed = new AbortController()
   response.once('close', () => closed.abort(busy()))
   return closed.signal
-}
-
-/** RFC 6750, 3.1 */
-function forbidden(right: Right): HttpError {
-  const challenge = `Bearer realm="plants", error="insufficient_scope", scope="${right}"`
-  return new HttpError(403, `This token has no right to ${right} plants`, ['WWW-Authenticate', challenge])
 }
 
 /**

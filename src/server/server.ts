@@ -156,7 +156,6 @@ export class HttpServer {
   /** @param canSend whether the client can send requests now: with TLS, only after the handshake */
   #add(socket: Socket, canSend: boolean): void {
     const connection = new Connection(socket, canSend)
-    const { open } = connection
     this.#accepted += 1
     this.#connections.set(socket, connection)
     if (canSend) socket.destroySoon = () => connection.end()
@@ -164,12 +163,10 @@ export class HttpServer {
     socket.once('close', () => {
       this.#connections.delete(socket)
       // node:http emits `close` only on the response that is currently being sent.
-      for (const response of open.filter((each) => each.socket === null)) {
+      for (const response of [...connection.open]) {
         response.destroy()
         response.emit('close')
       }
-      this.#pipelinedCount -= Math.max(0, open.length - 1)
-      open.length = 0
     })
   }
 
@@ -255,14 +252,14 @@ export class HttpServer {
 
   /** Sends an error for input that is no request, and closes the connection. */
   #rejectInput(connection: Connection, error: HttpError, code: string): void {
-    if (connection.reject(error, code)) this.#log.record({ outcome: error.outcome, code })
+    if (connection.reject(error, code)) this.#log.record({ outcome: String(error.error), code })
   }
 
   /** Sends an error for a request that does not reach the handler, and closes the connection. */
   #reject(response: ServerResponse, error: HttpError, code: string): void {
     response.shouldKeepAlive = false
     respond(response, error)
-    this.#log.record({ outcome: error.outcome, code })
+    this.#log.record({ outcome: String(error.error), code })
   }
 }
 

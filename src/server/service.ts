@@ -3,7 +3,7 @@
  * `plant` and `platform`. It must not know settings, the command line, or the kind of its store.
  */
 import type { Output } from '../platform/io.js'
-import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/common/store.js'
+import type { OpenOptions, ServedStore, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
 import { authenticator, type TokenSource } from './authenticator.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
@@ -56,10 +56,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const { basePath, onlyCreate, tls, limits, now } = options
     const able = await store.rights()
-    const rights: readonly Right[] = onlyCreate ? able.filter((right) => right === 'create') : able
-    const fail = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'failed')
+    const rights = able.filter((right) => right === 'create' || !onlyCreate)
     const accessLog: AccessLog = {
-      error: fail,
+      error: (error, requestId) => log.error({ requestId, err: error }, 'failed'),
       record(entry) {
         log.info(entry)
         metrics?.record(entry)
@@ -71,7 +70,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
-    const admin = metrics && adminServer(metrics, readinessOf(store, http), fail, now)
+    const admin = metrics && adminServer(metrics, readinessOf(store, http), accessLog.error, now)
     if (admin) servers.push(admin)
     const adminAddress = options.admin && admin && (await listen(admin.server, options.admin))
     log.info({ address, admin: adminAddress }, 'listening')
