@@ -75,7 +75,7 @@ export class Router {
     try {
       const route = this.#routeOf(call)
       call.route = route
-      if (route.right !== undefined) await this.#admit(call, route.right, sendContinue)
+      await this.#admit(call, route, sendContinue)
       const answer = await route.handler(call)
       if (answer.pieces) await this.#stream(call, answer, answer.pieces)
       else this.#send(call, answer)
@@ -85,17 +85,20 @@ export class Router {
   }
 
   /** Authenticates a request and reads its body. Throws 401, 403, 415, 413 or, if too many bodies are in flight, 503. */
-  async #admit(call: Call, right: Right, sendContinue?: () => void): Promise<void> {
-    const { request, response, route } = call
+  async #admit(call: Call, { right, hasBody }: Route, sendContinue?: () => void): Promise<void> {
+    if (right === undefined) return
+    const { request, response } = call
     const startedAt = this.#options.now()
     call.startedAt = startedAt
-    const arriving = request.complete ? undefined : receiveBody(response, this.#options)
+    // node:http would buffer every chunk that arrives while the token is looked up.
+    if (!hasBody) request.resume()
+    const arriving = hasBody && !request.complete ? receiveBody(response, this.#options) : undefined
     call.caller = await this.#authenticate(call)
     if (!call.caller.rights.includes(right)) {
       const challenge = `Bearer realm="plants", error="insufficient_scope", scope="${right}"` // RFC 6750, 3.1
       throw new HttpError(403, `This token has no right to ${right} plants`, ['WWW-Authenticate', challenge])
     }
-    if (!route?.hasBody) return
+    if (!hasBody) return
     validateBodyHeaders(request.headers, this.#options.bodyLimit)
     sendContinue?.()
     call.body = arriving === undefined ? takeBody(request, this.#options) : await arriving
@@ -118,7 +121,7 @@ export class Router {
     throw new HttpError(405, `${first.path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 
-  #authenticate({ request: { headers, socket } }: Call): Caller | Promise<Caller> {
+  #authenticate({ request: { headers, socket } }: Call): Promise<Caller> {
     return this.#options.authenticate(headers.authorization, socket)
   }
 
