@@ -2,14 +2,14 @@ import { toWireJson } from '../plant/json.js'
 import { type NewPlant, textLength } from '../plant/plant.js'
 import { Semaphore } from '../platform/semaphore.js'
 import { queryText } from '../stores/common/pages.js'
-import type { ListQuery, ReadableStore, Right, ServedStore } from '../stores/common/store.js'
+import type { ListQuery, Right, ServedStore } from '../stores/common/store.js'
 import { busy, HttpError } from './errors.js'
 import { listLimits, openApi, operations } from './openapi.js'
 import { etagOf, type InFlight, listsTag, parseId, parseIdempotencyKey, parseListQuery, parsePlant } from './request.js'
 import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
 export interface PlantRoutesOptions {
-  store: Pick<ServedStore, keyof ReadableStore | 'maxSnapshots'>
+  store: ServedStore
   /** the rights whose operations are offered */
   rights: readonly Right[]
   /** "" or "/v1" */
