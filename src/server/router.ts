@@ -109,12 +109,13 @@ export class Router {
   #routeOf(call: Call): Route {
     const { method = '', url = '' } = call.request
     const target = pathOf(url)
-    const paths = [target, target.replace(/[^/]+$/, '{id}')]
-    const routes = this.#routes.filter(({ path }) => paths.includes(path))
+    const lastSegment = target.lastIndexOf('/') + 1
+    call.id = target.slice(lastSegment)
+    const template = call.id === '' ? target : `${target.slice(0, lastSegment)}{id}`
+    const routes = this.#routes.filter(({ path }) => path === target || path === template)
     const [first] = routes
     if (!first) throw new HttpError(404, `There is nothing at this path. Create a plant with POST ${this.#options.basePath}/plants`)
     call.path = first.path
-    call.id = target.slice(target.lastIndexOf('/') + 1)
     const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
     if (route) return route
     const allowed = routes.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
