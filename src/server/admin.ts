@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { HttpError } from './errors.js'
 import type { AccessLog, AccessLogEntry } from './log.js'
-import { type Handler, HttpServer, type Limits, respond } from './server.js'
+import { type Handler, type HttpAnswer, HttpServer, type Limits, respond } from './server.js'
 
 /** The limits of the admin port: monitoring sends a request every few seconds. */
 const limits: Limits = { headerLimit: 16_384, headerTimeout: 5000, requestTimeout: 5000, keepAlive: 5000, connectionLimit: 64 }
@@ -13,21 +13,22 @@ const limits: Limits = { headerLimit: 16_384, headerTimeout: 5000, requestTimeou
  * @param now milliseconds, monotonic
  */
 export function adminServer(metrics: Metrics, isReady: () => Promise<boolean>, error: AccessLog['error'], now: () => number): HttpServer {
-  const handler: Handler = async ({ url = '', method = '' }, response) => {
-    const path = url.replace(/\?.*/s, '')
-    if (!['/live', '/ready', '/metrics'].includes(path)) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
-    else if (method !== 'GET' && method !== 'HEAD')
-      respond(response, new HttpError(405, `${path} allows only GET and HEAD`, ['Allow', 'GET, HEAD']))
-    else if (path === '/metrics') {
-      const { type, body } = await metrics.text()
-      response.writeHead(200, { 'Content-Type': type }).end(body)
-      response.req.resume()
-    } else if (path === '/live') respond(response, { status: 200, body: '{"live":true}' })
-    else if (await isReady()) respond(response, { status: 200, body: '{"ready":true}' })
-    else respond(response, new HttpError(503, 'The service is not ready', ['Retry-After', '1']))
+  const answers = new Map<string | undefined, () => HttpAnswer | Promise<HttpAnswer>>([
+    ['/live', () => ({ status: 200, body: '{"live":true}' })],
+    ['/ready', async () => ((await isReady()) ? { status: 200, body: '{"ready":true}' } : notReady)],
+    ['/metrics', () => metrics.text()],
+  ])
+  const handler: Handler = async ({ url, method = '' }, response) => {
+    const path = url?.replace(/\?.*/s, '')
+    const answer = answers.get(path)
+    if (!answer) respond(response, new HttpError(404, 'Only /live, /ready and /metrics are here'))
+    else if (method === 'GET' || method === 'HEAD') respond(response, await answer())
+    else respond(response, new HttpError(405, `${path} allows only GET and HEAD`, ['Allow', 'GET, HEAD']))
   }
   return new HttpServer(handler, { limits, tls: undefined, log: { error, record: () => undefined }, now })
 }
+
+const notReady = new HttpError(503, 'The service is not ready', ['Retry-After', '1'])
 
 /** The metrics of a service, in Prometheus text format. */
 export class Metrics {
@@ -74,7 +75,7 @@ export class Metrics {
     this.#batches.observe(count)
   }
 
-  async text(): Promise<{ type: string; body: string }> {
-    return { type: this.#registry.contentType, body: await this.#registry.metrics() }
+  async text(): Promise<HttpAnswer> {
+    return { status: 200, contentType: this.#registry.contentType, body: await this.#registry.metrics() }
   }
 }

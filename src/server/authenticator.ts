@@ -13,40 +13,30 @@ export interface Caller {
 export type TokenSource = (token: string) => Caller | undefined | Promise<Caller | undefined>
 
 /** milliseconds after which a token is looked up again, and so the longest time that a revoked token is accepted */
-const freshness = 500
+export const freshness = 500
 
 /** The maximum number of concurrent lookups of new tokens; each may wait for a database connection. */
 const maxLookups = 32
 
-/** Authenticates requests (RFC 6750). Caches the last accepted token of each connection, where no other client can probe it. */
-export class Authenticator {
-  readonly #findToken: TokenSource
-  readonly #now: () => number
-  readonly #accepted = new WeakMap<object, { authorization: string | undefined; caller: Caller; until: number }>()
+/** Accepts the `Authorization` header of a request, whose connection any object identifies. Throws the `HttpError` 401. */
+export type Authenticate = (authorization: string | undefined, connection: object) => Promise<Caller>
 
-  /** @param now milliseconds, monotonic */
-  constructor(findToken: TokenSource, now: () => number) {
-    this.#findToken = findToken
-    this.#now = now
-  }
-
-  /**
-   * @param authorization the `Authorization` header
-   * @param connection any object that identifies the connection
-   * @throws {HttpError} 401
-   */
-  authenticate(authorization: string | undefined, connection: object): Caller | Promise<Caller> {
-    const accepted = this.#accepted.get(connection)
-    if (accepted && accepted.authorization === authorization && accepted.until > this.#now()) return accepted.caller
+/**
+ * Authenticates requests (RFC 6750). Caches the last accepted token of each connection, where no other client can probe it.
+ *
+ * @param now milliseconds, monotonic
+ */
+export function authenticator(findToken: TokenSource, now: () => number): Authenticate {
+  const accepted = new WeakMap<object, { authorization: string | undefined; caller: Caller; until: number }>()
+  return async (authorization, connection) => {
+    const last = accepted.get(connection)
+    if (last && last.authorization === authorization && last.until > now()) return last.caller
     const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization ?? '')?.[1]
     if (token === undefined) throw unauthorized('No bearer token: send one in the header Authorization, as "Bearer TOKEN"', '')
-    const accept = (caller: Caller | undefined) => {
-      if (caller === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
-      this.#accepted.set(connection, { authorization, caller, until: this.#now() + freshness / 2 })
-      return caller
-    }
-    const found = this.#findToken(token)
-    return found instanceof Promise ? found.then(accept) : accept(found)
+    const caller = await findToken(token)
+    if (caller === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
+    accepted.set(connection, { authorization, caller, until: now() + freshness / 2 })
+    return caller
   }
 }
 
@@ -78,31 +68,34 @@ interface StoreTokensOptions {
 }
 
 /**
- * Accepts the tokens of a store. Looks them up by their SHA-256, so that the timing reveals nothing about a token. Saves once a day that a
- * token is used; a request does not wait for that.
+ * Accepts the tokens of a store. Looks them up by their SHA-256, so that the timing reveals nothing about a token. Saves once a day (UTC)
+ * that a token is used; a request does not wait for that.
  */
 export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreTokensOptions): TokenSource {
   const found = new Map<string, { token: Token; until: number }>()
   /** lookups in progress: concurrent requests with the same token share one */
   const lookups = new Map<string, Promise<Token | undefined>>()
-  const callerOf = (token: Token | undefined) =>
-    token && isUsable(token, time()) ? { name: String(token.id), rights: token.rights } : undefined
   /** the day on which the use of a token was last saved, or at least tried, by its id */
   const used = new Map<bigint, number>()
   const markUsed = ({ id, lastUsedAt }: Token) => {
+    const dayOf = (milliseconds: number) => Math.floor(milliseconds / 86_400_000)
     const today = dayOf(time())
     if (today <= (used.get(id) ?? dayOf(lastUsedAt?.getTime() ?? -Infinity))) return
     used.set(id, today)
     const failed = ({ message }: Error) => warn(`The last use of token ${id} could not be saved: ${message}`)
     store.markUsed(id, new Date(time())).catch(failed)
   }
+  const callerOf = (token: Token | undefined): Caller | undefined => {
+    if (!token || !isUsable(token, time())) return undefined
+    markUsed(token)
+    return { name: String(token.id), rights: token.rights }
+  }
   const lookUp = async (digest: Uint8Array, key: string) => {
     const until = now() + freshness // from the start of the lookup: a remote store may be slow
     try {
       const token = await store.find(digest)
-      if (token === undefined) found.delete(key)
-      else found.set(key, { token, until })
-      if (token && isUsable(token, time())) markUsed(token)
+      if (token) found.set(key, { token, until })
+      else found.delete(key)
       return token
     } finally {
       lookups.delete(key)
@@ -120,39 +113,11 @@ export function tokensOfStore(store: TokenStore, { now, time, warn }: StoreToken
   }
 }
 
-/** The number of a day (UTC). */
-function dayOf(time: number): number {
-  return Math.floor(time / 86_400_000)
-}
-
 /** Accepts a fixed set of tokens, mapped to their names, with the same rights. Always compares all of them, in constant time. */
 export function fixedTokens(names: ReadonlyMap<string, string>, rights: readonly Right[]): TokenSource {
   const tokens = [...names].map(([token, name]) => ({ digest: digestOf(token), caller: { name, rights } }))
   return (text) => {
     const digest = digestOf(text)
-    return tokens.reduce<Caller | undefined>((found, token) => (timingSafeEqual(token.digest, digest) ? token.caller : found), undefined)
-  }
-}
-
-/**
- * Accepts a set of tokens that may change, mapped to their names.
- *
- * @param read returns the current tokens; undefined if they have not changed
- */
-export function changingTokens(
-  first: ReadonlyMap<string, string>,
-  rights: readonly Right[],
-  read: () => ReadonlyMap<string, string> | undefined,
-  now: () => number,
-): TokenSource {
-  let find = fixedTokens(first, rights)
-  let until = now() + freshness
-  return (text) => {
-    if (until <= now()) {
-      const names = read()
-      if (names) find = fixedTokens(names, rights)
-      until = now() + freshness
-    }
-    return find(text)
+    return tokens.filter((token) => timingSafeEqual(token.digest, digest)).at(-1)?.caller
   }
 }

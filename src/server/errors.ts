@@ -10,8 +10,6 @@ export class HttpError extends Error {
   readonly body: string
   /** alternating names and values */
   readonly headers: readonly string[]
-  /** for the log */
-  readonly outcome: string
 
   constructor(error: number, message: string, headers: readonly string[] = []) {
     super(message)
@@ -19,7 +17,6 @@ export class HttpError extends Error {
     this.status = outsideOperation.has(error) ? error : 400
     this.body = toWireJson({ error, message })
     this.headers = headers
-    this.outcome = String(error)
   }
 }
 

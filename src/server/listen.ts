@@ -1,7 +1,8 @@
+import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, unlinkSync } from 'node:fs'
 import { connect, type Server } from 'node:net'
 import { dirname } from 'node:path'
-import { PlantsError, shellWord, systemCode } from '../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode } from '../platform/errors.js'
 import { isLoopback } from '../platform/network.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
 
@@ -18,13 +19,8 @@ export type ListenAddress = { host: string; port: number; isAdmin?: boolean } | 
 export async function listen(server: Server, address: ListenAddress, { basePath = '', isSecure = false } = {}): Promise<string> {
   try {
     if ('path' in address) await prepareSocket(address.path)
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject)
-      server.listen(address, () => {
-        server.off('error', reject)
-        resolve()
-      })
-    })
+    server.listen(address)
+    await once(server, 'listening') // rejects with an error
   } catch (error) {
     throw explain(error, address)
   }
@@ -47,19 +43,15 @@ export function isLocal(address: ListenAddress): boolean {
 
 /** Checks the path of a socket, and removes a stale socket there. */
 async function prepareSocket(path: string): Promise<void> {
+  const folder = dirname(path)
   // The system would truncate a longer path, and reports a missing folder as EACCES.
   if (Buffer.byteLength(path) > maxSocketPathBytes)
-    throw new PlantsError('malformed', `${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, {
-      hint: 'Give a shorter one with --socket',
-    })
-  if (!existsSync(`${dirname(path)}/`))
-    throw new PlantsError('malformed', `There is no folder ${dirname(path)} for the socket`, {
-      hint: `Make it with: mkdir -p ${shellWord(dirname(path))}`,
-    })
+    throw malformed(`${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, 'Give a shorter one with --socket')
+  if (!existsSync(`${folder}/`))
+    throw malformed(`There is no folder ${folder} for the socket`, `Make it with: mkdir -p ${shellWord(folder)}`)
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return
-  if (!stats.isSocket())
-    throw new PlantsError('malformed', `${path} exists and is not a socket`, { hint: 'Give another path with --socket' })
+  if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, 'Give another path with --socket')
   // Only ECONNREFUSED proves that nobody listens: a busy service, or one without permission for this user, fails with another code.
   const isUnused = await new Promise<boolean>((resolve) => {
     const socket = connect(path)
@@ -84,15 +76,11 @@ function explain(error: unknown, address: ListenAddress): unknown {
   const another = (ofPort: string) => (isSocket ? 'Give another path with --socket' : `Give another with ${prefix}port${ofPort}`)
   const code = systemCode(error) ?? ''
   if (code === 'EADDRINUSE') return inUse(name, another(', or 0 for any free port'))
-  if (code === 'EACCES' || code === 'EPERM') {
-    const hint = another('; those below 1024 are often reserved for root')
-    return new PlantsError('malformed', `${name}: permission denied`, { hint, cause: error })
-  }
+  if (code === 'EACCES' || code === 'EPERM')
+    return malformed(`${name}: permission denied`, another('; those below 1024 are often reserved for root'), error)
   if (code === 'EMFILE' || code === 'ENFILE')
     return new PlantsError('unavailable', 'Too many open files to listen', { hint: 'Raise the limit: ulimit -n', cause: error })
-  if (!isSocket && ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code)) {
-    const hint = `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`
-    return new PlantsError('malformed', `${address.host} is not an address of this machine`, { hint, cause: error })
-  }
+  if (!isSocket && ['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code))
+    return malformed(`${address.host} is not an address of this machine`, `Give ${prefix}host 127.0.0.1, or 0.0.0.0 for all of them`, error)
   return error
 }

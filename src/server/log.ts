@@ -19,20 +19,16 @@ export interface AccessLog {
   error(error: unknown, requestId?: string): void
 }
 
-export type Log = Logger
-
 /** Opens the log of a service: JSON lines, or shorter text on a terminal. Ignores write errors. */
-export function openLog(output: Output, level: string): Log {
-  const { isTerminal } = output
-  const ignore = () => undefined
-  const write = (line: string) => {
+export function openLog(output: Output, level: string): Logger {
+  const write = async (line: string) => {
     try {
-      output.log(isTerminal ? formatForTerminal(line) : line).catch(ignore)
+      await output.log(output.isTerminal ? formatForTerminal(line) : line)
     } catch {
-      ignore()
+      // A request must not fail because of its log line.
     }
   }
-  return pino({ level }, { write })
+  return pino({ level }, { write: (line) => void write(line) })
 }
 
 function formatForTerminal(line: string): string {

@@ -1,18 +1,19 @@
 import { plantFields, textsInWords } from '../plant/fields.js'
-import { type Right, rights } from '../stores/common/store.js'
-import { listLimits } from './parameters.js'
+import type { Right } from '../stores/common/store.js'
+
+/** the maximum and the default of `limit` for a page */
+export const listLimits = { max: 1000, default: 100 }
 
 /**
  * The OpenAPI 3.1 description of the service: the operation of the specification, and those that the contract adds.
  *
  * @param basePath "" or "/v1"
- * @param offered the rights whose operations are included; all by default
+ * @param offered all operations by default
  * @returns JSON
  */
-export function openApi(basePath: string, offered: readonly Right[] = rights): string {
+export function openApi(basePath: string, offered = operations): string {
   const paths: Record<string, Record<string, object>> = {}
-  for (const { right, path, method, ...operation } of operations)
-    if (offered.includes(right)) paths[path] = { ...paths[path], [method]: operation }
+  for (const { right: _, path, method, ...operation } of offered) paths[path] = { ...paths[path], [method]: operation }
   return JSON.stringify({ ...description, servers: [{ url: basePath || '/' }], paths, components }, null, 2)
 }
 
@@ -28,6 +29,7 @@ const description = {
   security: [{ bearer: [] }],
 }
 
+const string = { type: 'string' }
 const text = { type: 'string', pattern: '^[^\\u0000]*$' }
 const int64 = { type: 'integer', format: 'int64' }
 const properties = Object.fromEntries(
@@ -49,51 +51,39 @@ const schemas = {
     required: ['error', 'message'],
     properties: {
       error: { type: 'integer', format: 'int32', description: 'Numeric error value' },
-      message: { type: 'string', description: 'Error text' },
+      message: { ...string, description: 'Error text' },
     },
   },
 }
 
 /** The parameters, by the name of their component. */
 const parameters = {
-  IdempotencyKey: {
-    name: 'Idempotency-Key',
-    in: 'header',
-    required: false,
-    description:
-      'Makes the request safe to repeat: the same key with the same NewPlant returns the first response again; with a different one, 409. The key is stored with the plant.',
-    schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
-    example: '0b8a4c1e-6e0e-4f0d-9d53-0f8a4f3c2b1a',
-  },
-  Id: { name: 'id', in: 'path', required: true, description: 'Decimal digits', schema: int64, example: 1 },
-  Limit: {
-    ...query('limit', 'The maximum number of plants on a page; a page of large plants has fewer. A stream has no limit unless this is set'),
-    schema: { type: 'integer', minimum: 1, maximum: listLimits.max, default: listLimits.default },
-    example: 10,
-  },
-  After: { ...query('after', 'Only ids greater than this one'), schema: int64, example: 0 },
-  Tag: { ...query('tag', 'Only plants with exactly this tag'), schema: text, example: 'shade' },
-  Search: {
-    ...query('search', `Only plants whose ${textsInWords} contains this text; the letters A to Z match in either case`),
-    schema: text,
-    example: 'fern',
-  },
-  IfMatch: {
-    name: 'If-Match',
-    in: 'header',
-    required: false,
-    description: 'Only if the plant has one of these entity tags; * for any',
-    schema: { type: 'string' },
-    example: '*',
-  },
-  IfNoneMatch: {
-    name: 'If-None-Match',
-    in: 'header',
-    required: false,
-    description: 'Answers 304 if the plant has one of these entity tags',
-    schema: { type: 'string' },
-    example: '"0b8a4c1e"',
-  },
+  IdempotencyKey: parameter(
+    'header',
+    'Idempotency-Key',
+    'Makes the request safe to repeat: the same key with the same NewPlant returns the first response again; with a different one, 409. The key is stored with the plant.',
+    { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+    '0b8a4c1e-6e0e-4f0d-9d53-0f8a4f3c2b1a',
+  ),
+  Id: parameter('path', 'id', 'Decimal digits', int64, 1),
+  Limit: parameter(
+    'query',
+    'limit',
+    'The maximum number of plants on a page; a page of large plants has fewer. A stream has no limit unless this is set',
+    { type: 'integer', minimum: 1, maximum: listLimits.max, default: listLimits.default },
+    10,
+  ),
+  After: parameter('query', 'after', 'Only ids greater than this one', int64, 0),
+  Tag: parameter('query', 'tag', 'Only plants with exactly this tag', text, 'shade'),
+  Search: parameter(
+    'query',
+    'search',
+    `Only plants whose ${textsInWords} contains this text; the letters A to Z match in either case`,
+    text,
+    'fern',
+  ),
+  IfMatch: parameter('header', 'If-Match', 'Only if the plant has one of these entity tags; * for any', string, '*'),
+  IfNoneMatch: parameter('header', 'If-None-Match', 'Answers 304 if the plant has one of these entity tags', string, '"0b8a4c1e"'),
 }
 
 /** The error responses, by status. */
@@ -111,22 +101,28 @@ const failures = {
   500: failure('An internal error, or a commit whose outcome is unknown'),
   503: failure('Nothing was stored. Retry later', { 'Retry-After': { description: 'Seconds', schema: { type: 'integer' } } }),
 }
-const always = errors(408, 431, 500, 503)
-const usual = errors(400, 401, 403)
 
-const operations: ({ right: Right; path: string; method: string } & Record<string, unknown>)[] = [
+/** An operation, by its names in OpenAPI. */
+interface Operation {
+  /** the right that a token must have */
+  right: Right
+  path: string
+  method: 'get' | 'post' | 'put' | 'delete'
+  operationId: 'createPlant' | 'listPlants' | 'getPlant' | 'replacePlant' | 'deletePlant'
+  requestBody?: object
+  [field: string]: unknown
+}
+
+/** The operations on plants. The service has a route for each. */
+export const operations: readonly Operation[] = [
   {
     right: 'create',
     path: '/plants',
     method: 'post',
     operationId: 'createPlant',
     summary: 'Creates a new plant in the store',
-    parameters: [reference('parameters', 'IdempotencyKey')],
-    requestBody: {
-      required: true,
-      description: 'The plant to create; at most 1 MiB by default',
-      content: json('NewPlant', storedPlants),
-    },
+    parameters: named('IdempotencyKey'),
+    requestBody: body('The plant to create; at most 1 MiB by default', 'NewPlant', storedPlants),
     responses: {
       200: { description: 'Plant response', content: json('Plant', plants) },
       400: {
@@ -138,7 +134,7 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
           token: { value: { error: 401, message: 'This token is not accepted' } },
         }),
       },
-      ...always,
+      ...errors(),
     },
   },
   {
@@ -147,18 +143,17 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     method: 'get',
     operationId: 'listPlants',
     summary: 'Lists plants in ascending order of id',
-    parameters: ['Limit', 'After', 'Tag', 'Search'].map((name) => reference('parameters', name)),
+    parameters: named('Limit', 'After', 'Tag', 'Search'),
     responses: {
       200: {
         description: 'A page of plants; with `Accept: application/x-ndjson`, a consistent snapshot of all plants, one per line',
         headers: { Link: header('RFC 8288: the next page, with rel="next", if there is one') },
         content: {
           'application/json': { schema: { type: 'array', items: reference('schemas', 'StoredPlant') } },
-          'application/x-ndjson': { schema: { type: 'string' } },
+          'application/x-ndjson': { schema: string },
         },
       },
-      ...usual,
-      ...always,
+      ...errors(400, 401, 403),
     },
   },
   {
@@ -167,13 +162,11 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     method: 'get',
     operationId: 'getPlant',
     summary: 'Returns the plant with this id',
-    parameters: [reference('parameters', 'Id'), reference('parameters', 'IfNoneMatch')],
+    parameters: named('Id', 'IfNoneMatch'),
     responses: {
       200: { description: 'The plant', headers: etag, content: json('StoredPlant', storedPlants) },
       304: { description: 'The plant has one of the entity tags of If-None-Match', headers: etag },
-      ...usual,
-      ...errors(404),
-      ...always,
+      ...errors(400, 401, 403, 404),
     },
   },
   {
@@ -182,17 +175,11 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     method: 'put',
     operationId: 'replacePlant',
     summary: 'Replaces a plant, and removes its idempotency key',
-    parameters: [reference('parameters', 'Id'), reference('parameters', 'IfMatch')],
-    requestBody: {
-      required: true,
-      description: 'The whole plant; an id, if there is one, must be that of the path',
-      content: json('Plant', plants),
-    },
+    parameters: named('Id', 'IfMatch'),
+    requestBody: body('The whole plant; an id, if there is one, must be that of the path', 'Plant', plants),
     responses: {
       200: { description: 'The replaced plant', headers: etag, content: json('StoredPlant', storedPlants) },
-      ...usual,
-      ...errors(404, 412, 413, 415, 422),
-      ...always,
+      ...errors(400, 401, 403, 404, 412, 413, 415, 422),
     },
   },
   {
@@ -201,38 +188,47 @@ const operations: ({ right: Right; path: string; method: string } & Record<strin
     method: 'delete',
     operationId: 'deletePlant',
     summary: 'Deletes a plant and its idempotency key',
-    parameters: [reference('parameters', 'Id'), reference('parameters', 'IfMatch')],
+    parameters: named('Id', 'IfMatch'),
     responses: {
       200: { description: 'The deleted plant', content: json('StoredPlant', storedPlants) },
-      ...usual,
-      ...errors(404, 412),
-      ...always,
+      ...errors(400, 401, 403, 404, 412),
     },
   },
 ]
 
 const components = { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } }, parameters, responses: failures, schemas }
 
+type Examples = Record<string, { value: unknown }>
+
 function reference(kind: keyof typeof components, name: string | number): object {
   return { $ref: `#/components/${kind}/${name}` }
 }
 
+function named(...names: (keyof typeof parameters)[]): object[] {
+  return names.map((name) => reference('parameters', name))
+}
+
+/** The error responses of an operation: these, and those that any request can get. */
 function errors(...statuses: (keyof typeof failures)[]): Record<string, object> {
-  return Object.fromEntries(statuses.map((status) => [status, reference('responses', status)]))
+  return Object.fromEntries([...statuses, 408, 431, 500, 503].map((status) => [status, reference('responses', status)]))
 }
 
 function failure(description: string, headers: Record<string, object> = {}): object {
   return { description, headers, content: json('Error') }
 }
 
-function query(name: string, description: string): object {
-  return { name, in: 'query', required: false, description }
+function parameter(place: 'header' | 'path' | 'query', name: string, description: string, schema: object, example: unknown): object {
+  return { name, in: place, required: place === 'path', description, schema, example }
+}
+
+function body(description: string, schema: keyof typeof schemas, examples: Examples): object {
+  return { required: true, description, content: json(schema, examples) }
 }
 
 function header(description: string): object {
-  return { description, schema: { type: 'string' } }
+  return { description, schema: string }
 }
 
-function json(schema: keyof typeof schemas, examples?: Record<string, { value: unknown }>): object {
+function json(schema: keyof typeof schemas, examples?: Examples): object {
   return { 'application/json': { schema: reference('schemas', schema), ...(examples && { examples }) } }
 }

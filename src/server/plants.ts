@@ -1,17 +1,15 @@
-import type { IncomingMessage } from 'node:http'
 import { toWireJson } from '../plant/json.js'
 import { type NewPlant, textLength } from '../plant/plant.js'
 import { Semaphore } from '../platform/semaphore.js'
 import { queryText } from '../stores/common/pages.js'
-import type { ListQuery, ReadableStore, Right, ServedStore } from '../stores/common/store.js'
+import type { ListQuery, Right, ServedStore } from '../stores/common/store.js'
 import { busy, HttpError } from './errors.js'
-import { openApi } from './openapi.js'
-import { etagOf, listLimits, listsTag, parseId, parseListQuery } from './parameters.js'
-import { type InFlight, parseIdempotencyKey, parseNewPlant, parsePlant } from './request.js'
-import type { Call, LoggedAnswer, Route } from './router.js'
+import { listLimits, openApi, operations } from './openapi.js'
+import { etagOf, type InFlight, listsTag, parseId, parseIdempotencyKey, parseListQuery, parsePlant } from './request.js'
+import { type Answer, type Call, closeSignal, type Route } from './router.js'
 
 export interface PlantRoutesOptions {
-  store: Pick<ServedStore, keyof ReadableStore | 'maxSnapshots'>
+  store: ServedStore
   /** the rights whose operations are offered */
   rights: readonly Right[]
   /** "" or "/v1" */
@@ -21,11 +19,11 @@ export interface PlantRoutesOptions {
   inFlight: InFlight
 }
 
-/** the maximum size of the lists that clients have not read yet, on all connections, in bytes */
-const maxListed = 67_108_864
+/** the maximum size of the pages that clients have not read yet, on all connections, in bytes */
+const maxUnreadBytes = 67_108_864
 
-/** the maximum number of concurrent lists: a search may scan all plants, and keeps its results in memory */
-const maxLists = 4
+/** the maximum number of pages that are read at a time: a search may scan all plants, and keeps its results in memory */
+const maxPages = 4
 
 /** the approximate maximum size of a page */
 const pageCharacters = 1_000_000
@@ -35,24 +33,26 @@ const maxSnapshots = 2
 
 /** The routes of the operations on a store, and of the OpenAPI description. */
 export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: PlantRoutesOptions): Route[] {
-  const description = Buffer.from(openApi(basePath, rights)) // shared by all responses
+  const pages = new Semaphore(maxPages)
+  let unreadBytes = 0
+  let snapshots = 0
 
   /** Runs an action on the store. Throws 503 when the queue is full. */
-  const queued = async <T>(bytes: number, action: () => Promise<T>): Promise<T> => {
+  const queued = async <T>({ body }: Call, action: () => Promise<T>): Promise<T> => {
     if (inFlight.waiting >= queueLimit) throw busy()
     inFlight.waiting += 1
-    inFlight.bytes += bytes
+    inFlight.bytes += body.length
     try {
       return await action()
     } finally {
       inFlight.waiting -= 1
-      inFlight.bytes -= bytes
+      inFlight.bytes -= body.length
     }
   }
 
   /** The plant that matches If-Match; undefined without a condition on its content. Throws 404 or 412. */
-  const expected = async ({ headers }: IncomingMessage, id: bigint): Promise<NewPlant | undefined> => {
-    const condition = headers['if-match']
+  const expected = async ({ request }: Call, id: bigint): Promise<NewPlant | undefined> => {
+    const condition = request.headers['if-match']
     if (condition === undefined) return undefined
     const plant = await store.get(id)
     if (!plant) throw missing(id)
@@ -60,119 +60,93 @@ export function plantRoutes({ store, rights, basePath, queueLimit, inFlight }: P
     return condition.trim() === '*' ? undefined : plant
   }
 
+  /** Replaces or deletes the plant that matches If-Match. Throws 404 or 412. */
+  const change = (call: Call, id: bigint, action: (only: NewPlant | undefined) => Promise<NewPlant | undefined>): Promise<NewPlant> =>
+    queued(call, async () => {
+      const only = await expected(call, id)
+      const plant = await action(only)
+      if (!plant) throw only ? changed(id) : missing(id)
+      return plant
+    })
+
   const snapshot = async function* (query: ListQuery): AsyncGenerator<string> {
-    if (inFlight.snapshots >= Math.min(maxSnapshots, store.maxSnapshots)) throw busy()
-    inFlight.snapshots += 1
+    if (snapshots >= Math.min(maxSnapshots, store.maxSnapshots)) throw busy()
+    snapshots += 1
     try {
       for await (const { text } of store.snapshot({ ...query, record: 'json' })) yield `${text}\n`
     } finally {
-      inFlight.snapshots -= 1
+      snapshots -= 1
     }
   }
 
-  const lists = new Semaphore(maxLists)
-
-  const page = async ({ request, response }: Call): Promise<LoggedAnswer> => {
+  const page = async (call: Call): Promise<Answer> => {
+    const { request, response } = call
     const { limit = listLimits.default, ...query } = parseListQuery(request.url ?? '')
-    const left = new AbortController()
-    response.once('close', () => left.abort(busy()))
-    const { signal } = left
-    const { plants, hasNext } = await queued(0, async () => {
-      await lists.enter(signal)
+    const signal = closeSignal(response)
+    const { plants, hasNext } = await queued(call, async () => {
+      await pages.enter(signal)
       try {
         return await pageOf(store.list({ ...query, limit: limit + 1, signal }), limit)
       } finally {
-        lists.leave()
+        pages.leave()
       }
     })
-    const after = plants.at(-1)?.id
     const body = `[${plants.map(toWireJson).join()}]`
     const bytes = Buffer.byteLength(body)
-    if (inFlight.listed + bytes > maxListed) throw busy()
+    if (unreadBytes + bytes > maxUnreadBytes) throw busy()
     if (!response.destroyed) {
-      inFlight.listed += bytes
+      unreadBytes += bytes
       response.once('close', () => {
-        inFlight.listed -= bytes
+        unreadBytes -= bytes
       })
     }
-    const next = `<plants?${queryText({ ...query, limit, after })}>; rel="next"`
+    const next = `<plants?${queryText({ ...query, limit, after: plants.at(-1)?.id })}>; rel="next"`
     return { outcome: 'read', status: 200, body, headers: hasNext ? ['Link', next] : [] }
   }
 
-  const routes: Route[] = [
-    {
-      method: 'POST',
-      path: '/plants',
-      right: 'create',
-      async handler(call, router) {
-        const bytes = await router.readBody(call)
-        const idempotencyKey = parseIdempotencyKey(call.request.headers)
-        const plant = parseNewPlant(bytes)
-        const created = await queued(bytes.length, () => store.create(plant, { idempotencyKey }))
-        return { outcome: 'created', status: 200, body: toWireJson(created) }
-      },
+  const handlers: Record<(typeof operations)[number]['operationId'], Route['handler']> = {
+    async createPlant(call) {
+      const idempotencyKey = parseIdempotencyKey(call.request.headers)
+      const plant = parsePlant(call.body)
+      const created = await queued(call, () => store.create(plant, { idempotencyKey }))
+      return { outcome: 'created', status: 200, body: toWireJson(created) }
     },
-    {
-      method: 'GET',
-      path: '/plants',
-      right: 'read',
-      handler(call) {
-        const { headers, url = '' } = call.request
-        if (!/\bapplication\/x-ndjson\b/i.test(headers.accept ?? '')) return page(call)
-        const query = parseListQuery(url, Number.MAX_SAFE_INTEGER)
-        return { outcome: 'read', contentType: 'application/x-ndjson', pieces: snapshot(query) }
-      },
+    listPlants(call) {
+      const { headers, url = '' } = call.request
+      if (!/\bapplication\/x-ndjson\b/i.test(headers.accept ?? '')) return page(call)
+      const query = parseListQuery(url, Number.MAX_SAFE_INTEGER)
+      return { outcome: 'read', status: 200, contentType: 'application/x-ndjson', body: '', pieces: snapshot(query) }
     },
-    {
-      method: 'GET',
-      path: '/plants/{id}',
-      right: 'read',
-      async handler(call) {
-        const id = idOf(call)
-        const plant = await queued(0, () => store.get(id))
-        if (!plant) throw missing(id)
-        const known = call.request.headers['if-none-match']
-        const isKnown = known !== undefined && listsTag(known, etagOf(plant), { isWeakEqual: true })
-        return stored(plant, 'read', isKnown ? 304 : 200)
-      },
+    async getPlant(call) {
+      const id = parseId(call.id)
+      const plant = await queued(call, () => store.get(id))
+      if (!plant) throw missing(id)
+      const known = call.request.headers['if-none-match']
+      const isKnown = known !== undefined && listsTag(known, etagOf(plant), { isWeakEqual: true })
+      return stored(plant, 'read', isKnown ? 304 : 200)
     },
-    {
-      method: 'PUT',
-      path: '/plants/{id}',
-      right: 'update',
-      async handler(call, router) {
-        const bytes = await router.readBody(call)
-        const plant = parsePlant(bytes, idOf(call))
-        return queued(bytes.length, async () => {
-          const only = await expected(call.request, plant.id)
-          const replaced = await store.replace(plant, only)
-          if (!replaced) throw only ? changed(plant.id) : missing(plant.id)
-          return stored(replaced, 'replaced')
-        })
-      },
+    async replacePlant(call) {
+      const plant = parsePlant(call.body, parseId(call.id))
+      return stored(await change(call, plant.id, (only) => store.replace(plant, only)), 'replaced')
     },
-    {
-      method: 'DELETE',
-      path: '/plants/{id}',
-      right: 'delete',
-      async handler(call) {
-        const id = idOf(call)
-        return queued(0, async () => {
-          const only = await expected(call.request, id)
-          const deleted = await store.delete(id, only)
-          if (!deleted) throw only ? changed(id) : missing(id)
-          return { outcome: 'deleted', status: 200, body: toWireJson(deleted) }
-        })
-      },
+    async deletePlant(call) {
+      const id = parseId(call.id)
+      const deleted = await change(call, id, (only) => store.delete(id, only))
+      return { outcome: 'deleted', status: 200, body: toWireJson(deleted) }
     },
-    {
-      method: 'GET',
-      path: '/openapi.json',
-      right: undefined,
-      handler: () => ({ outcome: 'described', status: 200, body: description }),
-    },
-  ]
-  return routes.filter(({ right }) => right === undefined || rights.includes(right))
+  }
+
+  const offered = operations.filter(({ right }) => rights.includes(right))
+  const routes = offered.map(({ method, path, right, requestBody, operationId }) => ({
+    method: method.toUpperCase(),
+    path: `${basePath}${path}`,
+    right,
+    hasBody: requestBody !== undefined,
+    handler: handlers[operationId],
+  }))
+  const description = Buffer.from(openApi(basePath, offered)) // shared by all responses
+  const describe = () => ({ outcome: 'described', status: 200, body: description })
+  return [...routes, { method: 'GET', path: `${basePath}/openapi.json`, right: undefined, hasBody: false, handler: describe }]
 }
 
 /** The first `limit` plants of a list, or fewer large ones. */
@@ -187,12 +161,8 @@ async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number): Promise<{
   return { plants: found.slice(0, limit), hasNext: found.length > limit }
 }
 
-function idOf({ params }: Call): bigint {
-  return parseId(params?.['id'] ?? '')
-}
-
 /** A response with a StoredPlant and its entity tag. */
-function stored(plant: NewPlant, outcome: string, status = 200): LoggedAnswer {
+function stored(plant: NewPlant, outcome: string, status = 200): Answer {
   return { outcome, status, body: toWireJson(plant), headers: ['ETag', etagOf(plant)] }
 }
 

@@ -1,9 +1,13 @@
 import { isUtf8 } from 'node:buffer'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { isJsonType, parseJson } from '../plant/json.js'
-import { isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
+import { hash } from 'node:crypto'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
+import { isJsonType, parseInt64, parseJson, toWireJson } from '../plant/json.js'
+import { checkField, idRule, isIdempotencyKey, isObject, type NewPlant } from '../plant/plant.js'
 import { checkNewPlant } from '../plant/schema.js'
+import { shorten } from '../platform/escape.js'
+import type { ListQuery } from '../stores/common/store.js'
 import { busy, HttpError, invalidHttp } from './errors.js'
+import { listLimits } from './openapi.js'
 
 /** Headers that must not be repeated (RFC 9110, 5.3). Node's parser rejects a second Content-Length; Bun's accepts an equal one. */
 const singleHeaders = new Set(['host', 'content-length', 'content-type', 'content-encoding', 'authorization', 'transfer-encoding'])
@@ -38,10 +42,6 @@ export function validateBodyHeaders(headers: IncomingHttpHeaders, bodyLimit: num
   if (parseFloat(headers['content-length'] ?? '0') > bodyLimit) throw tooLarge(bodyLimit)
 }
 
-function quote(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 79)}…` : text)
-}
-
 function tooLarge(bodyLimit: number): HttpError {
   return new HttpError(413, `The body is larger than ${bodyLimit} bytes`)
 }
@@ -56,23 +56,20 @@ export interface BodyOptions {
 export interface InFlight {
   /** requests that wait for the store */
   waiting: number
-  /** bytes of request bodies, from arrival to response */
+  /** bytes of request bodies that are arriving, or that wait for the store */
   bytes: number
-  /** bytes of lists of plants that clients have not read yet */
-  listed: number
-  /** snapshots that are being sent */
-  snapshots: number
 }
 
 /** The limit of all bodies in flight, as a multiple of the limit of one body. */
 const maxLargestBodies = 64
 
-function checkSize(length: number, total: number, bodyLimit: number): void {
-  if (length > bodyLimit) throw tooLarge(bodyLimit)
-  if (total > maxLargestBodies * bodyLimit) throw busy()
-}
+export const noBody = Buffer.alloc(0)
 
-const nothing = Buffer.alloc(0)
+/** Why a body of this length is too much, if `total` bytes are in flight. */
+function sizeError(length: number, total: number, bodyLimit: number): HttpError | undefined {
+  if (length > bodyLimit) return tooLarge(bodyLimit)
+  return total > maxLargestBodies * bodyLimit ? busy() : undefined
+}
 
 /**
  * Reads the body of a request that is `complete`.
@@ -80,75 +77,63 @@ const nothing = Buffer.alloc(0)
  * @throws {HttpError} 413, or 503 when the bodies in flight exceed their limit
  */
 export function takeBody(request: IncomingMessage, { bodyLimit, inFlight }: BodyOptions): Buffer {
-  checkSize(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
+  const error = sizeError(request.readableLength, inFlight.bytes + request.readableLength, bodyLimit)
+  if (error) throw error
   const bytes: Buffer | null = request.read()
-  return bytes ?? nothing
+  return bytes ?? noBody
 }
 
-/** A body that has not arrived completely. */
-export interface ArrivingBody {
-  /** Rejects like `takeBody`. Never settles if the connection breaks or the body is discarded. */
-  bytes: Promise<Buffer>
-  discard(): void
-}
-
-/** Reads a body as it arrives. Copies small chunks into one buffer: each chunk would be an object of hundreds of bytes. */
-export function receiveBody(request: IncomingMessage, { bodyLimit, inFlight }: BodyOptions): ArrivingBody {
-  let buffer: Buffer = nothing
-  let length = 0
-  let discard = () => {}
-  const bytes = new Promise<Buffer>((resolve, reject) => {
+/**
+ * Reads a body as it arrives, until the response is closed. Copies the chunks into one buffer: node:http would keep each small one as an
+ * object of hundreds of bytes.
+ *
+ * @returns rejects like `takeBody`; never settles if the response is closed first
+ */
+export function receiveBody(response: ServerResponse, { bodyLimit, inFlight }: BodyOptions): Promise<Buffer> {
+  const { req: request } = response
+  const body = new Promise<Buffer>((resolve, reject) => {
+    let buffer: Buffer = noBody
+    let length = 0
     const append = (chunk: Buffer) => {
       const start = length
       length += chunk.length
       inFlight.bytes += chunk.length
-      try {
-        checkSize(length, inFlight.bytes, bodyLimit)
-      } catch (error) {
-        discard()
+      const error = sizeError(length, inFlight.bytes, bodyLimit)
+      if (error) {
+        stop()
         return reject(error)
       }
-      if (start > 0 && length > buffer.length) {
-        const grown = Buffer.allocUnsafe(2 * length)
-        buffer.copy(grown, 0, 0, start)
-        buffer = grown
-      }
-      if (start === 0) buffer = chunk
-      else chunk.copy(buffer, start)
+      if (length > buffer.length) buffer = Buffer.concat([buffer], 2 * length)
+      chunk.copy(buffer, start)
     }
     const end = () => {
       resolve(buffer.subarray(0, length))
-      discard()
+      stop()
     }
-    discard = () => {
-      request.off('data', append).off('end', end).off('close', discard)
+    const stop = () => {
+      request.off('data', append).off('end', end)
+      response.off('close', stop)
       inFlight.bytes -= length
-      length = 0
-      buffer = nothing
     }
-    request.on('data', append).on('end', end).on('close', discard)
+    request.on('data', append).on('end', end)
+    response.on('close', stop)
   })
-  bytes.catch(() => undefined) // it may reject before anything awaits it
-  return { bytes, discard }
+  body.catch(() => undefined) // it may reject before anything awaits it
+  return body
 }
 
-/** @throws {HttpError} 400 or 422 for a body that is not the specification's NewPlant */
-export function parseNewPlant(bytes: Buffer): NewPlant {
-  return checked(parseBody(bytes))
-}
-
-/** @throws {HttpError} 400 or 422 for a body that is not a Plant, or has a different id */
-export function parsePlant(bytes: Buffer, id: bigint): NewPlant {
+/**
+ * Parses the specification's NewPlant or, with the `id` of a path, a Plant.
+ *
+ * @throws {HttpError} 400 or 422
+ */
+export function parsePlant(bytes: Buffer, id?: bigint): NewPlant {
   const body = parseBody(bytes)
-  const plant = checked(isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body)
-  if (plant.id !== id) throw new HttpError(422, `Invalid plant: id must be ${id}, as in the path, but was ${plant.id}`)
-  return plant
-}
-
-function checked(value: unknown): NewPlant {
-  const result = checkNewPlant(value)
+  const result = checkNewPlant(id !== undefined && isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body)
   if (result.problems) throw new HttpError(422, `Invalid plant: ${result.problems.join('; ')}`)
-  return result.plant
+  const { plant } = result
+  if (id !== undefined && plant.id !== id) throw new HttpError(422, `Invalid plant: id must be ${id}, as in the path, but was ${plant.id}`)
+  return plant
 }
 
 function parseBody(bytes: Buffer): unknown {
@@ -156,7 +141,7 @@ function parseBody(bytes: Buffer): unknown {
   if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not UTF-8')
   const parsed = parseJson(bytes.toString())
   if ('value' in parsed) return parsed.value
-  throw new HttpError(400, parsed.isSeveral ? `The body contains ${parsed.message}` : `The body is not JSON: ${parsed.message}`)
+  throw new HttpError(400, `The body ${parsed.isSeveral ? 'contains' : 'is not JSON:'} ${parsed.message}`)
 }
 
 /** @throws {HttpError} 400 for a key that is malformed or repeated */
@@ -165,4 +150,84 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
   // Node joins repeated headers with a comma and a space, and a key cannot contain a space.
   if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
   throw new HttpError(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated')
+}
+
+/**
+ * Parses an id in a path or a query. Only canonical decimal digits are valid, so that a plant has one URL.
+ *
+ * @throws {HttpError} 400
+ */
+export function parseId(text: string, name = 'id'): bigint {
+  const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
+  if (id === undefined || String(id) !== text) throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
+  return id
+}
+
+/**
+ * Parses the query of a list.
+ *
+ * @param url the request target
+ * @param maxLimit the maximum of `limit`
+ * @throws {HttpError} 400 for a parameter that is unknown, repeated or malformed
+ */
+export function parseListQuery(url: string, maxLimit = listLimits.max): ListQuery {
+  const query: ListQuery = {}
+  for (const part of url.replace(/^[^?]*\??|#.*$/gs, '').split('&')) {
+    if (part === '') continue
+    const [name = '', value = ''] = (/^([^=]*)=?(.*)$/s.exec(part) ?? []).slice(1).map(decode)
+    const read = Object.hasOwn(readers, name) ? readers[name] : undefined
+    if (!read) throw new HttpError(400, `There is no parameter ${quote(name)}, only ${Object.keys(readers).join(', ')}`)
+    if (Object.hasOwn(query, name)) throw new HttpError(400, `The parameter ${name} must be given once`)
+    read(query, value, maxLimit)
+  }
+  return query
+}
+
+const readers: Record<string, (query: ListQuery, text: string, maxLimit: number) => void> = {
+  limit(query, text, maxLimit) {
+    query.limit = /^\d{1,15}$/.test(text) ? parseInt(text, 10) : 0
+    if (query.limit < 1 || query.limit > maxLimit) throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, text)
+  },
+  after(query, text) {
+    query.after = parseId(text, 'after')
+  },
+  tag(query, text) {
+    query.tag = plantText('tag', text)
+  },
+  search(query, text) {
+    query.search = plantText('search', text)
+  },
+}
+
+function plantText(name: string, text: string): string {
+  const problem = checkField('tag', text)
+  if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
+  return text
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch {
+    throw new HttpError(400, 'The query of the request is not valid')
+  }
+}
+
+function invalid(rule: string, text: string): HttpError {
+  return new HttpError(400, `${rule}, but was ${quote(text)}`)
+}
+
+/** A strong entity tag (RFC 9110, 8.8.3), a hash of the content. */
+export function etagOf(plant: NewPlant): string {
+  return `"${hash('sha256', toWireJson(plant), 'base64url').slice(0, 22)}"`
+}
+
+/** Whether a header lists an entity tag, or is `*`. A weak tag matches If-None-Match (RFC 9110, 13.1.2), never If-Match (13.1.1). */
+export function listsTag(header: string, etag: string, { isWeakEqual }: { isWeakEqual: boolean }): boolean {
+  if (header.trim() === '*') return true
+  return Array.from(header.matchAll(/(W\/)?("[^"]*")/g)).some(([, weak, tag]) => tag === etag && (isWeakEqual || weak === undefined))
+}
+
+function quote(text: string): string {
+  return JSON.stringify(shorten(text))
 }

@@ -2,7 +2,7 @@ import { createServer, IncomingMessage, type Server, type ServerResponse } from 
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
 import { systemCode } from '../platform/errors.js'
-import { Connections } from './connections.js'
+import { Connection } from './connection.js'
 import { HttpError, invalidHttp, parserErrors } from './errors.js'
 import type { AccessLog } from './log.js'
 import { validateHead } from './request.js'
@@ -38,6 +38,12 @@ export interface HttpServerOptions {
   now(): number
 }
 
+/** the maximum number of unanswered requests on one connection */
+const maxPipelined = 32
+
+/** the maximum number of unanswered requests on all connections, not counting the first on each */
+const maxPipelinedInTotal = 10_000
+
 /** How many pipelined requests are handled in one turn of the event loop, before other connections are served. */
 const pipelinedPerTurn = 100
 
@@ -50,10 +56,15 @@ const idleGrace = 500
  */
 export class HttpServer {
   readonly server: Server
+  isDraining = false
   readonly #handler: Handler
   readonly #log: AccessLog
   readonly #now: () => number
-  readonly #connections = new Connections()
+  readonly #connections = new Map<Socket, Connection>()
+  /** how many connections have been accepted so far */
+  #accepted = 0
+  /** how many requests are unanswered, not counting the first on each connection */
+  #pipelinedCount = 0
   /** the first unanswered request of each connection, until the end of this turn of the event loop, when their bodies have arrived */
   readonly #first: ServerResponse[] = []
   /** requests that arrived before the previous one on their connection was answered */
@@ -71,38 +82,42 @@ export class HttpServer {
       keepAliveTimeout: limits.keepAlive,
       connectionsCheckingInterval: Math.ceil(Math.min(1000, limits.headerTimeout / 2, limits.requestTimeout / 2)),
       requireHostHeader: false, // its 400 has no body
-      IncomingMessage: requestClass(this.#connections),
+      IncomingMessage: requestClass((socket) => this.#isClosing(this.#of(socket))),
     }
     this.server = tls ? createSecureServer({ ...options, ...tls, handshakeTimeout: limits.headerTimeout }) : createServer(options)
     this.server.maxConnections = limits.connectionLimit
     this.server.maxHeadersCount = 0 // their size is limited; node:http would drop headers after the 2000th
     Object.assign(this.server, { httpAllowHalfOpen: true }) // a client that has closed its side may still wait for a response
-    this.#listen(tls !== undefined)
-    const check = () => this.#connections.endStalled(now(), limits.requestTimeout)
+    this.server.on('connection', (socket: Socket) => this.#add(socket, tls === undefined))
+    if (tls) this.server.on('secureConnection', (socket: Socket) => this.#add(socket, true))
+    this.#handleEvents()
+    const check = () => {
+      for (const connection of this.#connections.values()) connection.endIfStalled(now(), limits.requestTimeout)
+    }
     const timer = setInterval(check, options.connectionsCheckingInterval).unref()
     this.server.once('close', () => clearInterval(timer))
   }
 
-  get isDraining(): boolean {
-    return this.#connections.isDraining
-  }
-
   /** Stops accepting connections, answers every received request, and closes. Destroys the connections that are left after the timeout. */
   async drain(milliseconds: number): Promise<void> {
-    this.#connections.startDraining()
+    // From now on, the last response on each connection closes it.
+    this.isDraining = true
+    for (const { open } of this.#connections.values()) for (const response of open.slice(-1)) response.shouldKeepAlive = false
     const end = this.#now() + milliseconds
     // Accept the connections in the backlog first: each turn of the event loop accepts some, until a turn accepts none.
-    for (let known = -1; known !== this.#connections.count && this.#now() < end; ) {
-      known = this.#connections.count
+    for (let known = -1; known !== this.#accepted && this.#now() < end; ) {
+      known = this.#accepted
       await new Promise(setImmediate)
       await new Promise(setImmediate)
     }
     const closed = new Promise<void>((resolve) => stopListening(this.server, resolve))
     const closeIdle = () => {
       this.server.closeIdleConnections()
-      this.#connections.endUnused()
+      // It keeps those without any request. One in the middle of a TLS handshake may still send one.
+      for (const [socket, { last, canSend }] of this.#connections)
+        if (last === undefined && (canSend || socket.bytesRead === 0)) socket.destroy()
     }
-    const timers = [setTimeout(closeIdle, Math.min(idleGrace, milliseconds)), setTimeout(() => this.#connections.endAll(), milliseconds)]
+    const timers = [setTimeout(closeIdle, Math.min(idleGrace, milliseconds)), setTimeout(() => this.abort(), milliseconds)]
     await closed
     for (const timer of timers) clearTimeout(timer)
   }
@@ -110,56 +125,73 @@ export class HttpServer {
   /** Stops at once. */
   abort(): void {
     this.server.close()
-    this.#connections.endAll()
+    for (const socket of this.#connections.keys()) socket.destroy()
   }
 
-  #listen(isSecure: boolean): void {
-    const connections = this.#connections
-    const add = (socket: Socket, canSend: boolean) => {
-      const connection = connections.add(socket, canSend)
-      if (canSend) socket.destroySoon = () => connection.end()
-      socket.on('error', () => socket.destroy()) // node:http removes its own listener at a CONNECT
-    }
-    this.server.on('connection', (socket: Socket) => add(socket, !isSecure))
-    if (isSecure) this.server.on('secureConnection', (socket: Socket) => add(socket, true))
+  #handleEvents(): void {
     this.server.on('request', (request, response) => this.#receive(request, response))
     this.server.on('checkContinue', (request, response) => {
       // Without "100 Continue", the body may or may not follow, so the response must close the connection.
       const { shouldKeepAlive } = response
       response.shouldKeepAlive = false
       this.#receive(request, response, () => {
-        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && !connections.of(request.socket).isFull
+        response.shouldKeepAlive = shouldKeepAlive && !this.isDraining && !this.#of(request.socket).isFull
         response.writeContinue()
       })
     })
     this.server.on('checkExpectation', (request, response) => {
       this.#receive(request, response, undefined, new HttpError(400, 'This Expect is not supported, only 100-continue'))
     })
-    this.server.on('connect', (_, socket: Socket) => {
-      const connection = connections.of(socket)
-      if (connections.isClosing(connection)) connection.isFull = true
-      else {
-        connection.rejectConnect(new HttpError(404, 'This is not a proxy'))
-        this.#log.record({ outcome: '404', code: 'CONNECT' })
-      }
+    this.server.on('connect', ({ socket }) => {
+      const connection = this.#of(socket)
+      if (this.#isClosing(connection)) connection.isFull = true
+      else this.#rejectInput(connection, new HttpError(404, 'This is not a proxy'), 'CONNECT')
     })
     this.server.on('clientError', (cause: Error, socket: Socket) => {
       const code = systemCode(cause) ?? ''
-      const error = parserErrors[code] ?? invalidHttp
-      if (connections.of(socket).reject(error, code)) this.#log.record({ outcome: error.outcome, code })
+      this.#rejectInput(this.#of(socket), parserErrors[code] ?? invalidHttp, code)
     })
   }
 
+  /** @param canSend whether the client can send requests now: with TLS, only after the handshake */
+  #add(socket: Socket, canSend: boolean): void {
+    const connection = new Connection(socket, canSend)
+    this.#accepted += 1
+    this.#connections.set(socket, connection)
+    if (canSend) socket.destroySoon = () => connection.end()
+    socket.on('error', () => socket.destroy()) // node:http removes its own listener at a CONNECT
+    socket.once('close', () => {
+      this.#connections.delete(socket)
+      // node:http emits `close` only on the response that is currently being sent.
+      for (const response of [...connection.open]) {
+        response.destroy()
+        response.emit('close')
+      }
+    })
+  }
+
+  /** The connection of a socket; a new one if TLS has failed. */
+  #of(socket: Socket): Connection {
+    return this.#connections.get(socket) ?? new Connection(socket, false)
+  }
+
+  /** Whether a response closes the connection: later requests must not be processed (RFC 9112, 9.6). */
+  #isClosing({ last, isFull }: Connection): boolean {
+    return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
+  }
+
   #receive(request: IncomingMessage, response: ServerResponse, sendContinue?: () => void, error = validateHead(request)): void {
-    const connection = this.#connections.of(request.socket)
-    if (this.#connections.isClosing(connection)) return
-    this.#connections.admit(connection, response)
+    const connection = this.#of(request.socket)
+    if (this.#isClosing(connection)) return
+    this.#admit(connection, response)
+    const { open } = connection
     response.once('close', () => {
-      this.#connections.release(connection, response)
-      const isLogged = response.headersSent || (connection.isBroken && !request.complete)
+      if (open.length > 1) this.#pipelinedCount -= 1
+      open.splice(open.indexOf(response), 1)
+      const isLogged = response.headersSent || (connection.isEnding && !request.complete)
       if (!isLogged) this.#log.record({ outcome: 'aborted' })
     })
-    const isFirst = connection.open.length === 1
+    const isFirst = open.length === 1
     if (error) this.#reject(response, error, 'HEAD')
     // node:http would buffer every chunk of the body until it is read.
     else if (sendContinue || (isFirst && request.headers['transfer-encoding'] !== undefined)) this.#handle(response, sendContinue)
@@ -167,6 +199,27 @@ export class HttpServer {
       const waiting = isFirst ? this.#first : this.#pipelined
       waiting.push(response)
       this.#schedule()
+    }
+  }
+
+  /**
+   * Accepts a request on a connection that is not closing. Its response closes the connection during a drain, at the limit, and after an
+   * Upgrade: node:http drops the bytes that it read together with that, so the rest of the next request could pass for a request.
+   */
+  #admit(connection: Connection, response: ServerResponse): void {
+    const { open } = connection
+    connection.last = response
+    open.push(response)
+    if (open.length > 1) this.#pipelinedCount += 1
+    if (this.isDraining) {
+      const before = open.at(-2)
+      response.shouldKeepAlive = false
+      if (before && !before.headersSent) before.shouldKeepAlive = true
+    }
+    const isTooMany = open.length >= maxPipelined || (open.length > 1 && this.#pipelinedCount > maxPipelinedInTotal)
+    if (isTooMany || response.req.headers.upgrade !== undefined) {
+      connection.isFull = true
+      response.shouldKeepAlive = false
     }
   }
 
@@ -187,7 +240,7 @@ export class HttpServer {
   #handle(response: ServerResponse, sendContinue?: () => void): void {
     const { socket } = response.req
     if (socket.destroyed) return
-    const previous = this.#connections.of(socket).toAwait(response)
+    const previous = this.#of(socket).toAwait(response)
     if (previous) return void previous.once('close', () => this.#handle(response, sendContinue))
     const fail = (error: unknown) => {
       this.#log.error(error)
@@ -197,27 +250,34 @@ export class HttpServer {
     this.#handler(response.req, response, sendContinue).catch(fail)
   }
 
+  /** Sends an error for input that is no request, and closes the connection. */
+  #rejectInput(connection: Connection, error: HttpError, code: string): void {
+    if (connection.reject(error, code)) this.#log.record({ outcome: String(error.error), code })
+  }
+
   /** Sends an error for a request that does not reach the handler, and closes the connection. */
   #reject(response: ServerResponse, error: HttpError, code: string): void {
     response.shouldKeepAlive = false
     respond(response, error)
-    this.#log.record({ outcome: error.outcome, code })
+    this.#log.record({ outcome: String(error.error), code })
   }
 }
 
 export interface HttpAnswer {
   status: number
-  /** JSON */
+  /** application/json by default */
+  contentType?: string
   body: string | Buffer
   /** alternating names and values */
   headers?: readonly string[]
 }
 
-export function respond(response: ServerResponse, { status, body, headers = [] }: HttpAnswer, requestId?: string): void {
+export function respond(response: ServerResponse, answer: HttpAnswer, requestId?: string): void {
+  const { status, contentType = 'application/json', body, headers = [] } = answer
   const length = Buffer.byteLength(body)
   // One write of headers and body. `end` with a body makes two, which costs a tenth of a request.
   response.cork()
-  respondWith(response, status, ['Content-Type', 'application/json', 'Content-Length', String(length), ...headers], requestId)
+  respondWith(response, status, ['Content-Type', contentType, 'Content-Length', String(length), ...headers], requestId)
   response.write(body, length === body.length ? 'latin1' : 'utf8')
   response.uncork()
   response.end()
@@ -236,13 +296,13 @@ export function respondWith(response: ServerResponse, status: number, headers: r
  * The class of requests. node:http parses all requests of one read before any is answered, and a read of 64 KiB may contain thousands. It
  * stops at a CONNECT, so the first request after a response that closes the connection pretends to be one.
  */
-function requestClass(connections: Connections): typeof IncomingMessage {
+function requestClass(isClosing: (socket: Socket) => boolean): typeof IncomingMessage {
   const ignore = () => undefined
   const asConnect = { method: { get: () => 'CONNECT', set: ignore }, upgrade: { get: () => true, set: ignore } }
   return class extends IncomingMessage {
     constructor(...given: ConstructorParameters<typeof IncomingMessage>) {
       super(...given) // Bun passes more than the socket
-      if (connections.isClosing(connections.of(given[0]))) Object.defineProperties(this, asConnect)
+      if (isClosing(given[0])) Object.defineProperties(this, asConnect)
     }
   }
 }

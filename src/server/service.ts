@@ -3,9 +3,9 @@
  * `plant` and `platform`. It must not know settings, the command line, or the kind of its store.
  */
 import type { Output } from '../platform/io.js'
-import type { OpenOptions, Right, ServedStore, TokenStore } from '../stores/common/store.js'
+import type { OpenOptions, ServedStore, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
-import { Authenticator, type TokenSource } from './authenticator.js'
+import { authenticator, type TokenSource } from './authenticator.js'
 import { isLocal, type ListenAddress, listen } from './listen.js'
 import { type AccessLog, openLog } from './log.js'
 import { plantRoutes } from './plants.js'
@@ -42,7 +42,7 @@ export interface Service {
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const log = openLog(options.log.output, options.log.level)
-  const inFlight = { waiting: 0, bytes: 0, listed: 0, snapshots: 0 }
+  const inFlight = { waiting: 0, bytes: 0 }
   const metrics = options.admin && new Metrics(() => inFlight.waiting)
   const store = await options.openStore({
     onCommit: (count) => metrics?.recordCommit(count),
@@ -56,22 +56,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const { basePath, onlyCreate, tls, limits, now } = options
     const able = await store.rights()
-    const rights: readonly Right[] = onlyCreate ? able.filter((right) => right === 'create') : able
-    const fail = (error: unknown, requestId?: string) => log.error({ requestId, err: error }, 'failed')
+    const rights = able.filter((right) => right === 'create' || !onlyCreate)
     const accessLog: AccessLog = {
-      error: fail,
+      error: (error, requestId) => log.error({ requestId, err: error }, 'failed'),
       record(entry) {
         log.info(entry)
         metrics?.record(entry)
       },
     }
-    const authenticator = new Authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
+    const authenticate = authenticator(await options.openTokenSource(store.tokens, (message) => log.warn(message)), now)
     const routes = plantRoutes({ store, rights, basePath, inFlight, queueLimit: limits.queueLimit })
-    const router = new Router(routes, { ...options, log: accessLog, authenticator, inFlight, bodyLimit: limits.bodyLimit })
+    const router = new Router(routes, { ...options, log: accessLog, authenticate, inFlight, bodyLimit: limits.bodyLimit })
     const http = new HttpServer(router.handle, { limits, tls, log: accessLog, now })
     servers.push(http)
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
-    const admin = metrics && adminServer(metrics, readinessOf(store, http), fail, now)
+    const admin = metrics && adminServer(metrics, readinessOf(store, http), accessLog.error, now)
     if (admin) servers.push(admin)
     const adminAddress = options.admin && admin && (await listen(admin.server, options.admin))
     log.info({ address, admin: adminAddress }, 'listening')

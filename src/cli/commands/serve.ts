@@ -8,7 +8,7 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
-import { changingTokens, digestOf, fixedTokens, isUsable, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
+import { digestOf, fixedTokens, freshness, isUsable, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { defaultRights, type TokenStore } from '../../stores/common/store.js'
 import { openStoreWithTokens } from '../../stores/registry.js'
@@ -182,19 +182,24 @@ async function storeTokens(tokens: TokenStore, mayShow: boolean, settings: Setti
 /** The tokens in a file, which is read again when it changes. If it is then invalid, its previous tokens are kept. */
 function fileTokens(path: string, { allow }: ServeFlags, io: Io, warn: Warn): TokenSource {
   let version = versionOf(path)
-  const readAgain = () => {
+  let find = fixedTokens(readTokens(path), allow)
+  let until = io.now() + freshness
+  const refresh = () => {
+    until = io.now() + freshness
     const now = versionOf(path)
-    if (now === version) return undefined
+    if (now === version) return
     version = now
     try {
-      return readTokens(path)
+      find = fixedTokens(readTokens(path), allow)
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       warn(`${error.message}. Its previous tokens are still accepted`)
-      return undefined
     }
   }
-  return changingTokens(readTokens(path), allow, readAgain, io.now)
+  return (token) => {
+    if (until <= io.now()) refresh()
+    return find(token)
+  }
 }
 
 /** A text that changes with the file, its permissions and its readability. */

@@ -1,0 +1,105 @@
+import { type ServerResponse, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import type { HttpError } from './errors.js'
+
+/** milliseconds in which a client may still send after this side of the connection is closed */
+const lingerTime = 1000
+
+/** A connection of a client, with its unanswered requests. */
+export class Connection {
+  readonly socket: Socket
+  readonly canSend: boolean
+  /** unfinished responses, in the order of their requests */
+  readonly open: ServerResponse[] = []
+  /** the response to the latest request */
+  last: ServerResponse | undefined
+  /** whether no further requests are processed: too many are unanswered, or node:http has stopped reading */
+  isFull = false
+  /** whether the last response is decided */
+  isEnding = false
+  /** bytes that the system has accepted, and when a check last saw that number change */
+  #sent = -1
+  #sentAt = 0
+
+  constructor(socket: Socket, canSend: boolean) {
+    this.socket = socket
+    this.canSend = canSend
+  }
+
+  /**
+   * Sends an error for input that is no request, after the responses to earlier requests, and closes the connection.
+   *
+   * @param code the code of the parser's error
+   * @returns whether the error is sent: not if the client is gone, or if an earlier response is the last one
+   */
+  reject(error: HttpError, code: string): boolean {
+    const { socket, open, last } = this
+    if (this.isEnding) return false
+    this.isEnding = true
+    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') {
+      socket.destroy()
+      return false
+    }
+    const broken = open.at(-1)?.req.complete === false ? open.at(-1) : undefined
+    // Input after a response that closes the connection, or the rest of a body whose request was answered early.
+    const isAnswered = code === 'HPE_CLOSED_CONNECTION' || (last?.writableFinished && !last.req.complete)
+    const end = () => this.end(isAnswered || broken?.headersSent ? undefined : error)
+    const previous = open.at(broken ? -2 : -1)
+    if (previous) previous.once('close', end)
+    else end()
+    return !isAnswered
+  }
+
+  /**
+   * The previous response, where a request must not be handled before that is sent (RFC 9112, 9.3.2). Reads need not wait for reads, nor
+   * creates for creates, which share a commit in their order.
+   */
+  toAwait(response: ServerResponse): ServerResponse | undefined {
+    const at = this.open.indexOf(response)
+    if (at <= 0) return undefined
+    const { method } = response.req
+    const isFree = (method === 'GET' || method === 'POST') && this.open.every(({ req }, index) => index > at || req.method === method)
+    return isFree ? undefined : this.open[at - 1]
+  }
+
+  /**
+   * Destroys a connection whose client has read nothing for `timeout` milliseconds although data is pending, or that is full and that the
+   * client has not closed `timeout` milliseconds after the last response.
+   */
+  endIfStalled(now: number, timeout: number): void {
+    const { socket } = this
+    const sent = socket.bytesWritten - socket.writableLength
+    const isOver = this.isFull && this.open.length === 0
+    if ((socket.writableLength === 0 && !isOver) || sent !== this.#sent) {
+      this.#sent = sent
+      this.#sentAt = now
+    } else if (now - this.#sentAt >= timeout) {
+      socket.destroy()
+    }
+  }
+
+  /** Sends a last response, if any, and closes this side. The client may still send for a while (RFC 9112, 9.6). */
+  end(error?: HttpError): void {
+    const { socket } = this
+    this.isEnding = true
+    if (socket.writableEnded) return
+    if (error && socket.writable) socket.write(bytesOf(error))
+    socket.end()
+    socket.resume()
+    const timer = setTimeout(() => socket.destroy(), lingerTime)
+    socket.once('end', () => socket.destroy())
+    socket.once('close', () => clearTimeout(timer))
+  }
+}
+
+/** The bytes of a response for which node:http has no response object. */
+function bytesOf({ status, body }: HttpError): string {
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+  ]
+  return `${head.join('\r\n')}\r\n\r\n${body}`
+}
