@@ -8,7 +8,7 @@ import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
 import { idAfter, idExists } from '../../stores/common/conflict.js'
-import { isOwn, kindNoun, openIfThere, openStore, takesToken } from '../../stores/registry.js'
+import { isOwn, kindOf, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, fieldFlags, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
@@ -59,9 +59,9 @@ export const create = defineCommand({
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
     if (flags.retry !== undefined && isOwn(settings.store)) {
-      await settings.warn(`--retry applies only to services, and has no effect on ${kindNoun(settings.store.kind)}`)
+      await settings.warn(`--retry applies only to services, and has no effect on ${kindOf(settings.store).noun}`)
     }
-    const store = await openStore(settings.store, { ...settings.storeOptions, retry: flags.retry })
+    const store = await kindOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const create = async () => ({ ...(await store.create(plant, { idempotencyKey })), id: plant.id })
       const answer = await (isNext ? store.createNext(plant) : create()).catch((error: unknown) => {
@@ -104,7 +104,7 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
     throw new PlantsError('malformed', '--id next cannot be previewed: the service chooses the id', { hint: 'Use a specific id' })
   const { plant, isNext } = await readPlant(flags, settings, io)
   if (!isNext) return plant
-  const existing = await openIfThere(store, storeOptions)
+  const existing = await kindOf(store).openExisting(store, storeOptions)
   try {
     return plantFrom(idAfter(await existing?.greatestId()), ({ name }) => plant[name])
   } finally {
@@ -157,7 +157,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   const checked = await check({ id: 0n, name: '', ...given })
   if ('problems' in checked) return { plant: given, isProposed: false }
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // fails without a token, before the prompts
-  const store = isOwn(settings.store) ? await openIfThere(settings.store, settings.storeOptions) : undefined
+  const store = isOwn(settings.store) ? await kindOf(settings.store).openExisting(settings.store, settings.storeOptions) : undefined
   const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     const { id } = checked.plant

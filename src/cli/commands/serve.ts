@@ -8,7 +8,7 @@ import type { Io } from '../../platform/io.js'
 import { readTextFile } from '../../platform/text-files.js'
 import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer } from '../../platform/values.js'
 import type { ServiceOptions } from '../../server/service.js'
-import { openStoreWithTokens } from '../../stores/registry.js'
+import { ownKindOf } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { isInteractive, resolveSettings } from '../context.js'
 import { allowOption, defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
@@ -94,7 +94,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
     // Without onCreated, whose text is not a line of the log.
-    openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
+    openStore: (watch) => ownKindOf(settings.store).open(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
     openTokenSource: (tokens, warn) => {
       warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
       warnOfPermissions('--token-file', tokenFile, io, warn)

@@ -138,7 +138,7 @@ export interface ManyStore {
   /** keeps the positions of imports, where the store does */
   checkpoints: CheckpointStore | undefined
   /** creates at once what the store has only taken in so far */
-  commit?(): Promise<void>
+  commit?: (() => Promise<void>) | undefined
 }
 
 /** Where an import is, and whose position that is. */

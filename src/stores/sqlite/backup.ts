@@ -17,7 +17,12 @@ export interface BackupOptions extends OpenOptions {
   targetOf(path: string): string
 }
 
-/** Implements `backUpStore` of `stores/registry.ts`. */
+/**
+ * Copies a store, as it is at this moment, into a file that can be used as a store itself; others may use the store meanwhile.
+ *
+ * @param file absolute; a store that is there already, and that nobody uses, is replaced, as a whole or not at all
+ * @returns undefined when there is no store yet
+ */
 export async function backUp(address: FileAddress, file: string, options: BackupOptions) {
   const path = realPathOf(address.path)
   const target = targetOf(file, path, options)

@@ -17,8 +17,8 @@ export interface RestoreOptions extends OpenOptions {
   at: Date
 }
 
-/** Implements `restoreStore` of `stores/registry.ts`. */
-export async function restore(address: FileAddress, file: string, options: RestoreOptions) {
+/** Replaces what is in a store by a backup, which is left as it is, in one transaction; others may use the store meanwhile. */
+export async function restoreStore(address: FileAddress, file: string, options: RestoreOptions) {
   const path = realPathOf(address.path)
   const backup = realPathOf(file)
   if (isPartOf(path, backup)) throw new PlantsError('malformed', `${backup} is the store itself, or belongs to it`, { hint: another })
