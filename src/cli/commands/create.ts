@@ -7,7 +7,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { capital, readText, sourceName } from '../../platform/text-files.js'
-import { idAfter, idExists } from '../../stores/common/conflict.js'
+import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
 import { isOwn, kindOf, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
@@ -64,7 +64,7 @@ export const create = defineCommand({
     const store = await kindOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const create = async () => ({ ...(await store.create(plant, { idempotencyKey })), id: plant.id })
-      const answer = await (isNext ? store.createNext(plant) : create()).catch((error: unknown) => {
+      const answer = await (isNext ? createNext(store, plant) : create()).catch((error: unknown) => {
         throw addLookupHint(error, plant.id, settings)
       })
       if (!equalFields(answer, plant)) {

@@ -64,8 +64,13 @@ interface NextStore {
   create(plant: NewPlant): Promise<Plant>
 }
 
-/** Does what `createNext` of a store says; when somebody else was faster, it takes the next id. Each try that fails has seen a greater one. */
-export async function createNextIn(store: NextStore, plant: Plant): Promise<NewPlant> {
+/**
+ * Creates a plant under the greatest id plus 1, or 1 in an empty store, and gives it back as the store answered it. When somebody else was
+ * faster, it takes the next id. Each try that fails has seen a greater one.
+ *
+ * @throws {PlantsError} as `create` does, and `conflict` when no id is left
+ */
+export async function createNext(store: NextStore, plant: Plant): Promise<NewPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
     const next = plantFrom(idAfter(await store.greatestId()), ({ name }) => plant[name])
     try {

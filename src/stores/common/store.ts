@@ -31,13 +31,6 @@ export interface ReadableStore extends PlantStore {
   get(id: bigint): Promise<NewPlant | undefined>
   /** undefined in an empty store */
   greatestId(): Promise<bigint | undefined>
-  /**
-   * Creates a plant under the greatest id plus 1, or 1 in an empty store, and gives it back as the store answered it. Those who do so at the
-   * same moment get one id after the other.
-   *
-   * @throws {PlantsError} as `create` does, and `conflict` when no id is left
-   */
-  createNext(plant: Plant): Promise<NewPlant>
   /** How many plants there are that a query selects, at one moment. */
   count(query?: CountQuery): Promise<bigint>
   /** The plants in the order of their ids, a page of at most a few MiB at a time. */

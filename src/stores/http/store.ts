@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
-import { comparesPlants, createNextIn } from '../common/conflict.js'
+import { comparesPlants } from '../common/conflict.js'
 import {
   type Batch,
   type Block,
@@ -59,10 +59,6 @@ export class RemoteStore implements ReadableStore, BulkStore {
       unknownHint: (hasWarned) => this.#howToRepeat(plant.id, key, hasWarned),
     })
     return value
-  }
-
-  createNext(plant: Plant): Promise<NewPlant> {
-    return createNextIn(this, plant)
   }
 
   async greatestId(): Promise<bigint | undefined> {

@@ -1,13 +1,13 @@
 import { closeSync, fsyncSync, openSync, readSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
-import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { type Connection, openSnapshot } from './connection.js'
-import { DamagedStoreError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
+import { DamageError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
@@ -83,11 +83,11 @@ function isWal(path: string): boolean {
 export function asMalformed(error: unknown, path: string, what: string, hint: string): unknown {
   const explained = explainFailure(error, path)
   if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') return explained
-  return new PlantsError('malformed', `${what}: ${explained.message}`, { hint, cause: error })
+  return malformed(`${what}: ${explained.message}`, hint, error)
 }
 
 function notReplaced(target: string, why: string, hint: string): PlantsError {
-  return new PlantsError('malformed', `${target} cannot be replaced by a backup: it ${why}`, { hint })
+  return malformed(`${target} cannot be replaced by a backup: it ${why}`, hint)
 }
 
 /** Runs an action with a consistent snapshot of a store; undefined when the file contains no store. */
@@ -156,7 +156,7 @@ function finishCopy(path: string, source: string): bigint {
 export function integrityCheck(db: Database, path: string): bigint {
   if (identify(db, path) === undefined) throw notOurs(path, 'contains no store')
   const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
-  if (found !== 'ok') throw new DamagedStoreError(path, String(found))
+  if (found !== 'ok') throw new DamageError(String(found))
   return countPlants(db)
 }
 

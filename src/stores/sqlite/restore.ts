@@ -1,12 +1,12 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { plantCount } from '../../plant/plant.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { asMalformed, checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
 import { type Connection, look, openToWrite } from './connection.js'
-import { commitOutcomeUnknown, DamagedStoreError, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
+import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { countPlants, identifyBackup, tablesOf } from './schema.js'
 
@@ -21,7 +21,7 @@ export interface RestoreOptions extends OpenOptions {
 export async function restoreStore(address: FileAddress, file: string, options: RestoreOptions) {
   const path = realPathOf(address.path)
   const backup = realPathOf(file)
-  if (isPartOf(path, backup)) throw new PlantsError('malformed', `${backup} is the store itself, or belongs to it`, { hint: another })
+  if (isPartOf(path, backup)) throw malformed(`${backup} is the store itself, or belongs to it`, another)
   const checked = await checkWhole(backup, options)
   try {
     makeFile({ ...address, path })
@@ -31,23 +31,18 @@ export async function restoreStore(address: FileAddress, file: string, options: 
     try {
       return await replaceRows(connection, checked, options)
     } finally {
-      if (connection.db.isTransaction) connection.db.exec('ROLLBACK')
       connection.close()
     }
   } catch (error) {
-    const explained = explainFailure(unchanged(error, options.clock.signal), path)
-    if (!(explained instanceof DamagedStoreError) || explained.path !== path) throw explained
-    // The store itself is damaged, so the rows cannot be restored into it.
-    const hint = `Move it aside, then restore again: mv ${shellWord(path)} ${shellWord(`${path}.damaged`)}`
-    throw new PlantsError(explained.kind, explained.message, { hint, cause: error })
+    throw explainFailure(unchanged(error, options.clock.signal), path)
   }
 }
 
 /** Checks a backup for damage. Returns its connection, closed, which can check later whether the file has changed. */
 async function checkWhole(backup: string, options: OpenOptions): Promise<Connection> {
   try {
-    if (!existsSync(backup)) throw new PlantsError('malformed', `There is no file ${backup}`, { hint: another })
-    if (!fileHasContent(backup)) throw new PlantsError('malformed', `${backup} is empty, not a backup`, { hint: another })
+    if (!existsSync(backup)) throw malformed(`There is no file ${backup}`, another)
+    if (!fileHasContent(backup)) throw malformed(`${backup} is empty, not a backup`, another)
     return await look(backup, options, async (connection) => {
       await connection.run(() => integrityCheck(connection.db, backup))
       return connection
@@ -122,11 +117,11 @@ const rowsInStep = 5000
 
 function commit({ db, path, identity }: Connection): void {
   if (identityOf(path) !== identity) throw replacedStore(path)
-  const details = { done: 'restored', hint: 'Look at the disk first, then restore again' } as const
+  const unknown = (cause?: unknown) => commitOutcomeUnknown(path, 'restored', 'Look at the disk first, then restore again', cause)
   try {
     db.exec('COMMIT')
   } catch (error) {
-    throw isCommitOutcomeUnknown(error) ? commitOutcomeUnknown(`The disk failed under ${path}`, details, error) : error
+    throw isCommitOutcomeUnknown(error) ? unknown(error) : error
   }
-  if (identityOf(path) !== identity) throw commitOutcomeUnknown(`${path} was deleted or replaced`, details)
+  if (identityOf(path) !== identity) throw unknown()
 }
