@@ -1,14 +1,14 @@
-import { closeSync, fsyncSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
-import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
+import { connect, copyDatabase, type Database, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { type Connection, openSnapshot } from './connection.js'
 import { DamageError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
-import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
+import { bytesAt, fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
@@ -29,7 +29,8 @@ export async function backUp(address: FileAddress, file: string, options: Backup
   if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
   try {
     await reportOwner(address, options)
-    return await withSnapshot(path, options, async (snapshot) => {
+    const opened = await openSnapshot(path, options)
+    return await opened?.use(async (snapshot) => {
       await checkTarget(target, options)
       return copyStore(snapshot, target, options)
     })
@@ -64,19 +65,8 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
     throw asMalformed(error, target, 'A backup would replace a file that is not a backup', hint)
   })
   if (!isStore) throw notReplaced(target, 'contains no store', hint)
-  if (isWal(target)) throw notReplaced(target, 'is a store in use, not a backup', hint)
-}
-
-/** Whether a file is in WAL mode (https://sqlite.org/fileformat.html, 1.3). A store that has been written to is, a backup is not. */
-function isWal(path: string): boolean {
-  const fd = openSync(path, 'r')
-  try {
-    const header = Buffer.alloc(20)
-    readSync(fd, header, 0, header.length, 0)
-    return header[18] === 2
-  } finally {
-    closeSync(fd)
-  }
+  // In WAL mode (https://sqlite.org/fileformat.html, 1.3), as a store that has been written to; a backup is not.
+  if (bytesAt(target, 18, 1)[0] === 2) throw notReplaced(target, 'is a store in use, not a backup', hint)
 }
 
 /** The error for an unusable file that was named on the command line. */
@@ -88,20 +78,6 @@ export function asMalformed(error: unknown, path: string, what: string, hint: st
 
 function notReplaced(target: string, why: string, hint: string): PlantsError {
   return malformed(`${target} cannot be replaced by a backup: it ${why}`, hint)
-}
-
-/** Runs an action with a consistent snapshot of a store; undefined when the file contains no store. */
-export async function withSnapshot<T>(
-  path: string,
-  waiting: Waiting,
-  action: (snapshot: Connection) => Promise<T>,
-): Promise<T | undefined> {
-  const snapshot = await openSnapshot(path, waiting)
-  try {
-    return snapshot && (await action(snapshot))
-  } finally {
-    snapshot?.close()
-  }
 }
 
 /**

@@ -1,12 +1,9 @@
 import { existsSync } from 'node:fs'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Database, retryWhileBusy, type Statement, uriOf, type Waiting } from '../../platform/sqlite.js'
-import { explainFailure, isWritable, lockedError } from './errors.js'
-import { checkKind, fileHasContent, fileVersion, identityOf, isImmutable } from './file.js'
+import { explainFailure, lockedError } from './errors.js'
+import { checkKind, fileHasContent, fileVersion, identityOf, type Mode, readMode } from './file.js'
 import { identify, prepareStore } from './schema.js'
-
-/** How to open a file. SQLite does not lock an `immutable` file, so others can change it during a read, and creates no files beside it. */
-type Mode = 'rw' | 'ro' | 'immutable'
 
 /** A connection to the file of a store, with its prepared statements. */
 export class Connection {
@@ -54,6 +51,15 @@ export class Connection {
     throw new PlantsError('unavailable', `${this.path} was changed while it was read`, { hint: 'Try again', retryable: true })
   }
 
+  /** Runs an action, then closes the connection. */
+  async use<T>(action: (connection: this) => Promise<T>): Promise<T> {
+    try {
+      return await action(this)
+    } finally {
+      this.close()
+    }
+  }
+
   close(): void {
     this.#statements.clear()
     try {
@@ -77,8 +83,7 @@ export async function openToWrite(path: string, waiting: Waiting): Promise<Conne
  * @returns undefined when it is not a store yet
  */
 export async function openToRead(path: string, waiting: Waiting, isSnapshot = false): Promise<Connection | undefined> {
-  const mode = isImmutable(path) ? 'immutable' : isWritable(path) ? 'rw' : 'ro'
-  const { connection, result } = await open(path, mode, waiting, (db) => {
+  const { connection, result } = await open(path, readMode(path), waiting, (db) => {
     if (isSnapshot && !db.isTransaction) db.exec('PRAGMA query_only=1; BEGIN')
     return identify(db, path) // the first read of a transaction determines its snapshot
   })
@@ -94,12 +99,7 @@ export async function openSnapshot(path: string, waiting: Waiting): Promise<Conn
 
 /** Reads an existing file without creating files: in any other mode, SQLite would create a missing log. */
 export async function look<T>(path: string, waiting: Waiting, read: (connection: Connection) => Promise<T>): Promise<T> {
-  const connection = new Connection(path, existsSync(`${path}-wal`) ? 'ro' : 'immutable', waiting)
-  try {
-    return await read(connection)
-  } finally {
-    connection.close()
-  }
+  return new Connection(path, existsSync(`${path}-wal`) ? 'ro' : 'immutable', waiting).use(read)
 }
 
 /**

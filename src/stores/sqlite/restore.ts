@@ -4,8 +4,8 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import { asMalformed, checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
-import { type Connection, look, openToWrite } from './connection.js'
+import { asMalformed, checkSignal, copyStore, integrityCheck } from './backup.js'
+import { type Connection, look, openSnapshot, openToWrite } from './connection.js'
 import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { countPlants, identifyBackup, tablesOf } from './schema.js'
@@ -28,11 +28,7 @@ export async function restoreStore(address: FileAddress, file: string, options: 
     await options.onOwner?.(backup, statSync(backup).uid, 'backup')
     await reportOwner(address, options)
     const connection = await openToWrite(path, options)
-    try {
-      return await replaceRows(connection, checked, options)
-    } finally {
-      connection.close()
-    }
+    return await connection.use(() => replaceRows(connection, checked, options))
   } catch (error) {
     throw explainFailure(unchanged(error, options.clock.signal), path)
   }
@@ -85,7 +81,8 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let file = name
   for (let count = 2; existsSync(file); count += 1) file = `${name}-${count}`
-  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, file, options, path))
+  const opened = await openSnapshot(path, options)
+  await opened?.use((snapshot) => copyStore(snapshot, file, options, path))
   return file
 }
 

@@ -67,23 +67,19 @@ function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
  * @throws {PlantsError} like `identify`, and when the file system does not support a write-ahead log
  */
 export function prepareStore(db: Database, path: string): void {
+  if (db.isTransaction) db.exec('ROLLBACK') // of a try that failed
   if (identify(db, path) === schemaVersion && isWal(db)) return
   db.exec('PRAGMA journal_mode=WAL')
   if (!isWal(db)) throw notOurs(path, 'cannot be a store: SQLite needs shared memory beside it', 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
-  try {
-    const version = identify(db, path)
-    if (version === undefined) {
-      syncFolders(path)
-      db.exec(`${[plants, keys, tokens(schemaVersion), imports].join(';')}; PRAGMA application_id=${applicationId}`)
-    } else {
-      for (const column of addedUntil(schemaVersion).slice(addedUntil(version).length)) db.exec(`ALTER TABLE tokens ADD COLUMN ${column}`)
-    }
-    db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK')
-    throw error
+  const version = identify(db, path)
+  if (version === undefined) {
+    syncFolders(path)
+    db.exec(`${[plants, keys, tokens(schemaVersion), imports].join(';')}; PRAGMA application_id=${applicationId}`)
+  } else {
+    for (const column of addedUntil(schemaVersion).slice(addedUntil(version).length)) db.exec(`ALTER TABLE tokens ADD COLUMN ${column}`)
   }
+  db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
 }
 
 function isWal(db: Database): boolean {
