@@ -58,12 +58,6 @@ export function idAfter(greatest: bigint | undefined): bigint {
   throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, { hint: 'Choose one with --id NUMBER' })
 }
 
-/** What it takes of a store to create a plant under its next id. */
-interface NextStore {
-  greatestId(): Promise<bigint | undefined>
-  create(plant: NewPlant): Promise<Plant>
-}
-
 /**
  * Creates a plant under the greatest id plus 1, or 1 in an empty store, and gives it back as the store answered it. When somebody else was
  * faster, it takes the next id. Each try that fails has seen a greater one.
@@ -82,6 +76,8 @@ export async function createNext(store: NextStore, plant: Plant): Promise<NewPla
     }
   }
 }
+
+type NextStore = { greatestId(): Promise<bigint | undefined>; create(plant: NewPlant): Promise<Plant> }
 
 /** Each try that fails means that somebody else has created a plant. */
 const maxTries = 1000

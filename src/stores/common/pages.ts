@@ -1,7 +1,7 @@
 import type { ListQuery } from './store.js'
 
 /** rows of a page at most, so that a list needs the same memory for any number of them */
-export const pageRows = 1000
+const pageRows = 1000
 
 /** The pages of a list, in the order of ids. `readPage` gives at most `rows` rows after an id, and none at the end. */
 export async function* pagesOf<Row extends { id: bigint }>(

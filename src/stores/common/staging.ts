@@ -1,7 +1,7 @@
 import { type NewPlant, plantColumns, plantParameters, textFields } from '../../plant/fields.js'
 import { equalPlants, plantFrom, valuesOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { connect, type Database, type Statement } from '../../platform/sqlite.js'
+import { connect, type Statement } from '../../platform/sqlite.js'
 import { type ExistsPolicy, idExists, type OnConflict, Outcome, resolveConflict } from './conflict.js'
 import type { Batch, BulkStore, CreateManyOptions } from './store.js'
 
@@ -25,8 +25,8 @@ export interface StagedStore {
  * there is one: to create them all at once with `commit`, or none ever.
  */
 export class Staging implements BulkStore {
-  readonly #db: Database
   readonly #store: StagedStore | undefined
+  readonly #db = connect(':memory:', { readOnly: false })
   readonly #insert: Statement
   readonly #find: Statement
   readonly #replace: Statement
@@ -34,9 +34,8 @@ export class Staging implements BulkStore {
 
   constructor(store: StagedStore | undefined) {
     this.#store = store
-    this.#db = connect(':memory:', { readOnly: false })
-    const columns = ['id INTEGER PRIMARY KEY', ...textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)]
-    this.#db.exec(`CREATE TEMP TABLE staged (${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
+    const columns = textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)
+    this.#db.exec(`CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, ${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
     this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
     this.#find = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`)
     this.#replace = this.#db.prepare(`REPLACE INTO staged (${plantColumns}) VALUES (${plantParameters})`)
