@@ -5,7 +5,6 @@ import {
   type Address,
   type AddressContext,
   type FileAddress,
-  fileAddress,
   type OwnAddress,
   type PostgresAddress,
   parseFile,
@@ -25,8 +24,6 @@ import type {
   ReadableStore,
   ServedStore,
 } from './common/store.js'
-
-export { shownAddress } from './common/address.js'
 
 /** What there is to know of a kind of store. Nothing else asks which kind an address is of. */
 interface StoreKind<A extends Address> {
@@ -139,7 +136,7 @@ export function takesPassword(address: Address): address is PostgresAddress {
  */
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
-  if (text === 'local') return fileAddress(join(await place.dataFolder(), 'plants.db'), true)
+  if (text === 'local') return { kind: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
   if (text.includes('\uFFFD')) throw refuse(source, `is a path that is not UTF-8, or holds U+FFFD: ${shownAddress(text)}`)
   return kinds[kindOfText(text)].parse(text, source, place)
 }
@@ -173,7 +170,7 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
   if (address.kind !== 'file') return false
   const { isPartOf, realPathOf } = await import('./sqlite/file.js')
-  return isPartOf(realPathOf(address.path), path)
+  return isPartOf(realPathOf(address.name), path)
 }
 
 /** @throws {PlantsError} `malformed` for a service */

@@ -9,7 +9,7 @@ import { unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
-import { detectFileCompression, targetOf } from '../../platform/files.js'
+import { detectFileCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import type { ProgressReport } from '../../stores/common/store.js'
@@ -33,7 +33,7 @@ export const backup = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
     const { onProgress, clear } = copyProgress(settings, io)
-    const options = { ...settings.storeOptions, onProgress, targetOf: (other: string) => targetOf(other, io) }
+    const options = { ...settings.storeOptions, onProgress, trusts: io.trusts }
     const copyTo = async (file: string) => {
       const address = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
       const { backUp } = await import('../../stores/sqlite/backup.js')

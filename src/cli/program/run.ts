@@ -2,7 +2,7 @@ import { bugs } from '../../../package.json'
 import { writeError } from '../../output/output.js'
 import { PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { shownAddress } from '../../stores/registry.js'
+import { shownAddress } from '../../stores/common/address.js'
 import { errorFormat, mayColor } from '../context.js'
 import { outputFlags, runProgram } from './program.js'
 

@@ -3,6 +3,7 @@ import { basename, dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
+import { targetOf } from '../../platform/files.js'
 import { connect, copyDatabase, type Database, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
@@ -13,8 +14,8 @@ import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
 export interface BackupOptions extends OpenOptions {
-  /** Resolves symbolic links to a file that need not exist. Throws for a link that must not be followed. */
-  targetOf(path: string): string
+  /** whether links that belong to a user, by number, are followed to the file to write */
+  trusts(uid: number): boolean
 }
 
 /**
@@ -24,8 +25,8 @@ export interface BackupOptions extends OpenOptions {
  * @returns undefined when there is no store yet
  */
 export async function backUp(address: FileAddress, file: string, options: BackupOptions) {
-  const path = realPathOf(address.path)
-  const target = targetOf(file, path, options)
+  const path = realPathOf(address.name)
+  const target = realTargetOf(file, path, options)
   if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
   try {
     await reportOwner(address, options)
@@ -40,9 +41,9 @@ export async function backUp(address: FileAddress, file: string, options: Backup
 }
 
 /** The real path of the file to replace: a link that is created there later is not followed. */
-function targetOf(file: string, store: string, options: BackupOptions): string {
+function realTargetOf(file: string, store: string, options: BackupOptions): string {
   try {
-    const target = options.targetOf(file)
+    const target = targetOf(file, options)
     return join(realPathOf(dirname(target)), basename(target))
   } catch (error) {
     throw explainCopy(error, file, store)
@@ -90,7 +91,7 @@ function notReplaced(target: string, why: string, hint: string): PlantsError {
 export async function copyStore(snapshot: Connection, target: string, { clock: { signal }, onProgress }: OpenOptions, beside = target) {
   try {
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
-      makeFile({ path: copy, isDefault: false })
+      makeFile(copy)
       await copyDatabase(snapshot.db, copy, ({ totalPages, remainingPages }) => {
         onProgress?.({ part: 1 - remainingPages / totalPages })
         signal.throwIfAborted()

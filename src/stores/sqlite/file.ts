@@ -25,8 +25,8 @@ export function realPathOf(path: string): string {
  * file: closing it would drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
  * Returns whether it was created.
  */
-export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefault'>): boolean {
-  if (isDefault) makeFolder(dirname(path))
+export function makeFile(path: string, isInDefaultFolder = false): boolean {
+  if (isInDefaultFolder) makeFolder(dirname(path))
   try {
     const fd = openSync(path, 'wx', 0o600)
     fchmodSync(fd, 0o600) // independent of the umask
@@ -44,12 +44,12 @@ export function fileHasContent(path: string): boolean {
 }
 
 /** Reports the owners of the file of a store, and of the links to it. */
-export async function reportOwner(address: Pick<FileAddress, 'path'>, { onOwner }: Pick<OpenOptions, 'onOwner'>): Promise<void> {
-  const path = realPathOf(address.path)
+export async function reportOwner(address: FileAddress, { onOwner }: OpenOptions): Promise<void> {
+  const path = realPathOf(address.name)
   const owner = statIfThere(path)?.uid
   if (owner === undefined) return
   await onOwner?.(path, owner, 'store')
-  for (const link of linksOf(address.path)) await onOwner?.(link.path, link.uid, 'link')
+  for (const link of linksOf(address.name)) await onOwner?.(link.path, link.uid, 'link')
 }
 
 /** Not `throwIfNoEntry: false`: from Node 22 on, it also returns undefined for ENOTDIR, which must be reported. */

@@ -13,7 +13,7 @@ import { findPlant } from './select.js'
 
 /** Inspects a store and its folder without changes. Throws the errors of opening it for reading. */
 export function inspect(address: FileAddress, options: OpenOptions) {
-  const path = realPathOf(address.path)
+  const path = realPathOf(address.name)
   return explained(path, async () => {
     if (!address.isDefault) statSync(dirname(path)) // only the default folder is created if missing
     const stats = statIfThere(path)
@@ -53,7 +53,7 @@ const networks = new Map([
  * @throws {PlantsError} the errors of a create, as far as they can be predicted
  */
 export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
-  const path = realPathOf(address.path)
+  const path = realPathOf(address.name)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)
   if (!isOpen) throw unavailable(forbidden(path))

@@ -19,12 +19,12 @@ export interface RestoreOptions extends OpenOptions {
 
 /** Replaces what is in a store by a backup, which is left as it is, in one transaction; others may use the store meanwhile. */
 export async function restoreStore(address: FileAddress, file: string, options: RestoreOptions) {
-  const path = realPathOf(address.path)
+  const path = realPathOf(address.name)
   const backup = realPathOf(file)
   if (isPartOf(path, backup)) throw malformed(`${backup} is the store itself, or belongs to it`, another)
   const checked = await checkWhole(backup, options)
   try {
-    makeFile({ ...address, path })
+    makeFile(path, address.isDefault)
     await options.onOwner?.(backup, statSync(backup).uid, 'backup')
     await reportOwner(address, options)
     const connection = await openToWrite(path, options)

@@ -46,9 +46,9 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   /** Opens the file. Creates it if needed. */
   static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
-    const path = realPathOf(address.path)
+    const path = realPathOf(address.name)
     return explained(path, async () => {
-      const isNew = makeFile({ ...address, path })
+      const isNew = makeFile(path, address.isDefault)
       await reportOwner(address, options)
       const connection = await openToWrite(path, options)
       if (isNew && !address.isDefault) await options.onCreated?.(path)
@@ -58,7 +58,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   /** Opens the file if it exists and contains a store. */
   static openExisting(address: FileAddress, options: OpenOptions): Promise<SqliteStore | undefined> {
-    const path = realPathOf(address.path)
+    const path = realPathOf(address.name)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
       await reportOwner(address, options)
