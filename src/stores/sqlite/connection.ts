@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Database, retryWhileBusy, type Statement, uriOf, type Waiting } from '../../platform/sqlite.js'
 import { explainFailure, lockedError } from './errors.js'
-import { checkKind, fileHasContent, fileVersion, identityOf, type Mode, readMode } from './file.js'
+import { checkKind, fileHasContent, fileVersion, identityOf, type OpenMode, readMode } from './file.js'
 import { identify, prepareStore } from './schema.js'
 
 /** A connection to the file of a store, with its prepared statements. */
@@ -17,7 +17,7 @@ export class Connection {
   readonly #fileVersion: string | undefined
   readonly #statements = new Map<string, Statement>()
 
-  constructor(path: string, mode: Mode, waiting: Waiting) {
+  constructor(path: string, mode: OpenMode, waiting: Waiting) {
     checkKind(path)
     this.path = path
     this.uri = uriOf(path, mode === 'immutable' ? 'mode=ro&immutable=1' : `mode=${mode}`)
@@ -108,7 +108,7 @@ export async function look<T>(path: string, waiting: Waiting, read: (connection:
  */
 async function open<T>(
   path: string,
-  mode: Mode,
+  mode: OpenMode,
   waiting: Waiting,
   first: (db: Database) => T,
 ): Promise<{ connection: Connection; result: T }> {

@@ -34,13 +34,13 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
 export class DamageError extends Error {}
 
 /** Why a store cannot be used, and what to do about it. */
-interface Explanation {
+interface Diagnosis {
   message: string
   hint: string
   retryable?: boolean
 }
 
-export function unavailable({ message, ...details }: Explanation, cause?: unknown): PlantsError {
+export function unavailable({ message, ...details }: Diagnosis, cause?: unknown): PlantsError {
   return new PlantsError('unavailable', message, { ...details, cause })
 }
 
@@ -73,7 +73,7 @@ const lookAtDisk = 'Look at the disk and its logs, then try again'
 const elsewhere = 'Choose another file with --store PATH'
 
 /** The explanation for each error, by SQLite's primary result codes and system error codes. */
-const explanations: [explain: (path: string, text: string) => Explanation, codes: (number | string)[]][] = [
+const explanations: [explain: (path: string, text: string) => Diagnosis, codes: (number | string)[]][] = [
   [forbidden, [3, 8, 'EACCES', 'EPERM', 'EROFS']],
   [full, [13, 'ENOSPC', 'EDQUOT']],
   [failing, [10, 'EIO']],
@@ -85,12 +85,12 @@ const explanations: [explain: (path: string, text: string) => Explanation, codes
   [(path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }), ['ENAMETOOLONG']],
 ]
 
-function damaged(path: string, why: string): Explanation {
+function damaged(path: string, why: string): Diagnosis {
   const hint = `Move the file aside, then restore a backup, or recover what is readable: sqlite3 ${shellWord(path)} .recover`
   return { message: `The store ${path} is damaged: ${why}`, hint }
 }
 
-function notSqlite(path: string): Explanation {
+function notSqlite(path: string): Diagnosis {
   const compression = detectFileCompression(path)
   if (!compression) return { message: `${path} is not a store: it is not an SQLite file`, hint: elsewhere }
   const store = shellWord(/\.(gz|zst)$/.test(path) ? path.replace(/\.\w+$/, '') : `${path}.db`)
@@ -98,16 +98,16 @@ function notSqlite(path: string): Explanation {
   return { message: `${path} is not a store: it is compressed with ${compression}`, hint }
 }
 
-function full(path: string): Explanation {
+function full(path: string): Diagnosis {
   return { message: `No space left on the disk of ${path}`, hint: 'Free some space, then try again', retryable: true }
 }
 
 /** SQLite also reports an I/O error when there is no space for the shared memory of its log. */
-function failing(path: string, text: string): Explanation {
+function failing(path: string, text: string): Diagnosis {
   return isFull(path) ? full(path) : { message: `The disk failed under ${path}: ${text}`, hint: lookAtDisk, retryable: true }
 }
 
-function tooLarge(path: string, text: string): Explanation {
+function tooLarge(path: string, text: string): Diagnosis {
   const hint = 'Read a part of it with plants list --after ID'
   return { message: `The store ${path} contains more than fits in memory: ${text}`, hint }
 }
@@ -124,13 +124,13 @@ export function isFull(path: string): boolean {
 }
 
 /** Neither the file nor its folder explains the error. */
-function unready(path: string): Explanation {
+function unready(path: string): Diagnosis {
   const hint = 'Try again, or raise the limit of open files: ulimit -n'
   return { message: `The store ${path} could not be opened`, hint, retryable: true }
 }
 
 /** For a store that this user cannot read, or cannot write, or whose folder is read-only. */
-export function forbidden(path: string): Explanation {
+export function forbidden(path: string): Diagnosis {
   const hint = 'Change the permissions, or choose another file with --store PATH'
   if (isClosed(path)) return { message: `The store ${path} may not be read by this user`, hint }
   if (isWritable(path)) return isFull(path) ? full(path) : unready(path)
@@ -138,7 +138,7 @@ export function forbidden(path: string): Explanation {
   return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
 }
 
-function unopened(path: string): Explanation {
+function unopened(path: string): Diagnosis {
   const folder = dirname(path)
   if (existsSync(path) && statSync(path).isDirectory())
     return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}` }

@@ -7,7 +7,7 @@ import type { OpenOptions } from '../common/store.js'
 import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
 
 /** How to open a file. SQLite does not lock an `immutable` file, so others can change it during a read, and creates no files beside it. */
-export type Mode = 'rw' | 'ro' | 'immutable'
+export type OpenMode = 'rw' | 'ro' | 'immutable'
 
 /** The real path of a file that need not exist: SQLite keeps the log beside the target of a link. */
 export function realPathOf(path: string): string {
@@ -67,7 +67,7 @@ export function statIfThere(path: string): Stats | undefined {
  *
  * @throws {PlantsError} when a crash has left a log that only a writer can recover
  */
-export function readMode(path: string): Mode {
+export function readMode(path: string): OpenMode {
   const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
   if (left === undefined && (!isWritable(path) || isFull(path))) return 'immutable'
   if (isWritable(path)) return 'rw'
