@@ -1,10 +1,9 @@
 import { type TextField, textFields } from '../../plant/fields.js'
 import { escapeUnsafe } from '../../plant/json.js'
-import { largestId } from '../../plant/plant.js'
 import type { RecordKind } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
 import type { Connection } from './connection.js'
-import { checkOrder, endOfStep, filterOf, idFrom } from './select.js'
+import { checkOrder, filterOf, findRange, type IdRange } from './select.js'
 
 /**
  * Implements `ReadableStore.snapshot`. SQLite writes the text, which is three times as fast as JavaScript.
@@ -12,19 +11,17 @@ import { checkOrder, endOfStep, filterOf, idFrom } from './select.js'
  * @param connection a snapshot of the store
  */
 export async function* readBlocks(connection: Connection, query: SnapshotQuery): AsyncGenerator<Block> {
-  let first = idFrom(query.after)
-  for (let left = query.limit ?? Infinity; left > 0 && first <= largestId; ) {
-    const range = { first, last: await endOfStep(connection, query, first), rows: Math.min(left, blockRows) }
-    const block = await connection.run(() => findBlock(connection, query, range))
-    if (block) {
-      yield { text: await connection.run(() => readText(connection, query, block)), plants: block.plants }
-      left -= block.plants
-    }
-    first = (block ?? range).last + 1n
+  let after = query.after
+  for (let left = query.limit ?? Infinity; left > 0; ) {
+    const range = await findRange(connection, query, after)
+    const block = range && (await connection.run(() => findBlock(connection, query, { ...range, rows: Math.min(left, blockRows) })))
+    if (block === undefined) return
+    yield { text: await connection.run(() => readText(connection, query, block)), plants: block.plants }
+    after = block.last
+    left -= block.plants
   }
 }
 
-type IdRange = Record<'first' | 'last', bigint>
 type BlockRange = IdRange & { plants: number }
 
 /** Reads plants in the order of a text. One statement sorts them; SQLite moves what is too much for its memory to a temporary file. */

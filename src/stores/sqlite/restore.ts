@@ -114,11 +114,11 @@ const rowsInStep = 5000
 
 function commit({ db, path, identity }: Connection): void {
   if (identityOf(path) !== identity) throw replacedStore(path)
-  const unknown = (cause?: unknown) => commitOutcomeUnknown(path, 'restored', 'Look at the disk first, then restore again', cause)
+  const outcomeUnknown = (cause?: unknown) => commitOutcomeUnknown(path, 'restored', 'Look at the disk first, then restore again', cause)
   try {
     db.exec('COMMIT')
   } catch (error) {
-    throw isCommitOutcomeUnknown(error) ? unknown(error) : error
+    throw isCommitOutcomeUnknown(error) ? outcomeUnknown(error) : error
   }
-  if (identityOf(path) !== identity) throw unknown()
+  if (identityOf(path) !== identity) throw outcomeUnknown()
 }

@@ -30,11 +30,10 @@ export function countSelected(connection: Connection, query: CountQuery): bigint
 export async function readPage(connection: Connection, query: ListQuery, after: bigint | undefined, rows: number): Promise<NewPlant[]> {
   const { sql, values } = filterOf(query)
   const statement = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
-  for (let first = idFrom(after); first <= largestId; ) {
-    const range = [first, await endOfStep(connection, query, first)] as const
-    const page = await connection.run(() => readPlants(connection.prepare(statement).iterate(...range, ...values, rows), range[0]))
-    if (page.length > 0) return page
-    first = range[1] + 1n
+  for (let range = await findRange(connection, query, after); range; range = await findRange(connection, query, range.last)) {
+    const { first, last } = range
+    const page = await connection.run(() => readPlants(connection.prepare(statement).iterate(first, last, ...values, rows), first))
+    if (page.length > 0) return page // otherwise the plants were deleted after `findRange`
   }
   return []
 }
@@ -68,20 +67,32 @@ export function checkOrder(id: bigint, first: bigint): void {
 }
 
 /**
- * The last id of a range to search in one step: the largest one without a filter, else that of a few hundred rows. Then it also yields to the
- * event loop, since the query may select few plants.
+ * Finds a range of ids after one that contains a plant which the query selects: all ids without a filter, else those of a few hundred rows.
+ * Yields to the event loop after each step, even if the query selects few plants.
+ *
+ * @returns undefined when there is none
  */
-export async function endOfStep(connection: Connection, query: ListQuery, first: bigint): Promise<bigint> {
-  if (filterOf(query).sql === '') return largestId
-  await new Promise(setImmediate)
-  query.signal?.throwIfAborted()
-  return connection.run(() => {
-    const row = connection.prepare(`SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`).get(first)
-    const last = (row as { id: bigint } | undefined)?.id ?? largestId // the row id
-    checkOrder(last, first)
-    return last
-  })
+export async function findRange(connection: Connection, query: ListQuery, after: bigint | undefined): Promise<IdRange | undefined> {
+  const { sql, values } = filterOf(query)
+  let first = idFrom(after)
+  while (first <= largestId) {
+    if (sql === '') return { first, last: largestId }
+    const step = await connection.run(() => {
+      const row = connection.prepare(`SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`).get(first)
+      const last = (row as { id: bigint } | undefined)?.id ?? largestId // the row id
+      checkOrder(last, first)
+      const found = connection.prepare(`SELECT 1 FROM plants WHERE id BETWEEN ? AND ? ${sql} LIMIT 1`).get(first, last, ...values)
+      return { first, last, isFound: found !== undefined }
+    })
+    if (step.isFound) return step
+    first = step.last + 1n
+    await new Promise(setImmediate)
+    query.signal?.throwIfAborted()
+  }
+  return undefined
 }
+
+export type IdRange = Record<'first' | 'last', bigint>
 
 /** rows to search in one step; each may contain several MiB */
 const rowsAtOnce = 256

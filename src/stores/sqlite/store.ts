@@ -160,11 +160,11 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   }
 
   createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
+    const isReplaced = (plant: NewPlant) => {
+      const existing = findPlant(this.#connection, 'id', plant.id)
+      return existing !== undefined && onConflict(plant, existing)
+    }
     return this.#writer.write(() => {
-      const isReplaced = (plant: NewPlant) => {
-        const existing = findPlant(this.#connection, 'id', plant.id)
-        return existing !== undefined && onConflict(plant, existing)
-      }
       for (const page of pages()) for (const plant of page) isReplaced(plant) // a rejection is thrown before any change
       const insert = this.#connection.prepare(insertPlant)
       const update = this.#connection.prepare(updatePlant)
