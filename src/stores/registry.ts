@@ -87,7 +87,6 @@ const file: OwnStoreKind<FileAddress> = {
   previewCreate: async (...create) => (await import('./sqlite/inspect.js')).dryRun(...create),
 }
 
-/** The kinds of stores, by the `kind` of their addresses. */
 export const kinds = { remote, postgres, file }
 
 export function kindOf(address: Address): StoreKind<Address> {
@@ -115,7 +114,6 @@ export function isDefaultStore(address: Address): boolean {
   return 'isDefault' in address && address.isDefault
 }
 
-/** Whether a store takes a token or a password. */
 export function takesCredential(address: Address): address is RemoteAddress | PostgresAddress {
   return takesToken(address) || takesPassword(address)
 }

@@ -22,7 +22,6 @@ export interface Access {
   observer: Observer | undefined
 }
 
-/** A request as it is sent to a service. */
 export interface WireRequest {
   method: string
   url: string

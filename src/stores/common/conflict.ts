@@ -42,7 +42,6 @@ export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefi
   if (!equalPlants(created, plant)) throw keyConflict(created.id)
 }
 
-/** The error for an id that exists. */
 export function idExists(id: bigint): PlantsError {
   return new PlantsError('conflict', idExistsText(id))
 }

@@ -21,7 +21,6 @@ export function explainFailure(error: unknown, path: string): unknown {
   }
 }
 
-/** Runs an action on a store, and explains its errors. */
 export async function explained<T>(path: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action()

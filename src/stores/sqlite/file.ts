@@ -38,7 +38,6 @@ export function makeFile(path: string, isInDefaultFolder = false): boolean {
   }
 }
 
-/** Whether a file exists and is not empty. */
 export function fileHasContent(path: string): boolean {
   return (statIfThere(path)?.size ?? 0) > 0
 }

@@ -15,7 +15,6 @@ interface Job {
   /** aborts the wait for its transaction */
   signal: AbortSignal | undefined
   perform(): void
-  /** settles the promise of the caller */
   settle(): void
   reject(error: unknown): void
 }
