@@ -2,7 +2,7 @@ import { execa, parseCommandString } from 'execa'
 import { maxTimer } from '../platform/clock.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { shownAddress } from '../stores/registry.js'
+import { shownAddress } from '../stores/common/address.js'
 import type { CredentialContext } from './credentials.js'
 import { failureOf } from './token.js'
 

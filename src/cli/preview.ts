@@ -9,7 +9,7 @@ import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
 import type { Access } from '../stores/common/access.js'
 import type { OwnAddress, RemoteAddress } from '../stores/common/address.js'
-import { kindNoun, previewCreate, takesToken } from '../stores/registry.js'
+import { kinds, ownKindOf, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo } from './store-access.js'
 
@@ -26,15 +26,17 @@ export async function showPreview(create: CreateRequest, settings: Settings, io:
   if (takesToken(store)) return previewAtService(store, create, settings, io)
   if (!create.isCurl) return previewInOwnStore(store, create, settings, io)
   const hint = `Serve it over HTTP with: plants serve${storeFlag}. Then use the address that it prints with --store`
-  throw malformed(`${store.name} is ${kindNoun(store.kind)}, but --curl needs a service`, hint)
+  throw malformed(`${store.name} is ${kinds[store.kind].noun}, but --curl needs a service`, hint)
 }
 
 async function previewInOwnStore(store: OwnAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { idempotencyKey } = create
   const plant = await create.readPlant(settings)
-  const { exists, creates } = await previewCreate(store, plant, { idempotencyKey }, settings.storeOptions).catch((error: unknown) => {
-    throw addLookupHint(error, plant.id, settings)
-  })
+  const { exists, creates } = await ownKindOf(store)
+    .previewCreate(store, plant, { idempotencyKey }, settings.storeOptions)
+    .catch((error: unknown) => {
+      throw addLookupHint(error, plant.id, settings)
+    })
   const what = describePlant(plant, await styleFor(settings.colors(io.stdout)))
   const sentence = creates
     ? `Would plant ${what} in ${quoteIfNeeded(store.name)}${exists ? '' : ', which would be created'}`

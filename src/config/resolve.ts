@@ -1,8 +1,8 @@
 import { malformed, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { Address } from '../stores/common/address.js'
-import { parseAddress, shownAddress } from '../stores/registry.js'
+import { type Address, shownAddress } from '../stores/common/address.js'
+import { parseAddress } from '../stores/registry.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './file.js'
 import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './table.js'
 

@@ -1,7 +1,7 @@
 import { malformed } from '../platform/errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
 import type { Address } from '../stores/common/address.js'
-import { kindNoun, kindPlural } from '../stores/registry.js'
+import { kinds } from '../stores/registry.js'
 
 /** One entry per setting. Flags, help, the validation of the file, `plants config` and the README are derived from it. */
 export const settingsTable = {
@@ -112,7 +112,7 @@ export function isFor(name: SettingName, kind: Address['kind']): boolean {
 
 /** Why a setting does not apply to a store, for a message. */
 export function unsupportedReason(name: SettingName, kind: Address['kind'], store: string): string {
-  return `is for ${kindPlural(settingOf(name).onlyFor ?? kind)}, and ${store} is ${kindNoun(kind)}`
+  return `is for ${kinds[settingOf(name).onlyFor ?? kind].plural}, and ${store} is ${kinds[kind].noun}`
 }
 
 export function defaultOf(name: SettingName): string {

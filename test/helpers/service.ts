@@ -104,7 +104,6 @@ export async function serveStore(
       replace: (plant, only) => store.replace?.(plant, only) ?? unused(),
       count: unused,
       greatestId: unused,
-      createNext: unused,
       delete: (id, only) => store.delete?.(id, only) ?? unused(),
       tokens,
     }),

@@ -12,7 +12,7 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import type { TokenVerdict } from '../../stores/common/access.js'
 import { isLoginAddress, type PostgresAddress, type RemoteAddress } from '../../stores/common/address.js'
-import { credentialOf, kindOfText, loginAddress, takesCredential, takesToken } from '../../stores/registry.js'
+import { kindOfText, kinds, loginAddress, takesCredential, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import { accessTo, loginTo, warnOfExposure } from '../store-access.js'
@@ -111,7 +111,7 @@ export const auth: CommandDefinition = {
 function statusLine({ store, address, source, savedAt, expires }: Status, { file }: Settings): string {
   const name = store === address ? quoteIfNeeded(store) : `${quoteIfNeeded(store)} (${quoteIfNeeded(address)})`
   const until = expires === undefined ? '' : `, valid until ${expires}`
-  const isDatabase = credentialOf(kindOfText(address)) === 'password'
+  const isDatabase = kinds[kindOfText(address)].credential === 'password'
   const words = {
     address: 'from its address',
     variable: `from ${isDatabase ? 'PGPASSWORD' : 'PLANTS_TOKEN'}`,
@@ -231,7 +231,7 @@ async function credentialFor(flags: GlobalFlags, io: Io): Promise<{ settings: Se
 }
 
 function usesNoToken({ store, file: { saved } }: Settings): PlantsError {
-  const names = namedStores(saved).flatMap(([name, { address }]) => (credentialOf(kindOfText(address)) === undefined ? [] : name))
+  const names = namedStores(saved).flatMap(([name, { address }]) => (kinds[kindOfText(address)].credential === undefined ? [] : name))
   const others = names.length > 1 ? ` (or ${names.slice(1, 5).join(', ')})` : ''
   const hint = names.length === 0 ? 'Select a service: --store https://plants.example.com' : `Select a store: --store ${names[0]}${others}`
   return malformed(`${store.name} is a file, and uses no token`, hint)

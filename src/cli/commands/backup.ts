@@ -9,11 +9,11 @@ import { unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
-import { detectFileCompression, targetOf } from '../../platform/files.js'
+import { detectFileCompression } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import type { ProgressReport } from '../../stores/common/store.js'
-import { backUpStore, noStore, restoreStore } from '../../stores/registry.js'
+import { fileOf, noStore } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
 import { defineCommand } from '../define-command.js'
 
@@ -33,9 +33,11 @@ export const backup = defineCommand({
     const settings = await resolveSettings(flags, io)
     const { name } = settings.store
     const { onProgress, clear } = copyProgress(settings, io)
-    const options = { ...settings.storeOptions, onProgress, targetOf: (other: string) => targetOf(other, io) }
+    const options = { ...settings.storeOptions, onProgress, trusts: io.trusts }
     const copyTo = async (file: string) => {
-      const copy = await backUpStore(settings.store, file, options).finally(clear)
+      const address = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
+      const { backUp } = await import('../../stores/sqlite/backup.js')
+      const copy = await backUp(address, file, options).finally(clear)
       if (!copy) throw noStore(settings.store)
       return copy
     }
@@ -79,7 +81,12 @@ export const restore = defineCommand({
     const file = isPiped ? '-' : io.resolvePath(path)
     const source = isPiped ? 'stdin' : file
     const decompressed = `${isPiped ? '' : ` ${shellWord(path)}`} | plants restore -${settings.storeFlag}${flags.yes ? ' --yes' : ''}`
-    const attempt = (from: string, force: boolean) => restoreStore(settings.store, from, { ...options, force }).finally(clear)
+    const attempt = async (from: string, force: boolean) => {
+      const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
+      const address = fileOf(settings.store, instead)
+      const { restoreStore } = await import('../../stores/sqlite/restore.js')
+      return restoreStore(address, from, { ...options, force }).finally(clear)
+    }
     const restoreFrom = async (from: string) => {
       try {
         return await attempt(from, flags.yes === true)

@@ -13,7 +13,7 @@ import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
 import type { Io } from '../../platform/io.js'
 import { openInEditor } from '../../platform/programs.js'
-import { credentialOf, kindOfText } from '../../stores/registry.js'
+import { kindOfText, kinds } from '../../stores/registry.js'
 import type { Preferences } from '../context.js'
 import { errorFormat, resolvePreferences } from '../context.js'
 import { type ArgumentDefinition, type CommandDefinition, defineCommand } from '../define-command.js'
@@ -159,7 +159,7 @@ async function warnOfMove(name: string, address: string, settings: Preferences):
   const kept = heldForKind(store)
   if (kept.length > 0) await settings.warn(`${name} keeps its ${kept.join(', ')}`)
   const login = (text: string) => text.replace(/^(postgres:.*?)\?.*/s, '$1') // without the parameters of a database
-  const noun = credentialOf(kindOfText(store?.address ?? '')) ?? 'token'
+  const noun = kinds[kindOfText(store?.address ?? '')].credential ?? 'token'
   if (store && login(store.address) !== login(address) && savedToken(saved, login(store.address)))
     await settings.warn(`The saved ${noun} is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`)
 }

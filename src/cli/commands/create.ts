@@ -7,8 +7,8 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { idAfter, idExists } from '../../stores/common/conflict.js'
-import { isOwn, kindNoun, openIfThere, openStore, takesToken } from '../../stores/registry.js'
+import { createNext, idAfter, idExists } from '../../stores/common/conflict.js'
+import { isOwn, kindOf, takesToken } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { defineCommand, fieldFlags, type GlobalFlags, type OptionDefinition, type OptionValues, retryOption } from '../define-command.js'
@@ -60,12 +60,12 @@ export const create = defineCommand({
     }
     const { plant, isNext } = await readPlant(flags, settings, io)
     if (flags.retry !== undefined && isOwn(settings.store)) {
-      await settings.warn(`--retry applies only to services, and has no effect on ${kindNoun(settings.store.kind)}`)
+      await settings.warn(`--retry applies only to services, and has no effect on ${kindOf(settings.store).noun}`)
     }
-    const store = await openStore(settings.store, { ...settings.storeOptions, retry: flags.retry })
+    const store = await kindOf(settings.store).open(settings.store, { ...settings.storeOptions, retry: flags.retry })
     try {
       const create = async () => ({ ...(await store.create(plant, { idempotencyKey })), id: plant.id })
-      const answer = await (isNext ? store.createNext(plant) : create()).catch((error: unknown) => {
+      const answer = await (isNext ? createNext(store, plant) : create()).catch((error: unknown) => {
         throw addLookupHint(error, plant.id, settings)
       })
       if (!equalFields(answer, plant)) {
@@ -102,7 +102,7 @@ async function previewPlant(flags: CreateFlags, settings: Settings, io: Io): Pro
     throw malformed('--id next cannot be previewed: the service chooses the id', 'Use a specific id')
   const { plant, isNext } = await readPlant(flags, settings, io)
   if (!isNext) return plant
-  const existing = await openIfThere(store, storeOptions)
+  const existing = await kindOf(store).openExisting(store, storeOptions)
   try {
     return plantFrom(idAfter(await existing?.greatestId()), ({ name }) => plant[name])
   } finally {
@@ -154,7 +154,7 @@ async function ask(given: Record<string, unknown>, flags: CreateFlags, settings:
   const checked = await check({ id: 0n, name: '', ...given })
   if (checked.problems) return { plant: given, isProposed: false }
   if (takesToken(settings.store)) await settings.storeOptions.access(settings.store) // fails without a token, before the prompts
-  const store = isOwn(settings.store) ? await openIfThere(settings.store, settings.storeOptions) : undefined
+  const store = isOwn(settings.store) ? await kindOf(settings.store).openExisting(settings.store, settings.storeOptions) : undefined
   const exists = async (id: bigint) => !flags.idempotencyKey && (await store?.get(id)) !== undefined
   try {
     const { id } = checked.plant

@@ -5,7 +5,7 @@ import type { Io } from '../../platform/io.js'
 import { invalidValue, parseConcurrency, parseCount, parseText } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
-import { isOwn, kindNoun } from '../../stores/registry.js'
+import { isOwn, kinds } from '../../stores/registry.js'
 import { encodingNames, formatNames } from '../../transfer/formats/format.js'
 import type { ImportOptions } from '../../transfer/import/import.js'
 import { resolveSettings } from '../context.js'
@@ -89,7 +89,7 @@ export const importPlants = defineCommand({
       })
     const options = optionsOf(args, flags, settings.storeFlag, io)
     const unused = [options.concurrency && '--concurrency', options.rate && '--rate', flags.retry !== undefined && '--retry'].find(Boolean)
-    if (unused && isOwn(store)) await settings.warn(`${unused} applies only to services, and has no effect on ${kindNoun(store.kind)}`)
+    if (unused && isOwn(store)) await settings.warn(`${unused} applies only to services, and has no effect on ${kinds[store.kind].noun}`)
     const { runImport } = await import('../import-run.js')
     await runImport(options, settings, io)
   },

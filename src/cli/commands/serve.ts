@@ -11,7 +11,7 @@ import { parseBasePath, parseCount, parsePort, parseSize, parseText, parseTimer 
 import { digestOf, fixedTokens, freshness, isUsable, newToken, type TokenSource, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
 import { defaultRights, type TokenStore } from '../../stores/common/store.js'
-import { openStoreWithTokens } from '../../stores/registry.js'
+import { ownKindOf } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { isInteractive, resolveSettings } from '../context.js'
 import { allowOption, defineCommand, type GlobalFlags, type OptionDefinition, type OptionValues, pathOption } from '../define-command.js'
@@ -94,7 +94,7 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
   const storeOptions = { ...settings.storeOptions, clock, batchLimit: flags.batchLimit }
   return {
     // Without onCreated, whose text is not a line of the log.
-    openStore: (watch) => openStoreWithTokens(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
+    openStore: (watch) => ownKindOf(settings.store).open(settings.store, { ...storeOptions, ...watch, onCreated: undefined }),
     openTokenSource: (tokens, warn) => {
       warnOfPermissions('--tls-key', flags.tlsKey, io, warn)
       warnOfPermissions('--token-file', flags.tokenFile, io, warn)

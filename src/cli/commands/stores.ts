@@ -12,7 +12,7 @@ import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import type { Address } from '../../stores/common/address.js'
 import { defaultRights } from '../../stores/common/store.js'
-import { credentialOf, isDefaultStore, kindNoun, kindOfText, loginAddress, takesPassword, takesToken } from '../../stores/registry.js'
+import { isDefaultStore, kindOfText, kinds, loginAddress, takesPassword, takesToken } from '../../stores/registry.js'
 import { defaultLockTimeout, resolvePreferences, resolveSettings } from '../context.js'
 import { allowOption, type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
 import { warnOfExposure } from '../store-access.js'
@@ -60,7 +60,7 @@ const init = defineCommand({
     const { store } = settings
     if (!takesPassword(store)) {
       const hint = 'For example: plants stores init postgres://postgres@db.example.com/plants --role plants'
-      throw malformed(`${store.name} is ${kindNoun(store.kind)}: only a database needs to be initialised`, hint)
+      throw malformed(`${store.name} is ${kinds[store.kind].noun}: only a database needs to be initialised`, hint)
     }
     const { role, allow } = flags
     // PUBLIC means every role in SQL. A mistake must not open the store to all of them.
@@ -167,7 +167,7 @@ const remove = defineCommand({
     const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
     const rest = before.store === name ? '. The default store is now local' : ''
     const shown = shownValue(address)
-    const text = `Removed the store ${quoteIfNeeded(name)}${tokenRemoved ? ` and its ${credentialOf(kindOfText(address)) ?? 'token'}` : ''}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
+    const text = `Removed the store ${quoteIfNeeded(name)}${tokenRemoved ? ` and its ${kinds[kindOfText(address)].credential ?? 'token'}` : ''}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
     await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
   },
 })

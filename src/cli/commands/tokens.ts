@@ -5,7 +5,7 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import { parseLife, parseText } from '../../platform/values.js'
 import { defaultRights, type Token, type TokenStore } from '../../stores/common/store.js'
-import { checkOwn, openExistingStore, openStoreWithTokens } from '../../stores/registry.js'
+import { checkOwn, openExistingStore, ownKindOf } from '../../stores/registry.js'
 import type { Settings } from '../context.js'
 import { resolveSettings } from '../context.js'
 import { allowOption, type CommandDefinition, defineCommand } from '../define-command.js'
@@ -25,7 +25,7 @@ const create = defineCommand({
     const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
     const { digestOf, newToken } = await import('../../server/authenticator.js')
     const token = newToken()
-    const store = await openStoreWithTokens(settings.store, settings.storeOptions)
+    const store = await ownKindOf(settings.store).open(settings.store, settings.storeOptions)
     try {
       const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
       const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
@@ -103,7 +103,7 @@ async function withTokens(settings: Settings, action: (tokens: TokenStore | unde
   const existing = await openExistingStore(settings.store, settings.storeOptions)
   if (!existing) return action(undefined)
   await existing.close()
-  const store = await openStoreWithTokens(settings.store, settings.storeOptions)
+  const store = await ownKindOf(settings.store).open(settings.store, settings.storeOptions)
   try {
     await action(store.tokens)
   } finally {

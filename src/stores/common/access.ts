@@ -22,7 +22,6 @@ export interface Access {
   observer: Observer | undefined
 }
 
-/** A request as it is sent to a service. */
 export interface WireRequest {
   method: string
   url: string
@@ -50,10 +49,5 @@ export interface Steps {
   tunnel?: number
 }
 
-/** Whether a service accepts a token. */
-export type TokenVerdict =
-  | { state: 'accepted' }
-  /** the token is unknown or revoked */
-  | { state: 'refused'; error: PlantsError }
-  /** there was no response, or one that does not settle it */
-  | { state: 'unknown'; error: PlantsError }
+/** Whether a service accepts a token: `refused` when it is unknown or revoked, `unknown` when no response settles it. */
+export type TokenVerdict = { state: 'accepted' } | { state: 'refused' | 'unknown'; error: PlantsError }

@@ -22,18 +22,14 @@ export type Address = FileAddress | PostgresAddress | RemoteAddress
 /** A store that this program opens itself, and does not ask a service for. */
 export type OwnAddress = FileAddress | PostgresAddress
 
-/** An SQLite file. */
 export interface FileAddress {
   kind: 'file'
-  /** absolute */
-  path: string
-  /** the path once more: what people call the store */
+  /** its absolute path */
   name: string
-  /** the program's own place, whose folder is made when it is not there */
+  /** whether it is the store `local`, whose folder is made when it is not there */
   isDefault: boolean
 }
 
-/** A Plant Store service. */
 export interface RemoteAddress {
   kind: 'remote'
   /** the address as people write it, without a slash at its end; a token is bound to it */
@@ -99,17 +95,12 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   refusePassword(text, source)
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(text)}`)
-  if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return fileAddress(resolvePath(path), false)
+  if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { kind: 'file', name: resolvePath(path), isDefault: false }
   // What is more than a word is not repeated: a part of it may be a password.
   if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
   const scheme = isLoopback(path.replace(/:\d+$/, '')) ? 'http' : 'https'
   const hint = /[.:]/.test(path) ? `If it is a service: ${scheme}://${path}. ${addresses}` : addresses
   throw refuse(source, `does not name a store: ${JSON.stringify(path)}`, hint)
-}
-
-/** @param isDefault whether it is the store `local`, whose folder is made when it is not there */
-export function fileAddress(path: string, isDefault: boolean): FileAddress {
-  return { kind: 'file', path, name: path, isDefault }
 }
 
 function refusePassword(text: string, source: string): void {

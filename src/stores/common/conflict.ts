@@ -42,7 +42,6 @@ export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefi
   if (!equalPlants(created, plant)) throw keyConflict(created.id)
 }
 
-/** The error for an id that exists. */
 export function idExists(id: bigint): PlantsError {
   return new PlantsError('conflict', idExistsText(id))
 }
@@ -58,14 +57,13 @@ export function idAfter(greatest: bigint | undefined): bigint {
   throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, { hint: 'Choose one with --id NUMBER' })
 }
 
-/** What it takes of a store to create a plant under its next id. */
-interface NextStore {
-  greatestId(): Promise<bigint | undefined>
-  create(plant: NewPlant): Promise<Plant>
-}
-
-/** Does what `createNext` of a store says; when somebody else was faster, it takes the next id. Each try that fails has seen a greater one. */
-export async function createNextIn(store: NextStore, plant: Plant): Promise<NewPlant> {
+/**
+ * Creates a plant under the greatest id plus 1, or 1 in an empty store, and gives it back as the store answered it. When somebody else was
+ * faster, it takes the next id. Each try that fails has seen a greater one.
+ *
+ * @throws {PlantsError} as `create` does, and `conflict` when no id is left
+ */
+export async function createNext(store: NextStore, plant: Plant): Promise<NewPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
     const next = plantFrom(idAfter(await store.greatestId()), ({ name }) => plant[name])
     try {
@@ -77,6 +75,8 @@ export async function createNextIn(store: NextStore, plant: Plant): Promise<NewP
     }
   }
 }
+
+type NextStore = { greatestId(): Promise<bigint | undefined>; create(plant: NewPlant): Promise<Plant> }
 
 /** Each try that fails means that somebody else has created a plant. */
 const maxTries = 1000

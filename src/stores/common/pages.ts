@@ -1,14 +1,13 @@
-import type { NewPlant } from '../../plant/plant.js'
 import type { ListQuery } from './store.js'
 
-/** rows of a page at most, so that a list needs the same memory for any plants */
+/** rows of a page at most, so that a list needs the same memory for any number of them */
 const pageRows = 1000
 
-/** The pages of a list, in the order of ids. `readPage` gives at most `rows` plants after an id, and none at the end. */
-export async function* pagesOf(
+/** The pages of a list, in the order of ids. `readPage` gives at most `rows` rows after an id, and none at the end. */
+export async function* pagesOf<Row extends { id: bigint }>(
   { after, limit = Infinity, signal }: ListQuery,
-  readPage: (after: bigint | undefined, rows: number) => Promise<NewPlant[]>,
-): AsyncIterable<NewPlant[]> {
+  readPage: (after: bigint | undefined, rows: number) => Promise<Row[]>,
+): AsyncIterable<Row[]> {
   let last = after
   for (let left = limit; left > 0; ) {
     signal?.throwIfAborted()

@@ -1,9 +1,9 @@
 import { type NewPlant, plantColumns, plantParameters, textFields } from '../../plant/fields.js'
 import { equalPlants, plantFrom, valuesOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { connect, type Database, type Statement } from '../../platform/sqlite.js'
+import { connect, type Statement } from '../../platform/sqlite.js'
 import { type ExistsPolicy, idExists, type OnConflict, Outcome, resolveConflict } from './conflict.js'
-import type { Batch, BulkStore, CreateManyOptions, ManyStore } from './store.js'
+import type { Batch, BulkStore, CreateManyOptions } from './store.js'
 
 /** What an import is held against that creates nothing before its end. */
 export interface StagedStore {
@@ -22,17 +22,11 @@ export interface StagedStore {
 
 /**
  * Takes in the plants of an import, in a table on the disk of this machine that is gone at the end, and holds them against a store, if
- * there is one: to create them all at once at the end, or none ever.
+ * there is one: to create them all at once with `commit`, or none ever.
  */
-export function stage(store: StagedStore | undefined, kind: 'check' | 'atomic'): ManyStore {
-  const staging = new Staging(store)
-  if (kind === 'check' || !store) return { store: staging, checkpoints: undefined }
-  return { store: staging, checkpoints: undefined, commit: () => staging.commit(store) }
-}
-
-class Staging implements BulkStore {
-  readonly #db: Database
+export class Staging implements BulkStore {
   readonly #store: StagedStore | undefined
+  readonly #db = connect(':memory:', { readOnly: false })
   readonly #insert: Statement
   readonly #find: Statement
   readonly #replace: Statement
@@ -40,9 +34,8 @@ class Staging implements BulkStore {
 
   constructor(store: StagedStore | undefined) {
     this.#store = store
-    this.#db = connect(':memory:', { readOnly: false })
-    const columns = ['id INTEGER PRIMARY KEY', ...textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)]
-    this.#db.exec(`CREATE TEMP TABLE staged (${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
+    const columns = textFields.map(({ name, isRequired }) => `${name} TEXT${isRequired ? ' NOT NULL' : ''}`)
+    this.#db.exec(`CREATE TEMP TABLE staged (id INTEGER PRIMARY KEY, ${columns.join()}) STRICT; PRAGMA temp.cache_size=-16384`)
     this.#insert = this.#db.prepare(`INSERT INTO staged (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
     this.#find = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id = ?`)
     this.#replace = this.#db.prepare(`REPLACE INTO staged (${plantColumns}) VALUES (${plantParameters})`)
@@ -80,8 +73,8 @@ class Staging implements BulkStore {
   }
 
   /** Creates all that were taken in. Throws `conflict` for an id that has come to exist meanwhile. */
-  async commit(store: StagedStore): Promise<void> {
-    await store.createAll(
+  async commit(): Promise<void> {
+    await this.#store?.createAll(
       () => this.#pages(),
       (plant, existing) => {
         const outcome = resolveConflict(this.#policy, () => equalPlants(plant, existing))
@@ -95,12 +88,14 @@ class Staging implements BulkStore {
 
   /** What was taken in, in the order of ids. */
   *#pages(): Iterable<NewPlant[]> {
-    const select = this.#db.prepare(`SELECT ${plantColumns} FROM staged WHERE id > ? OR ? ORDER BY id LIMIT ?`)
     let page: NewPlant[] = []
-    do {
-      page = select.all(page.at(-1)?.id ?? 0n, page.length === 0 ? 1 : 0, rowsAtOnce).map(plantIn)
-      if (page.length > 0) yield page
-    } while (page.length > 0)
+    for (const row of this.#db.prepare(`SELECT ${plantColumns} FROM staged ORDER BY id`).iterate()) {
+      page.push(plantIn(row))
+      if (page.length < rowsAtOnce) continue
+      yield page
+      page = []
+    }
+    if (page.length > 0) yield page
   }
 
   async close(): Promise<void> {

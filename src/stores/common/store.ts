@@ -26,42 +26,25 @@ export interface CreateOptions {
   signal?: AbortSignal | undefined
 }
 
-/** A store that also tells what it holds, as it was given. */
 export interface ReadableStore extends PlantStore {
   get(id: bigint): Promise<NewPlant | undefined>
   /** undefined in an empty store */
   greatestId(): Promise<bigint | undefined>
-  /**
-   * Creates a plant under the greatest id plus 1, or 1 in an empty store, and gives it back as the store answered it. Those who do so at the
-   * same moment get one id after the other.
-   *
-   * @throws {PlantsError} as `create` does, and `conflict` when no id is left
-   */
-  createNext(plant: Plant): Promise<NewPlant>
   /** How many plants there are that a query selects, at one moment. */
   count(query?: CountQuery): Promise<bigint>
   /** The plants in the order of their ids, a page of at most a few MiB at a time. */
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
-  /**
-   * The plants in the order of their ids, or of another field, as they all were at one moment, written as text, some hundred KiB at a time. Others
-   * can write meanwhile. It keeps a connection of its own until the iteration has ended.
-   *
-   * @throws {PlantsError} `unavailable`
-   */
+  /** All plants of one moment as text, some hundred KiB at a time. Others can write meanwhile. It keeps a connection until the iteration ends. */
   snapshot(query: SnapshotQuery): AsyncIterable<Block>
   /**
    * Replaces the name and the tag of the plant with this id, and removes its idempotency key, so that a late retry of its create is a
-   * conflict; with `only`, if it is still equal to this one. Returns the plant as it is now, or undefined when nothing was replaced:
-   * there is none with this id, or it has changed.
+   * conflict; with `only`, if it is still equal to this one.
    *
+   * @returns the plant as it is now; undefined when there is none with this id, or it has changed
    * @throws {PlantsError} `unavailable` when nothing was changed; `unknownOutcome` when that could not be found out
    */
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined>
-  /**
-   * Removes a plant with its idempotency key, and gives it back if there was one; with `only`, if it is still this one.
-   *
-   * @throws {PlantsError} as `replace` does
-   */
+  /** Removes a plant with its idempotency key, and gives it back if there was one; with `only`, if it is still this one. Throws like `replace`. */
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
 }
 
@@ -92,7 +75,6 @@ export interface Block {
   plants: number
 }
 
-/** A store that takes many plants at once. */
 export interface BulkStore {
   /**
    * Creates the rows of a batch that are pending, and notes how each went. Resolves when none is pending, or when `stop` has
@@ -132,13 +114,13 @@ export interface CreateManyOptions {
   stop: AbortSignal
 }
 
-/** A store to create many plants in. */
+/** What an import needs of a store. */
 export interface ManyStore {
   store: BulkStore
   /** keeps the positions of imports, where the store does */
   checkpoints: CheckpointStore | undefined
   /** creates at once what the store has only taken in so far */
-  commit?(): Promise<void>
+  commit?: (() => Promise<void>) | undefined
 }
 
 /** Where an import is, and whose position that is. */

@@ -3,7 +3,7 @@ import { setMaxListeners } from 'node:events'
 import { equalPlants, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
-import { comparesPlants, createNextIn } from '../common/conflict.js'
+import { comparesPlants } from '../common/conflict.js'
 import {
   type Batch,
   type Block,
@@ -60,10 +60,6 @@ export class RemoteStore implements ReadableStore, BulkStore {
       conflict: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
       unknown: () => this.#howToRepeat(plant.id, key, policy),
     })
-  }
-
-  createNext(plant: Plant): Promise<NewPlant> {
-    return createNextIn(this, plant)
   }
 
   async greatestId(): Promise<bigint | undefined> {

@@ -1,7 +1,7 @@
 import type { QueryConfig } from 'pg'
 import { equalPlants, type NewPlant, type Plant } from '../../plant/plant.js'
 import type { PostgresAddress } from '../common/address.js'
-import { createNextIn, type OnConflict } from '../common/conflict.js'
+import type { OnConflict } from '../common/conflict.js'
 import { pagesOf } from '../common/pages.js'
 import type {
   Batch,
@@ -73,10 +73,6 @@ export class PostgresStore implements ServedStore, CheckpointStore {
 
   create(plant: NewPlant, options?: CreateOptions): Promise<Plant> {
     return this.#writer.create(plant, options)
-  }
-
-  createNext(plant: Plant): Promise<NewPlant> {
-    return createNextIn(this, plant)
   }
 
   async greatestId(): Promise<bigint | undefined> {

@@ -1,30 +1,37 @@
-import { closeSync, fsyncSync, openSync, readSync, statSync } from 'node:fs'
+import { closeSync, fsyncSync, openSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { moveIntoPlace, unwritableReasons } from '../../platform/atomic-file.js'
-import { PlantsError, shellWord, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, shellWord, systemCode } from '../../platform/errors.js'
 import { withLockedTempDir } from '../../platform/file-lock.js'
-import { connect, copyDatabase, type Database, primaryCode, uriOf, type Waiting } from '../../platform/sqlite.js'
+import { targetOf } from '../../platform/files.js'
+import { connect, copyDatabase, type Database, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { type Connection, openSnapshot } from './connection.js'
-import { DamagedStoreError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
-import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
+import { DamageError, explainFailure, isFull, notOurs, unchanged } from './errors.js'
+import { bytesAt, fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { holdsStore } from './inspect.js'
 import { countPlants, identify } from './schema.js'
 
 export interface BackupOptions extends OpenOptions {
-  /** Resolves symbolic links to a file that need not exist. Throws for a link that must not be followed. */
-  targetOf(path: string): string
+  /** whether links that belong to a user, by number, are followed to the file to write */
+  trusts(uid: number): boolean
 }
 
-/** Implements `backUpStore` of `stores/registry.ts`. */
+/**
+ * Copies a store, as it is at this moment, into a file that can be used as a store itself; others may use the store meanwhile.
+ *
+ * @param file absolute; a store that is there already, and that nobody uses, is replaced, as a whole or not at all
+ * @returns undefined when there is no store yet
+ */
 export async function backUp(address: FileAddress, file: string, options: BackupOptions) {
-  const path = realPathOf(address.path)
-  const target = targetOf(file, path, options)
+  const path = realPathOf(address.name)
+  const target = realTargetOf(file, path, options)
   if (isPartOf(path, target)) throw notReplaced(target, 'is the store itself, or belongs to it', 'Choose another file for the backup')
   try {
     await reportOwner(address, options)
-    return await withSnapshot(path, options, async (snapshot) => {
+    const opened = await openSnapshot(path, options)
+    return await opened?.use(async (snapshot) => {
       await checkTarget(target, options)
       return copyStore(snapshot, target, options)
     })
@@ -34,9 +41,9 @@ export async function backUp(address: FileAddress, file: string, options: Backup
 }
 
 /** The real path of the file to replace: a link that is created there later is not followed. */
-function targetOf(file: string, store: string, options: BackupOptions): string {
+function realTargetOf(file: string, store: string, options: BackupOptions): string {
   try {
-    const target = options.targetOf(file)
+    const target = targetOf(file, options)
     return join(realPathOf(dirname(target)), basename(target))
   } catch (error) {
     throw explainCopy(error, file, store)
@@ -59,44 +66,19 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
     throw asMalformed(error, target, 'A backup would replace a file that is not a backup', hint)
   })
   if (!isStore) throw notReplaced(target, 'contains no store', hint)
-  if (isWal(target)) throw notReplaced(target, 'is a store in use, not a backup', hint)
-}
-
-/** Whether a file is in WAL mode (https://sqlite.org/fileformat.html, 1.3). A store that has been written to is, a backup is not. */
-function isWal(path: string): boolean {
-  const fd = openSync(path, 'r')
-  try {
-    const header = Buffer.alloc(20)
-    readSync(fd, header, 0, header.length, 0)
-    return header[18] === 2
-  } finally {
-    closeSync(fd)
-  }
+  // In WAL mode (https://sqlite.org/fileformat.html, 1.3), as a store that has been written to; a backup is not.
+  if (bytesAt(target, 18, 1)[0] === 2) throw notReplaced(target, 'is a store in use, not a backup', hint)
 }
 
 /** The error for an unusable file that was named on the command line. */
 export function asMalformed(error: unknown, path: string, what: string, hint: string): unknown {
   const explained = explainFailure(error, path)
   if (!(explained instanceof PlantsError) || explained.retryable || explained.kind !== 'unavailable') return explained
-  return new PlantsError('malformed', `${what}: ${explained.message}`, { hint, cause: error })
+  return malformed(`${what}: ${explained.message}`, hint, error)
 }
 
 function notReplaced(target: string, why: string, hint: string): PlantsError {
-  return new PlantsError('malformed', `${target} cannot be replaced by a backup: it ${why}`, { hint })
-}
-
-/** Runs an action with a consistent snapshot of a store; undefined when the file contains no store. */
-export async function withSnapshot<T>(
-  path: string,
-  waiting: Waiting,
-  action: (snapshot: Connection) => Promise<T>,
-): Promise<T | undefined> {
-  const snapshot = await openSnapshot(path, waiting)
-  try {
-    return snapshot && (await action(snapshot))
-  } finally {
-    snapshot?.close()
-  }
+  return malformed(`${target} cannot be replaced by a backup: it ${why}`, hint)
 }
 
 /**
@@ -109,7 +91,7 @@ export async function withSnapshot<T>(
 export async function copyStore(snapshot: Connection, target: string, { clock: { signal }, onProgress }: OpenOptions, beside = target) {
   try {
     return await withLockedTempDir(beside, 'copy.db', async (copy) => {
-      makeFile({ path: copy, isDefault: false })
+      makeFile(copy)
       await copyDatabase(snapshot.db, copy, ({ totalPages, remainingPages }) => {
         onProgress?.({ part: 1 - remainingPages / totalPages })
         signal.throwIfAborted()
@@ -151,7 +133,7 @@ function finishCopy(path: string, source: string): bigint {
 export function integrityCheck(db: Database, path: string): bigint {
   if (identify(db, path) === undefined) throw notOurs(path, 'contains no store')
   const found = db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check']
-  if (found !== 'ok') throw new DamagedStoreError(path, String(found))
+  if (found !== 'ok') throw new DamageError(String(found))
   return countPlants(db)
 }
 

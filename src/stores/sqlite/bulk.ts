@@ -103,7 +103,7 @@ const rowsAtOnce = 4096
 
 const SQLITE_CHANGESET_ABORT = 2
 
-/** Returns the end of the row. */
+/** Each of these returns where the next bytes go. */
 function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number): number {
   const high = rows.idHigh[row] ?? 0
   const low = rows.idLow[row] ?? 0

@@ -6,27 +6,21 @@ import { primaryCode } from '../../platform/sqlite.js'
 
 /** Turns an error of SQLite or the file system into a `PlantsError` with a hint. Returns any other error, a defect, unchanged. */
 export function explainFailure(error: unknown, path: string): unknown {
-  if (error instanceof BadRowError) return new DamagedStoreError(path, error.message, error)
   const code = primaryCode(error) ?? systemCode(error) ?? ''
-  const text = messageOf(error)
+  const text = error instanceof Error ? error.message : ''
   // A crafted file can cause these errors; any other error in our SQL is a defect.
   const isOfFile = code === 1 && /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)
-  if (isOfFile || code === 11) return new DamagedStoreError(path, text, error)
   const [explain] = explanations.find(([, codes]) => codes.includes(code)) ?? []
   try {
-    return explain ? explain(path, error) : error
+    if (isOfFile || error instanceof DamageError) return unavailable(damaged(path, text), error)
+    return explain ? unavailable(explain(path, text), error) : error
   } catch (reason) {
     if (systemCode(reason) === undefined) throw reason
     // The search for the reason has failed, perhaps because of the same problem.
-    return unavailable(`The store ${path} could not be used: ${text}`, lookAtDisk, { retryable: true, cause: error })
+    return unavailable({ message: `The store ${path} could not be used: ${text}`, hint: lookAtDisk, retryable: true }, error)
   }
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : ''
-}
-
-/** Runs an action on a store, and explains its errors. */
 export async function explained<T>(path: string, action: () => Promise<T>): Promise<T> {
   try {
     return await action()
@@ -35,22 +29,26 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
   }
 }
 
-/** A row with values that only another program can have written. */
-export class BadRowError extends Error {}
+/** The file holds what only a failed disk, or another program, can have written. */
+export class DamageError extends Error {}
 
-/** The content of the file is inconsistent. */
-export class DamagedStoreError extends PlantsError {
-  readonly path: string
+/** Why a store cannot be used, and what to do about it. */
+interface Diagnosis {
+  message: string
+  hint: string
+  retryable?: boolean
+}
 
-  constructor(path: string, why: string, cause?: unknown) {
-    const hint = `Copy the file, then restore a backup, or recover what is readable: sqlite3 ${shellWord(path)} .recover`
-    super('unavailable', `The store ${path} is damaged: ${why}`, { hint, cause })
-    this.path = path
-  }
+export function unavailable({ message, ...details }: Diagnosis, cause?: unknown): PlantsError {
+  return new PlantsError('unavailable', message, { ...details, cause })
 }
 
 export function notOurs(path: string, why: string, hint = elsewhere): PlantsError {
-  return new PlantsError('unavailable', `${path} ${why}`, { hint })
+  return unavailable({ message: `${path} ${why}`, hint })
+}
+
+export function replacedStore(path: string): PlantsError {
+  return unavailable({ message: `${path} was deleted or replaced`, hint: 'Try again', retryable: true })
 }
 
 /** Whether a failed COMMIT may still be on disk: SQLite has written it, but could not confirm that it is durable. */
@@ -58,17 +56,10 @@ export function isCommitOutcomeUnknown(error: unknown): boolean {
   return primaryCode(error) === 10
 }
 
-/** The error for a commit that a crash may undo. */
-export function commitOutcomeUnknown(
-  reason: string,
-  { done, hint }: { done: 'stored' | 'restored'; hint: string },
-  cause?: unknown,
-): PlantsError {
+/** The error for a commit that a crash may undo: it has failed because of `cause`, or its file is no longer at its path. */
+export function commitOutcomeUnknown(path: string, done: 'stored' | 'restored', hint: string, cause?: unknown): PlantsError {
+  const reason = cause === undefined ? `${path} was deleted or replaced` : `The disk failed under ${path}`
   return new PlantsError('unknownOutcome', `${reason} during a commit: whether it is ${done} is unknown`, { hint, cause })
-}
-
-export function replacedStore(path: string): PlantsError {
-  return new PlantsError('unavailable', `${path} was deleted or replaced`, { hint: 'Try again', retryable: true })
 }
 
 /** Adds "nothing was changed" to the reason of a signal. */
@@ -81,42 +72,43 @@ const lookAtDisk = 'Look at the disk and its logs, then try again'
 const elsewhere = 'Choose another file with --store PATH'
 
 /** The explanation for each error, by SQLite's primary result codes and system error codes. */
-const explanations: [explain: (path: string, cause: unknown) => PlantsError, codes: (number | string)[]][] = [
+const explanations: [explain: (path: string, text: string) => Diagnosis, codes: (number | string)[]][] = [
   [forbidden, [3, 8, 'EACCES', 'EPERM', 'EROFS']],
   [full, [13, 'ENOSPC', 'EDQUOT']],
   [failing, [10, 'EIO']],
   [tooLarge, [7, 18]],
+  [damaged, [11]],
   [unopened, [14, 'EEXIST', 'ENOENT', 'ENOTDIR', 'EISDIR', 'ELOOP']],
-  [tooManyFiles, ['EMFILE', 'ENFILE']],
+  [unready, ['EMFILE', 'ENFILE']],
   [notSqlite, [26]],
-  [(path, cause) => unavailable(`The path of the store is too long: ${path}`, elsewhere, { cause }), ['ENAMETOOLONG']],
+  [(path) => ({ message: `The path of the store is too long: ${path}`, hint: elsewhere }), ['ENAMETOOLONG']],
 ]
 
-function unavailable(message: string, hint: string, details: { cause: unknown; retryable?: boolean }): PlantsError {
-  return new PlantsError('unavailable', message, { hint, ...details })
+function damaged(path: string, why: string): Diagnosis {
+  const hint = `Move the file aside, then restore a backup, or recover what is readable: sqlite3 ${shellWord(path)} .recover`
+  return { message: `The store ${path} is damaged: ${why}`, hint }
 }
 
-function notSqlite(path: string, cause: unknown): PlantsError {
+function notSqlite(path: string): Diagnosis {
   const compression = detectFileCompression(path)
-  if (!compression) return unavailable(`${path} is not a store: it is not an SQLite file`, elsewhere, { cause })
+  if (!compression) return { message: `${path} is not a store: it is not an SQLite file`, hint: elsewhere }
   const store = shellWord(/\.(gz|zst)$/.test(path) ? path.replace(/\.\w+$/, '') : `${path}.db`)
   const hint = `If it is a backup: ${compression} -dc ${shellWord(path)} | plants restore - --store ${store}. Else: plants import ${shellWord(path)}`
-  return unavailable(`${path} is not a store: it is compressed with ${compression}`, hint, { cause })
+  return { message: `${path} is not a store: it is compressed with ${compression}`, hint }
 }
 
-function full(path: string, cause: unknown): PlantsError {
-  return unavailable(`No space left on the disk of ${path}`, 'Free some space, then try again', { retryable: true, cause })
+function full(path: string): Diagnosis {
+  return { message: `No space left on the disk of ${path}`, hint: 'Free some space, then try again', retryable: true }
 }
 
 /** SQLite also reports an I/O error when there is no space for the shared memory of its log. */
-function failing(path: string, cause: unknown): PlantsError {
-  if (isFull(path)) return full(path, cause)
-  return unavailable(`The disk failed under ${path}: ${messageOf(cause)}`, lookAtDisk, { retryable: true, cause })
+function failing(path: string, text: string): Diagnosis {
+  return isFull(path) ? full(path) : { message: `The disk failed under ${path}: ${text}`, hint: lookAtDisk, retryable: true }
 }
 
-function tooLarge(path: string, cause: unknown): PlantsError {
-  const message = `The store ${path} contains more than fits in memory: ${messageOf(cause)}`
-  return unavailable(message, 'Read a part of it with plants list --after ID', { cause })
+function tooLarge(path: string, text: string): Diagnosis {
+  const hint = 'Read a part of it with plants list --after ID'
+  return { message: `The store ${path} contains more than fits in memory: ${text}`, hint }
 }
 
 /** Whether less than 1 MiB is free on the file system of a file; false when that is unknown. */
@@ -130,36 +122,31 @@ export function isFull(path: string): boolean {
   }
 }
 
-function tooManyFiles(path: string, cause: unknown): PlantsError {
-  return unavailable(`Too many open files to open ${path}`, 'Close some, or raise the limit: ulimit -n', { retryable: true, cause })
-}
-
 /** Neither the file nor its folder explains the error. */
-function unready(path: string, cause: unknown): PlantsError {
+function unready(path: string): Diagnosis {
   const hint = 'Try again, or raise the limit of open files: ulimit -n'
-  return unavailable(`The store ${path} could not be opened`, hint, { retryable: true, cause })
+  return { message: `The store ${path} could not be opened`, hint, retryable: true }
 }
 
-/** The error for a store that this user cannot read, or cannot write, or whose folder is read-only. */
-export function forbidden(path: string, cause?: unknown): PlantsError {
+/** For a store that this user cannot read, or cannot write, or whose folder is read-only. */
+export function forbidden(path: string): Diagnosis {
   const hint = 'Change the permissions, or choose another file with --store PATH'
-  if (isClosed(path)) return unavailable(`The store ${path} may not be read by this user`, hint, { cause })
-  if (isWritable(path)) return isFull(path) ? full(path, cause) : unready(path, cause)
+  if (isClosed(path)) return { message: `The store ${path} may not be read by this user`, hint }
+  if (isWritable(path)) return isFull(path) ? full(path) : unready(path)
   const what = allows(path, constants.W_OK) || !existsSync(path) ? `its folder, ${dirname(path)},` : 'its file'
-  return unavailable(`The store ${path} cannot be written: ${what} is read-only for this user`, hint, { cause })
+  return { message: `The store ${path} cannot be written: ${what} is read-only for this user`, hint }
 }
 
-function unopened(path: string, cause: unknown): PlantsError {
+function unopened(path: string): Diagnosis {
   const folder = dirname(path)
   if (existsSync(path) && statSync(path).isDirectory())
-    return unavailable(`${path} is a folder, not a store`, `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}`, { cause })
+    return { message: `${path} is a folder, not a store`, hint: `Name a file in it: --store ${shellWord(join(path, 'plants.db'))}` }
   if (!existsSync(folder))
-    return unavailable(`There is no folder ${folder} for the store ${path}`, `Make it with: mkdir -p ${shellWord(folder)}`, { cause })
-  if (!statSync(folder).isDirectory())
-    return unavailable(`The store ${path} cannot be created: ${folder} is not a folder`, elsewhere, { cause })
+    return { message: `There is no folder ${folder} for the store ${path}`, hint: `Make it with: mkdir -p ${shellWord(folder)}` }
+  if (!statSync(folder).isDirectory()) return { message: `The store ${path} cannot be created: ${folder} is not a folder`, hint: elsewhere }
   if (lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() && !existsSync(path))
-    return unavailable(`${path} is a link to a file that does not exist`, elsewhere, { cause })
-  return allows(folder, constants.W_OK) && allows(path, constants.R_OK) && !isClosed(path) ? unready(path, cause) : forbidden(path, cause)
+    return { message: `${path} is a link to a file that does not exist`, hint: elsewhere }
+  return allows(folder, constants.W_OK) && allows(path, constants.R_OK) && !isClosed(path) ? unready(path) : forbidden(path)
 }
 
 /** Whether this user may not read a file, or its log. */
@@ -192,7 +179,7 @@ function accessCode(path: string, mode: number): string | undefined {
 /** The error for a call that did not get the lock before its timeout. */
 export function lockedError(path: string, timeout: number): PlantsError {
   const message = `The store ${path} was in use by ${findHolder(path) ?? 'another process'} for ${timeout / 1000} s`
-  return new PlantsError('unavailable', message, { hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
+  return unavailable({ message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
 }
 
 /** The process that holds a lock on the file or its log, such as "process 4242 (sqlite3)"; undefined outside Linux. */

@@ -3,8 +3,7 @@ import { escapeUnsafe } from '../../plant/json.js'
 import type { RecordKind } from '../../plant/records.js'
 import type { Block, SnapshotQuery } from '../common/store.js'
 import type { Connection } from './connection.js'
-import { BadRowError } from './errors.js'
-import { filterOf, findRange } from './select.js'
+import { checkOrder, filterOf, findRange, type IdRange } from './select.js'
 
 /**
  * Implements `ReadableStore.snapshot`. SQLite writes the text, which is three times as fast as JavaScript.
@@ -23,11 +22,7 @@ export async function* readBlocks(connection: Connection, query: SnapshotQuery):
   }
 }
 
-interface BlockRange {
-  first: bigint
-  last: bigint
-  plants: number
-}
+type BlockRange = IdRange & { plants: number }
 
 /** Reads plants in the order of a text. One statement sorts them; SQLite moves what is too much for its memory to a temporary file. */
 export async function* readSorted(connection: Connection, query: SnapshotQuery, sort: TextField['name']): AsyncGenerator<Block> {
@@ -56,20 +51,17 @@ function takeLines(rows: Iterator<unknown>): string[] {
   return lines
 }
 
-/** Finds plants that fit in one block, without reading their texts. A plant that is too large gets its own block. */
-function findBlock(connection: Connection, query: SnapshotQuery, range: BlockLimits): BlockRange | undefined {
+/** Finds the plants of a range that fit in one block, without reading their texts. A plant that is too large gets its own block. */
+function findBlock(connection: Connection, query: SnapshotQuery, range: IdRange & { rows: number }): BlockRange | undefined {
   const { sql, values } = filterOf(query)
   const sizes = `SELECT id, ${sizeOfTexts} AS size FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id LIMIT ?`
   const select = connection.prepare(`SELECT max(id) AS last, count(*) AS plants, sum(size) AS size FROM (${sizes})`)
   const { last, plants, size } = select.get(range.first, range.last, ...values, range.rows) as Sizes
   if (last === null || size === null) return undefined
-  if (last < range.first) throw new BadRowError(`the plant ${last} comes after ${range.first - 1n}`)
+  checkOrder(last, range.first)
   if (size > blockBytes && plants > 1n) return findBlock(connection, query, { ...range, rows: Math.floor(Number(plants) / 2) })
   return { first: range.first, last, plants: Number(plants) }
 }
-
-/** The range of ids of a block, and its maximum number of rows. */
-type BlockLimits = Record<'first' | 'last', bigint> & { rows: number }
 
 type Sizes = Record<'last' | 'size', bigint | null> & { plants: bigint } // max and sum of no rows are NULL
 

@@ -6,6 +6,9 @@ import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
 
+/** How to open a file. SQLite does not lock an `immutable` file, so others can change it during a read, and creates no files beside it. */
+export type OpenMode = 'rw' | 'ro' | 'immutable'
+
 /** The real path of a file that need not exist: SQLite keeps the log beside the target of a link. */
 export function realPathOf(path: string): string {
   const known = [path, dirname(path)].find((candidate) => existsSync(candidate))
@@ -22,8 +25,8 @@ export function realPathOf(path: string): string {
  * file: closing it would drop the locks that SQLite holds on it in this process (https://sqlite.org/howtocorrupt.html, 2.2).
  * Returns whether it was created.
  */
-export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefault'>): boolean {
-  if (isDefault) makeFolder(dirname(path))
+export function makeFile(path: string, isInDefaultFolder = false): boolean {
+  if (isInDefaultFolder) makeFolder(dirname(path))
   try {
     const fd = openSync(path, 'wx', 0o600)
     fchmodSync(fd, 0o600) // independent of the umask
@@ -35,18 +38,17 @@ export function makeFile({ path, isDefault }: Pick<FileAddress, 'path' | 'isDefa
   }
 }
 
-/** Whether a file exists and is not empty. */
 export function fileHasContent(path: string): boolean {
   return (statIfThere(path)?.size ?? 0) > 0
 }
 
 /** Reports the owners of the file of a store, and of the links to it. */
-export async function reportOwner(address: Pick<FileAddress, 'path'>, { onOwner }: Pick<OpenOptions, 'onOwner'>): Promise<void> {
-  const path = realPathOf(address.path)
+export async function reportOwner(address: FileAddress, { onOwner }: OpenOptions): Promise<void> {
+  const path = realPathOf(address.name)
   const owner = statIfThere(path)?.uid
   if (owner === undefined) return
   await onOwner?.(path, owner, 'store')
-  for (const link of linksOf(address.path)) await onOwner?.(link.path, link.uid, 'link')
+  for (const link of linksOf(address.name)) await onOwner?.(link.path, link.uid, 'link')
 }
 
 /** Not `throwIfNoEntry: false`: from Node 22 on, it also returns undefined for ENOTDIR, which must be reported. */
@@ -60,14 +62,15 @@ export function statIfThere(path: string): Stats | undefined {
 }
 
 /**
- * Whether to open a file as immutable: it has no log, and SQLite cannot create one, for lack of permission or space.
+ * How to open a file for reading: as immutable if it has no log, and SQLite cannot create one, for lack of permission or space.
  *
  * @throws {PlantsError} when a crash has left a log that only a writer can recover
  */
-export function isImmutable(path: string): boolean {
+export function readMode(path: string): OpenMode {
   const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
-  if (left === undefined) return !isWritable(path) || isFull(path)
-  if (isWritable(path) || fileHasContent(`${path}-shm`)) return false
+  if (left === undefined && (!isWritable(path) || isFull(path))) return 'immutable'
+  if (isWritable(path)) return 'rw'
+  if (fileHasContent(`${path}-shm`)) return 'ro'
   const why = `was not closed: its last changes are in ${left}, which can only be read in a writable folder`
   throw notOurs(path, why, 'Copy both files to such a folder')
 }
@@ -96,6 +99,18 @@ export function fileVersion(path: string): string {
   return versions.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
 }
 
+/** The bytes of a file at a position; zeros after its end. */
+export function bytesAt(path: string, position: number, length: number): Buffer {
+  const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
+  try {
+    const bytes = Buffer.alloc(length)
+    readSync(fd, bytes, 0, length, position)
+    return bytes
+  } finally {
+    closeSync(fd)
+  }
+}
+
 /** Throws unless a path is a regular file that is safe to open with SQLite. */
 export function checkKind(path: string): void {
   const stats = statSync(path)
@@ -112,19 +127,14 @@ export function checkKind(path: string): void {
 function checkJournal(path: string): void {
   const journal = `${path}-journal`
   const size = statIfThere(journal)?.size ?? 0
-  const end = Buffer.alloc(superJournalMark.length)
-  if (size < end.length) return
-  let fd: number | undefined
+  const start = size - superJournalMark.length
   try {
-    fd = openSync(journal, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)) // a pipe in its place must not block
-    readSync(fd, end, 0, end.length, size - end.length)
+    if (start < 0 || !bytesAt(journal, start, superJournalMark.length).equals(superJournalMark)) return
   } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error // its writer has committed
-  } finally {
-    if (fd !== undefined) closeSync(fd)
+    if (systemCode(error) !== 'ENOENT') throw error
+    return // its writer has committed
   }
-  if (end.equals(superJournalMark))
-    throw notOurs(path, `is not a store of plants: ${journal} names another file, which SQLite would delete`)
+  throw notOurs(path, `is not a store of plants: ${journal} names another file, which SQLite would delete`)
 }
 
 const superJournalMark = Buffer.from('d9d505f920a163d7', 'hex')

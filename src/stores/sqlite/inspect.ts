@@ -1,19 +1,19 @@
 import { constants, existsSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { plantColumns } from '../../plant/fields.js'
 import type { NewPlant } from '../../plant/plant.js'
 import type { Waiting } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import { refuseUnlessRepeated } from '../common/conflict.js'
 import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
 import { type Connection, look } from './connection.js'
-import { allows, explained, forbidden, isWritable } from './errors.js'
+import { allows, explained, forbidden, isWritable, unavailable } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
-import { identify, toPlant } from './schema.js'
+import { identify } from './schema.js'
+import { findPlant } from './select.js'
 
 /** Inspects a store and its folder without changes. Throws the errors of opening it for reading. */
 export function inspect(address: FileAddress, options: OpenOptions) {
-  const path = realPathOf(address.path)
+  const path = realPathOf(address.name)
   return explained(path, async () => {
     if (!address.isDefault) statSync(dirname(path)) // only the default folder is created if missing
     const stats = statIfThere(path)
@@ -34,7 +34,7 @@ export function inspect(address: FileAddress, options: OpenOptions) {
 
 /** Whether an existing file contains a store. Throws the errors of SQLite and `identify`. */
 export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
-  return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
+  return look(path, waiting, (connection) => connection.run(() => identify(connection.db, path) !== undefined))
 }
 
 /** Network file systems by their magic number (statfs(2)): they lack the shared memory that SQLite's log needs. */
@@ -53,10 +53,10 @@ const networks = new Map([
  * @throws {PlantsError} the errors of a create, as far as they can be predicted
  */
 export async function dryRun(address: FileAddress, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview> {
-  const path = realPathOf(address.path)
+  const path = realPathOf(address.name)
   const { exists, isWritable: isOpen } = await inspect(address, options)
   await reportOwner(address, options)
-  if (!isOpen) throw forbidden(path)
+  if (!isOpen) throw unavailable(forbidden(path))
   if (!exists) return { exists, creates: true }
   return explained(path, () =>
     look(path, options, async (connection) => ({ exists, creates: await connection.run(() => wouldCreate(connection, plant, create)) })),
@@ -64,11 +64,9 @@ export async function dryRun(address: FileAddress, plant: NewPlant, create: Crea
 }
 
 /** False when the key has already created the plant. Throws `conflict` like `create`. */
-function wouldCreate({ db }: Connection, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
-  const find = (column: 'id' | 'idempotency_key', value: bigint | string) =>
-    db.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
-  const first = idempotencyKey === undefined ? undefined : find('idempotency_key', idempotencyKey)
-  if (!first && !find('id', plant.id)) return true
-  refuseUnlessRepeated(plant, first && toPlant(first))
+function wouldCreate(connection: Connection, plant: NewPlant, { idempotencyKey }: CreateOptions): boolean {
+  const first = idempotencyKey === undefined ? undefined : findPlant(connection, 'idempotency_key', idempotencyKey)
+  if (!first && !findPlant(connection, 'id', plant.id)) return true
+  refuseUnlessRepeated(plant, first)
   return false
 }

@@ -1,12 +1,12 @@
 import { existsSync, rmSync, statSync } from 'node:fs'
 import { plantCount } from '../../plant/plant.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
-import { asMalformed, checkSignal, copyStore, integrityCheck, withSnapshot } from './backup.js'
-import { type Connection, look, openToWrite } from './connection.js'
-import { commitOutcomeUnknown, DamagedStoreError, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
+import { asMalformed, checkSignal, copyStore, integrityCheck } from './backup.js'
+import { type Connection, look, openSnapshot, openToWrite } from './connection.js'
+import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, replacedStore, unchanged } from './errors.js'
 import { fileHasContent, identityOf, isPartOf, makeFile, realPathOf, reportOwner } from './file.js'
 import { countPlants, identifyBackup, tablesOf } from './schema.js'
 
@@ -17,37 +17,28 @@ export interface RestoreOptions extends OpenOptions {
   at: Date
 }
 
-/** Implements `restoreStore` of `stores/registry.ts`. */
-export async function restore(address: FileAddress, file: string, options: RestoreOptions) {
-  const path = realPathOf(address.path)
+/** Replaces what is in a store by a backup, which is left as it is, in one transaction; others may use the store meanwhile. */
+export async function restoreStore(address: FileAddress, file: string, options: RestoreOptions) {
+  const path = realPathOf(address.name)
   const backup = realPathOf(file)
-  if (isPartOf(path, backup)) throw new PlantsError('malformed', `${backup} is the store itself, or belongs to it`, { hint: another })
+  if (isPartOf(path, backup)) throw malformed(`${backup} is the store itself, or belongs to it`, another)
   const checked = await checkWhole(backup, options)
   try {
-    makeFile({ ...address, path })
+    makeFile(path, address.isDefault)
     await options.onOwner?.(backup, statSync(backup).uid, 'backup')
     await reportOwner(address, options)
     const connection = await openToWrite(path, options)
-    try {
-      return await replaceRows(connection, checked, options)
-    } finally {
-      if (connection.db.isTransaction) connection.db.exec('ROLLBACK')
-      connection.close()
-    }
+    return await connection.use(() => replaceRows(connection, checked, options))
   } catch (error) {
-    const explained = explainFailure(unchanged(error, options.clock.signal), path)
-    if (!(explained instanceof DamagedStoreError) || explained.path !== path) throw explained
-    // The store itself is damaged, so the rows cannot be restored into it.
-    const hint = `Move it aside, then restore again: mv ${shellWord(path)} ${shellWord(`${path}.damaged`)}`
-    throw new PlantsError(explained.kind, explained.message, { hint, cause: error })
+    throw explainFailure(unchanged(error, options.clock.signal), path)
   }
 }
 
 /** Checks a backup for damage. Returns its connection, closed, which can check later whether the file has changed. */
 async function checkWhole(backup: string, options: OpenOptions): Promise<Connection> {
   try {
-    if (!existsSync(backup)) throw new PlantsError('malformed', `There is no file ${backup}`, { hint: another })
-    if (!fileHasContent(backup)) throw new PlantsError('malformed', `${backup} is empty, not a backup`, { hint: another })
+    if (!existsSync(backup)) throw malformed(`There is no file ${backup}`, another)
+    if (!fileHasContent(backup)) throw malformed(`${backup} is empty, not a backup`, another)
     return await look(backup, options, async (connection) => {
       await connection.run(() => integrityCheck(connection.db, backup))
       return connection
@@ -90,7 +81,8 @@ async function backUpBeside(path: string, options: RestoreOptions): Promise<stri
   const name = `${path}.before-restore-${options.at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let file = name
   for (let count = 2; existsSync(file); count += 1) file = `${name}-${count}`
-  await withSnapshot(path, options, (snapshot) => copyStore(snapshot, file, options, path))
+  const opened = await openSnapshot(path, options)
+  await opened?.use((snapshot) => copyStore(snapshot, file, options, path))
   return file
 }
 
@@ -122,11 +114,11 @@ const rowsInStep = 5000
 
 function commit({ db, path, identity }: Connection): void {
   if (identityOf(path) !== identity) throw replacedStore(path)
-  const details = { done: 'restored', hint: 'Look at the disk first, then restore again' } as const
+  const outcomeUnknown = (cause?: unknown) => commitOutcomeUnknown(path, 'restored', 'Look at the disk first, then restore again', cause)
   try {
     db.exec('COMMIT')
   } catch (error) {
-    throw isCommitOutcomeUnknown(error) ? commitOutcomeUnknown(`The disk failed under ${path}`, details, error) : error
+    throw isCommitOutcomeUnknown(error) ? outcomeUnknown(error) : error
   }
-  if (identityOf(path) !== identity) throw commitOutcomeUnknown(`${path} was deleted or replaced`, details)
+  if (identityOf(path) !== identity) throw outcomeUnknown()
 }

@@ -1,7 +1,7 @@
 import { type NewPlant, plantColumns, plantFields, textFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
-import { BadRowError, notOurs } from './errors.js'
+import { DamageError, notOurs } from './errors.js'
 import { syncFolders } from './file.js'
 
 /**
@@ -21,14 +21,8 @@ export function identify(db: Database, path: string): bigint | undefined {
   const { user_version: version, encoding } = first
   if (version > schemaVersion)
     throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one supports ${schemaVersion})`, 'Update plants')
-  if (version < oldestVersion)
-    throw noStore(
-      path,
-      `it has schema ${version}, and this plants reads only schema ${oldestVersion} to ${schemaVersion}`,
-      'Choose another file',
-    )
-  if (encoding !== 'UTF-8') throw noStore(path, `its texts are ${encoding}, not UTF-8`, 'Choose another file')
-  if (!hasSchema(found, version)) throw changedSchema(path)
+  if (encoding !== 'UTF-8') throw notOurs(path, `is not a store of plants: its texts are ${encoding}, not UTF-8`)
+  if (!versions.includes(version) || !hasSchema(found, version)) throw changedSchema(path)
   return version
 }
 
@@ -48,11 +42,7 @@ function hasSchema(found: SchemaObject[], version: bigint): boolean {
 }
 
 function changedSchema(path: string): Error {
-  return noStore(path, 'its tables, indexes or triggers were changed', 'Undo that, or restore a backup')
-}
-
-function noStore(path: string, why: string, hint: string): Error {
-  return notOurs(path, `is not a store of plants: ${why}`, hint)
+  return notOurs(path, 'is not a store of plants: its tables, indexes or triggers were changed', 'Undo that, or restore a backup')
 }
 
 /** the columns of `sqlite_schema`; NULL if it is empty */
@@ -77,23 +67,19 @@ function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
  * @throws {PlantsError} like `identify`, and when the file system does not support a write-ahead log
  */
 export function prepareStore(db: Database, path: string): void {
+  if (db.isTransaction) db.exec('ROLLBACK') // of a try that failed
   if (identify(db, path) === schemaVersion && isWal(db)) return
   db.exec('PRAGMA journal_mode=WAL')
   if (!isWal(db)) throw notOurs(path, 'cannot be a store: SQLite needs shared memory beside it', 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
-  try {
-    const version = identify(db, path)
-    if (version === undefined) {
-      syncFolders(path)
-      db.exec(`${[plants, keys, tokens(schemaVersion), imports].join(';')}; PRAGMA application_id=${applicationId}`)
-    } else {
-      for (const column of addedUntil(schemaVersion).slice(addedUntil(version).length)) db.exec(`ALTER TABLE tokens ADD COLUMN ${column}`)
-    }
-    db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK')
-    throw error
+  const version = identify(db, path)
+  if (version === undefined) {
+    syncFolders(path)
+    db.exec(`${[plants, keys, tokens(schemaVersion), imports].join(';')}; PRAGMA application_id=${applicationId}`)
+  } else {
+    for (const column of addedUntil(schemaVersion).slice(addedUntil(version).length)) db.exec(`ALTER TABLE tokens ADD COLUMN ${column}`)
   }
+  db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
 }
 
 function isWal(db: Database): boolean {
@@ -172,13 +158,13 @@ export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantField
   .map(({ name }, index) => (name === 'id' ? '' : `, ${name} = ?${index + 1}`))
   .join('')} WHERE id = ?1`
 
-/** The plant in a row of `plants`. Throws `BadRowError` for a row that only another program can have written. */
+/** The plant in a row of `plants`. Throws `DamageError` for a row that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {
   const values = row as { id: bigint } & Record<string, unknown> // `id` is the row id
   return plantFrom(values.id, ({ name, isRequired }) => {
     const value = values[name]
     if (typeof value === 'string' || (value === null && !isRequired)) return value
-    throw new BadRowError(`the plant ${values.id} has a value that is not text`)
+    throw new DamageError(`the plant ${values.id} has a value that is not text`)
   })
 }
 

@@ -2,7 +2,7 @@ import { plantColumns, textFields } from '../../plant/fields.js'
 import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
 import type { CountQuery, ListQuery } from '../common/store.js'
 import type { Connection } from './connection.js'
-import { BadRowError } from './errors.js'
+import { DamageError } from './errors.js'
 import { toPlant } from './schema.js'
 
 /** The filter of a query, apart from ids: SQL to append to another condition, and the values of its parameters. */
@@ -14,15 +14,16 @@ export function filterOf({ tag, search }: CountQuery) {
   }
 }
 
+/** The only plant with this value; both columns are unique. */
+export function findPlant(connection: Connection, column: 'id' | 'idempotency_key', value: bigint | string): NewPlant | undefined {
+  const row: unknown = connection.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
+  return row === undefined ? undefined : toPlant(row)
+}
+
 export function countSelected(connection: Connection, query: CountQuery): bigint {
   const { sql, values } = filterOf(query)
   const statement = `SELECT count(*) AS count FROM plants ${sql.replace(/^AND/, 'WHERE')}`
   return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
-}
-
-interface IdRange {
-  first: bigint
-  last: bigint
 }
 
 /** Reads the first plants that a query selects after an id, at most `rows`; none at the end. */
@@ -43,7 +44,7 @@ function readPlants(rows: Iterable<unknown>, first: bigint): NewPlant[] {
   let smallest = first
   for (const row of rows) {
     const plant = toPlant(row)
-    if (plant.id < smallest) throw new BadRowError(`the plant ${plant.id} comes after ${smallest - 1n}`)
+    checkOrder(plant.id, smallest)
     smallest = plant.id + 1n
     page.push(plant)
     characters += textLength(plant)
@@ -55,6 +56,16 @@ function readPlants(rows: Iterable<unknown>, first: bigint): NewPlant[] {
 /** the approximate maximum size of a page */
 const pageCharacters = 1_000_000
 
+/** The first id to read; greater than `largestId` when there is none. */
+export function idFrom(after: bigint | undefined): bigint {
+  return after === undefined ? smallestId : after + 1n
+}
+
+/** A damaged tree of rows can be endless. */
+export function checkOrder(id: bigint, first: bigint): void {
+  if (id < first) throw new DamageError(`the id ${id} comes after ${first - 1n}`)
+}
+
 /**
  * Finds a range of ids after one that contains a plant which the query selects: all ids without a filter, else those of a few hundred rows.
  * Yields to the event loop after each step, even if the query selects few plants.
@@ -63,13 +74,13 @@ const pageCharacters = 1_000_000
  */
 export async function findRange(connection: Connection, query: ListQuery, after: bigint | undefined): Promise<IdRange | undefined> {
   const { sql, values } = filterOf(query)
-  let first = after === undefined ? smallestId : after + 1n
+  let first = idFrom(after)
   while (first <= largestId) {
     if (sql === '') return { first, last: largestId }
     const step = await connection.run(() => {
       const row = connection.prepare(`SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`).get(first)
       const last = (row as { id: bigint } | undefined)?.id ?? largestId // the row id
-      if (last < first) throw new BadRowError(`the plant ${last} comes after ${first - 1n}`)
+      checkOrder(last, first)
       const found = connection.prepare(`SELECT 1 FROM plants WHERE id BETWEEN ? AND ? ${sql} LIMIT 1`).get(first, last, ...values)
       return { first, last, isFound: found !== undefined }
     })
@@ -80,6 +91,8 @@ export async function findRange(connection: Connection, query: ListQuery, after:
   }
   return undefined
 }
+
+export type IdRange = Record<'first' | 'last', bigint>
 
 /** rows to search in one step; each may contain several MiB */
 const rowsAtOnce = 256

@@ -1,7 +1,7 @@
 import { plantColumns, plantParameters } from '../../plant/fields.js'
-import { equalPlants, type NewPlant, type Plant, plantFrom, plantOf, valuesOf } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, type Plant, plantOf, valuesOf } from '../../plant/plant.js'
 import type { FileAddress } from '../common/address.js'
-import { idAfter, type OnConflict, Outcome, refuseUnlessRepeated } from '../common/conflict.js'
+import { type OnConflict, Outcome, refuseUnlessRepeated } from '../common/conflict.js'
 import { pagesOf } from '../common/pages.js'
 import {
   type Batch,
@@ -22,12 +22,12 @@ import {
 import { type Connection, openSnapshot, openToRead, openToWrite } from './connection.js'
 import { explained, isWritable, replacedStore } from './errors.js'
 import { fileHasContent, makeFile, realPathOf, reportOwner } from './file.js'
-import { toPlant, updatePlant } from './schema.js'
-import { countSelected, readPage } from './select.js'
+import { updatePlant } from './schema.js'
+import { countSelected, findPlant, readPage } from './select.js'
 import { sqliteTokens } from './tokens.js'
 import { SqliteWriter } from './writer.js'
 
-const insertPlant = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?)`
+const insertPlant = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?) ON CONFLICT DO NOTHING`
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
 export class SqliteStore implements ServedStore, CheckpointStore {
@@ -46,9 +46,9 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   /** Opens the file. Creates it if needed. */
   static open(address: FileAddress, options: OpenOptions): Promise<SqliteStore> {
-    const path = realPathOf(address.path)
+    const path = realPathOf(address.name)
     return explained(path, async () => {
-      const isNew = makeFile({ ...address, path })
+      const isNew = makeFile(path, address.isDefault)
       await reportOwner(address, options)
       const connection = await openToWrite(path, options)
       if (isNew && !address.isDefault) await options.onCreated?.(path)
@@ -58,7 +58,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   /** Opens the file if it exists and contains a store. */
   static openExisting(address: FileAddress, options: OpenOptions): Promise<SqliteStore | undefined> {
-    const path = realPathOf(address.path)
+    const path = realPathOf(address.name)
     return explained(path, async () => {
       if (!fileHasContent(path)) return undefined
       await reportOwner(address, options)
@@ -69,33 +69,23 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   create(plant: NewPlant, { idempotencyKey: key, signal }: CreateOptions = {}): Promise<Plant> {
     const work = () => {
-      const { changes } = this.#connection.prepare(`${insertPlant} ON CONFLICT DO NOTHING`).run(...valuesOf(plant), key ?? null)
-      if (Number(changes) === 0) refuseUnlessRepeated(plant, key === undefined ? undefined : this.#find('idempotency_key', key))
+      const { changes } = this.#connection.prepare(insertPlant).run(...valuesOf(plant), key ?? null)
+      if (Number(changes) === 0)
+        refuseUnlessRepeated(plant, key === undefined ? undefined : findPlant(this.#connection, 'idempotency_key', key))
       return plantOf(plant)
     }
     return this.#writer.write(work, signal, 1)
   }
 
-  createNext(plant: Plant): Promise<NewPlant> {
-    const work = () => {
-      const next = plantFrom(idAfter(this.#greatestId()), ({ name }) => plant[name])
-      this.#connection.prepare(insertPlant).run(...valuesOf(next), null)
-      return next
-    }
-    return this.#writer.write(work, undefined, 1)
-  }
-
   greatestId(): Promise<bigint | undefined> {
-    return this.#connection.run(() => this.#greatestId())
+    return this.#connection.run(() => {
+      const { id } = this.#connection.prepare('SELECT max(id) AS id FROM plants').get() as { id: bigint | null } // one row
+      return id ?? undefined
+    })
   }
 
-  #greatestId(): bigint | undefined {
-    const { id } = this.#connection.prepare('SELECT max(id) AS id FROM plants').get() as { id: bigint | null } // one row
-    return id ?? undefined
-  }
-
-  async get(id: bigint): Promise<NewPlant | undefined> {
-    return this.#connection.run(() => this.#find('id', id))
+  get(id: bigint): Promise<NewPlant | undefined> {
+    return this.#connection.run(() => findPlant(this.#connection, 'id', id))
   }
 
   count(query: CountQuery = {}): Promise<bigint> {
@@ -110,7 +100,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   async *snapshot(query: SnapshotQuery): AsyncIterable<Block> {
     const { readBlocks, readSorted } = await import('./export.js')
     const { path, identity } = this.#connection
-    const connection = await openSnapshot(path, this.#options)
+    const connection = await explained(path, () => openSnapshot(path, this.#options))
     try {
       if (connection?.identity !== identity) throw replacedStore(path)
       yield* query.sort === undefined || query.sort === 'id' ? readBlocks(connection, query) : readSorted(connection, query, query.sort)
@@ -121,16 +111,16 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined> {
     return this.#writer.write(() => {
-      const existing = this.#find('id', plant.id)
+      const existing = findPlant(this.#connection, 'id', plant.id)
       if (!existing || (only && !equalPlants(existing, only))) return undefined
       this.#connection.prepare(updatePlant).run(...valuesOf(plant))
-      return this.#find('id', plant.id)
+      return findPlant(this.#connection, 'id', plant.id)
     })
   }
 
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined> {
     return this.#writer.write(() => {
-      const plant = this.#find('id', id)
+      const plant = findPlant(this.#connection, 'id', id)
       if (!plant || (only && !equalPlants(plant, only))) return undefined
       this.#connection.prepare('DELETE FROM plants WHERE id = ?').run(id)
       return plant
@@ -164,23 +154,23 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>> {
     return this.#connection.run(() => {
-      const found = ids.flatMap((id) => this.#find('id', id) ?? [])
+      const found = ids.flatMap((id) => findPlant(this.#connection, 'id', id) ?? [])
       return new Map(found.map((plant) => [plant.id, plant]))
     })
   }
 
   createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void> {
+    const isReplaced = (plant: NewPlant) => {
+      const existing = findPlant(this.#connection, 'id', plant.id)
+      return existing !== undefined && onConflict(plant, existing)
+    }
     return this.#writer.write(() => {
-      const isReplaced = (plant: NewPlant) => {
-        const existing = this.#find('id', plant.id)
-        return existing !== undefined && onConflict(plant, existing)
-      }
       for (const page of pages()) for (const plant of page) isReplaced(plant) // a rejection is thrown before any change
-      const insert = this.#connection.prepare(`INSERT INTO plants (${plantColumns}) VALUES (${plantParameters}) ON CONFLICT DO NOTHING`)
+      const insert = this.#connection.prepare(insertPlant)
       const update = this.#connection.prepare(updatePlant)
       for (const page of pages()) {
         for (const plant of page) {
-          const { changes } = insert.run(...valuesOf(plant))
+          const { changes } = insert.run(...valuesOf(plant), null)
           if (Number(changes) === 0 && isReplaced(plant)) update.run(...valuesOf(plant))
         }
       }
@@ -221,10 +211,5 @@ export class SqliteStore implements ServedStore, CheckpointStore {
 
   async close(): Promise<void> {
     this.#connection.close()
-  }
-
-  #find(column: 'id' | 'idempotency_key', value: bigint | string): NewPlant | undefined {
-    const row: unknown = this.#connection.prepare(`SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
-    return row === undefined ? undefined : toPlant(row)
   }
 }

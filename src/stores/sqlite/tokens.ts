@@ -1,7 +1,9 @@
-import { largestId, smallestId } from '../../plant/plant.js'
-import { rightsIn, type Token, type TokenStore, tokensAtOnce } from '../common/store.js'
+import { largestId } from '../../plant/plant.js'
+import { pagesOf } from '../common/pages.js'
+import { rightsIn, type Token, type TokenStore } from '../common/store.js'
 import type { Connection } from './connection.js'
-import { BadRowError } from './errors.js'
+import { DamageError } from './errors.js'
+import { checkOrder, idFrom } from './select.js'
 import type { SqliteWriter } from './writer.js'
 
 /** The tokens of a store, in the same file. */
@@ -19,19 +21,7 @@ export function sqliteTokens(connection: Connection, writer: SqliteWriter): Toke
       return { id, ...token, revokedAt: undefined, lastUsedAt: undefined }
     },
 
-    async *list() {
-      const sql = `SELECT ${columns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ${tokensAtOnce}`
-      for (let first = smallestId; ; ) {
-        const from = first
-        const rows = await connection.run(() => connection.prepare(sql).all(from))
-        const page = rows.flatMap((row) => toToken(row) ?? [])
-        if (page.length > 0) yield page
-        const last = page.at(-1)?.id ?? from
-        if (page.length < tokensAtOnce || last === largestId) return
-        if (last < from) throw new BadRowError(`the token ${last} comes after ${from - 1n}`)
-        first = last + 1n
-      }
-    },
+    list: () => pagesOf({}, (after, rows) => connection.run(() => readTokens(connection, idFrom(after), rows))),
 
     revoke: (id, at) =>
       writer.write(() => {
@@ -49,6 +39,14 @@ const columns = 'id, note, rights, created_at, expires_at, revoked_at, last_used
 /** Compares the digest again in the table, which is what `list` shows: the index of a crafted file can contain different digests. */
 const findSql = `SELECT ${columns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
+function readTokens(connection: Connection, first: bigint, rows: number): Token[] {
+  if (first > largestId) return []
+  const found = connection.prepare(`SELECT ${columns} FROM tokens WHERE id >= ? ORDER BY id LIMIT ?`).all(first, rows)
+  const page = found.flatMap((row) => toToken(row) ?? [])
+  checkOrder(page.at(-1)?.id ?? first, first)
+  return page
+}
+
 type TokenRow = Record<'id' | 'created_at', bigint> &
   Record<'expires_at' | 'revoked_at' | 'last_used_at', bigint | null> &
   Record<'note' | 'rights', unknown>
@@ -56,8 +54,8 @@ type TokenRow = Record<'id' | 'created_at', bigint> &
 function toToken(row: unknown): Token | undefined {
   if (row === undefined) return undefined
   const { id, note, rights, created_at, ...times } = row as TokenRow // the columns of a STRICT table
-  if (note !== null && typeof note !== 'string') throw new BadRowError(`the token ${id} has a note that is not text`)
-  if (typeof rights !== 'string') throw new BadRowError(`the token ${id} has rights that are not text`)
+  if (note !== null && typeof note !== 'string') throw new DamageError(`the token ${id} has a note that is not text`)
+  if (typeof rights !== 'string') throw new DamageError(`the token ${id} has rights that are not text`)
   const [expiresAt, revokedAt, lastUsedAt] = [times.expires_at, times.revoked_at, times.last_used_at].map((time) =>
     time === null ? undefined : toDate(time),
   )

@@ -12,10 +12,9 @@ interface Job {
   deadline: number
   /** the number of creates in it */
   creates: number
-  /** aborts the wait for its transaction; the aborted job stays in the queue until then */
+  /** aborts the wait for its transaction */
   signal: AbortSignal | undefined
   perform(): void
-  /** settles the promise of the caller */
   settle(): void
   reject(error: unknown): void
 }
@@ -54,30 +53,17 @@ export class SqliteWriter {
    */
   write<T>(work: () => T, signal?: AbortSignal, creates = 0): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      signal?.throwIfAborted()
-      const abort = () => reject(signal?.reason)
-      signal?.addEventListener('abort', abort, { once: true })
       const deadline = this.#options.clock.now() + this.#options.timeout
-      const job: Job = {
-        deadline,
-        creates,
-        signal,
-        perform() {
-          signal?.removeEventListener('abort', abort)
-          try {
-            const value = work()
-            job.settle = () => resolve(value)
-          } catch (error) {
-            if (!(error instanceof PlantsError)) throw error
-            job.settle = () => reject(error)
-          }
-        },
-        settle() {},
-        reject(error) {
-          signal?.removeEventListener('abort', abort)
-          reject(error)
-        },
+      const perform = () => {
+        try {
+          const value = work()
+          job.settle = () => resolve(value)
+        } catch (error) {
+          if (!(error instanceof PlantsError)) throw error
+          job.settle = () => reject(error)
+        }
       }
+      const job: Job = { deadline, creates, signal, perform, settle: () => undefined, reject }
       this.#jobs.push(job)
       // In the next turn of the event loop, so that simultaneous calls share a transaction.
       if (!this.#isRunning) setImmediate(() => this.#run())
@@ -88,7 +74,7 @@ export class SqliteWriter {
   async #run(): Promise<void> {
     for (let tries = 0; this.#jobs.length > 0; tries += 1) {
       if (this.#begin()) {
-        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch).filter(isWanted))
+        this.#commit(withoutAborted(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch)))
         tries = 0
         if (this.#jobs.length > 0) await new Promise(setImmediate) // yields to the rest of the process
       } else await this.#wait(tries)
@@ -131,7 +117,7 @@ export class SqliteWriter {
   async #wait(tries: number): Promise<void> {
     const { clock, timeout } = this.#options
     const now = clock.now()
-    const waiting = this.#jobs.filter(isWanted)
+    const waiting = withoutAborted(this.#jobs)
     const late = waiting.filter(({ deadline }) => deadline <= now)
     this.#jobs = waiting.filter(({ deadline }) => deadline > now)
     if (late.length > 0) rejectAll(late, lockedError(this.#connection.path, timeout))
@@ -151,11 +137,11 @@ export class SqliteWriter {
     } catch (error) {
       this.#rollBack()
       const isUndone = !isDone || !isCommitOutcomeUnknown(error) || this.#overwrite()
-      rejectAll(jobs, isUndone ? explainFailure(error, path) : commitOutcomeUnknown(`The disk failed under ${path}`, storedHint, error))
+      rejectAll(jobs, isUndone ? explainFailure(error, path) : commitOutcomeUnknown(path, 'stored', checkDisk, error))
       return
     }
     if (this.#isInPlace()) for (const job of jobs) job.settle()
-    else rejectAll(jobs, commitOutcomeUnknown(`${path} was deleted or replaced`, storedHint))
+    else rejectAll(jobs, commitOutcomeUnknown(path, 'stored', checkDisk))
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
   }
@@ -190,12 +176,14 @@ export class SqliteWriter {
   }
 }
 
-function isWanted({ signal }: Job): boolean {
-  return !signal?.aborted
+/** Rejects the jobs whose callers have aborted; returns the others. */
+function withoutAborted(jobs: Job[]): Job[] {
+  for (const { signal, reject } of jobs) if (signal?.aborted) reject(signal.reason)
+  return jobs.filter(({ signal }) => !signal?.aborted)
 }
 
 function rejectAll(jobs: Job[], error: unknown): void {
   for (const job of jobs) job.reject(error)
 }
 
-const storedHint = { done: 'stored', hint: 'Check the disk first. Then plants get shows whether the plant is stored' } as const
+const checkDisk = 'Check the disk first. Then plants get shows whether the plant is stored'

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import type { PlantsError } from '../../../src/platform/errors.js'
+import { createNext } from '../../../src/stores/common/conflict.js'
 import type { ListQuery, PlantStore, ReadableStore } from '../../../src/stores/common/store.js'
 
 /** A store under test, and a look behind it that does not go through it. */
@@ -300,14 +301,14 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
       const { store, look } = await open()
       for (const id of ids) await store.create({ id, name: 'Fern' })
       expect(await store.greatestId()).toBe(ids.toSorted((a, b) => (a < b ? 1 : -1))[0])
-      expect(await store.createNext({ name: 'Moss', tag: '' })).toStrictEqual({ id: next, name: 'Moss', tag: '' })
+      expect(await createNext(store, { name: 'Moss', tag: '' })).toStrictEqual({ id: next, name: 'Moss', tag: '' })
       expect(await look(next)).toStrictEqual({ id: next, name: 'Moss', tag: '' })
     })
 
     test('has no next id after the last one', async () => {
       const { store } = await open()
       await store.create({ ...fern, id: 9223372036854775807n })
-      expect(await refusal(store.createNext(fern))).toMatchObject({
+      expect(await refusal(createNext(store, fern))).toMatchObject({
         kind: 'conflict',
         message: 'There is no id after 9223372036854775807, which a plant has',
       })
@@ -315,7 +316,7 @@ export function describeReadableStore(name: string, open: Open<ReadableStore>): 
 
     test('gives one next id after the other to those who want one at the same moment', async () => {
       const { store } = await open()
-      const created = await Promise.all(Array.from({ length: 20 }, (_, index) => store.createNext({ name: `Fern ${index}` })))
+      const created = await Promise.all(Array.from({ length: 20 }, (_, index) => createNext(store, { name: `Fern ${index}` })))
       expect(created.map(({ id }) => id).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(created.map((_, index) => BigInt(index + 1)))
       expect(await listed(store)).toStrictEqual(created.toSorted((a, b) => (a.id < b.id ? -1 : 1)))
     })

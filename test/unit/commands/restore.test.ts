@@ -165,7 +165,7 @@ describe('restore', () => {
   test('says what to do with a store that is damaged', async () => {
     const damaged = await damagedCopy(store, folder)
     const { code, err } = await plants(['restore', file, '--yes', '--store', damaged])
-    const hint = `\n  Move it aside, then restore again: mv ${damaged} ${damaged}.damaged\n`
+    const hint = '\n  Move the file aside, then restore a backup'
     expect({ code, err }).toEqual({ code: 4, err: expect.stringContaining(hint) })
     expect(namesIn(folder)).toEqual(['damaged.db', 'plants.bak', 'plants.db'])
   })

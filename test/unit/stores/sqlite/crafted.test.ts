@@ -134,9 +134,7 @@ const kinds: [what: string, statements: () => string[]][] = [
 describe.each([0, 2, 3, 4])('a file that says version %i is refused, and nothing in it is run:', (version) => {
   test.each(kinds)('%s', async (_, statements) => {
     craft('evil.db', version, statements())
-    const why =
-      version >= 3 ? 'its tables, indexes or triggers were changed' : `it has schema ${version}, and this plants reads only schema 3 to 5`
-    for (const command of commands) await expectRefused(command, new RegExp(`evil\\.db is not a store of plants: ${why}`))
+    for (const command of commands) await expectRefused(command, changed)
   })
 })
 
@@ -267,7 +265,7 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     bytes.copy(bytes, root + bytes.readUInt16BE(last), root + first, root + first + 4) // the last child is the first once more
     writeFileSync(file, bytes)
     const { code, err } = await runPlants(['list', '--store', './evil.db'], { cwd: folder })
-    expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/evil\.db is damaged: the plant \d+ comes after \d+/) })
+    expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/evil\.db is damaged: the id \d+ comes after \d+/) })
     for (const command of commands.slice(0, 1)) await expectRefused(command, /evil\.db is damaged: /)
   })
 

@@ -163,7 +163,7 @@ describe('a damaged store is named as that, and what is whole in it can be read:
     const { code, err } = await list(path)
     expect({ code, err }).toEqual({
       code: 4,
-      err: `plants: The store ${path} is damaged: ${what}\n  Copy the file, then restore a backup, or recover what is readable: sqlite3 ${path} .recover\n`,
+      err: `plants: The store ${path} is damaged: ${what}\n  Move the file aside, then restore a backup, or recover what is readable: sqlite3 ${path} .recover\n`,
     })
   })
 })
