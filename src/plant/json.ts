@@ -56,12 +56,20 @@ function plainId(text: string): string | undefined {
   return text.includes('\\') || text.indexOf('"id"') !== text.lastIndexOf('"id"') ? undefined : digits
 }
 
-/** Makes a string of each number in a JSON text. */
+/** Makes a string of each number in a text that is JSON. */
 function withQuotedNumbers(text: string): string {
-  return text.replace(stringOrNumber, (token) => (token.startsWith('"') ? token : `"${token}"`))
+  const parts: string[] = []
+  let done = 0
+  for (let at = skipSpace(text, 0); at < text.length; ) {
+    const { kind, end } = tokenAt(text, at)
+    if (kind === Kind.scalar && /[-\d]/.test(text[at] ?? '')) {
+      parts.push(text.slice(done, at), `"${text.slice(at, end)}"`)
+      done = end
+    }
+    at = skipSpace(text, end)
+  }
+  return parts.join('') + text.slice(done)
 }
-
-const stringOrNumber = /"[^"\\]*(?:\\.[^"\\]*)*"|-?\d[\d.eE+-]*/g
 
 /** A JSON number that is not an int64, with its text. */
 export class NumberText {
@@ -179,15 +187,19 @@ function tokenAt(text: string, at: number): JsonToken {
 }
 
 function stringAt(text: string, from: number): JsonToken {
-  stringStart.lastIndex = from
-  stringStart.test(text)
-  const end = stringStart.lastIndex
+  let end = from + 1
+  for (let last = from; end > last; ) {
+    last = end
+    stringPart.lastIndex = end
+    stringPart.test(text)
+    end = stringPart.lastIndex
+  }
   if (text[end] === '"') return { kind: Kind.quote, end: end + 1 }
   // The error in an escape is at its backslash, or at the end of a text that was truncated inside it.
   const isTruncated = /^\\(?:u[\da-fA-F]{0,3})?$/.test(text.slice(end, end + 6))
   return { kind: Kind.other, end: isTruncated ? text.length : end }
 }
 
-/** A string up to its closing quote, or to its first invalid character. */
-const stringStart = /"[^"\\\u0000-\u001f]*(?:\\(?:["\\/bfnrt]|u[\da-fA-F]{4})[^"\\\u0000-\u001f]*)*/y
+/** Characters and escapes of a string. V8 keeps a state for each repetition, of which its stack holds some millions. */
+const stringPart = /(?:[^"\\\u0000-\u001f]+|\\(?:["\\/bfnrt]|u[\da-fA-F]{4})){0,1000}/y
 const scalar = /true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y

@@ -127,6 +127,11 @@ test.each([
   expect(parseJson(text)).toMatchObject({ message, isSeveral: message.startsWith('more') })
 })
 
+test('a string of millions of escapes is read, with an exact id behind it', () => {
+  const name = '\n'.repeat(4_000_000)
+  expect(parseJson(`{"name":${JSON.stringify(name)},"id":9007199254740993}`)).toStrictEqual({ value: { name, id: 9007199254740993n } })
+})
+
 test('no array is taken for an object with a numeric id', () => {
   expect(parseJson('[[1]]', { idKey: 'length' })).toStrictEqual({ value: [[1]] })
 })
