@@ -6,7 +6,7 @@ import type { HttpError } from './errors.js'
 const lingerTime = 1000
 
 /** A connection of a client, with its unanswered requests. */
-export class Connection {
+export class ClientConnection {
   readonly socket: Socket
   readonly canSend: boolean
   /** unfinished responses, in the order of their requests */

@@ -2,7 +2,7 @@ import { createServer, IncomingMessage, type Server, type ServerResponse } from 
 import { createServer as createSecureServer } from 'node:https'
 import { type Socket, Server as SocketServer } from 'node:net'
 import { systemCode } from '../platform/errors.js'
-import { Connection } from './connection.js'
+import { ClientConnection } from './connection.js'
 import { HttpError, invalidHttp, parserErrors } from './errors.js'
 import type { AccessLog } from './log.js'
 import { validateHead } from './request.js'
@@ -60,7 +60,7 @@ export class HttpServer {
   readonly #handler: Handler
   readonly #log: AccessLog
   readonly #now: () => number
-  readonly #connections = new Map<Socket, Connection>()
+  readonly #connections = new Map<Socket, ClientConnection>()
   /** how many connections have been accepted so far */
   #accepted = 0
   /** how many requests are unanswered, not counting the first on each connection */
@@ -155,7 +155,7 @@ export class HttpServer {
 
   /** @param canSend whether the client can send requests now: with TLS, only after the handshake */
   #add(socket: Socket, canSend: boolean): void {
-    const connection = new Connection(socket, canSend)
+    const connection = new ClientConnection(socket, canSend)
     this.#accepted += 1
     this.#connections.set(socket, connection)
     if (canSend) socket.destroySoon = () => connection.end()
@@ -171,12 +171,12 @@ export class HttpServer {
   }
 
   /** The connection of a socket; a new one if TLS has failed. */
-  #of(socket: Socket): Connection {
-    return this.#connections.get(socket) ?? new Connection(socket, false)
+  #of(socket: Socket): ClientConnection {
+    return this.#connections.get(socket) ?? new ClientConnection(socket, false)
   }
 
   /** Whether a response closes the connection: later requests must not be processed (RFC 9112, 9.6). */
-  #isClosing({ last, isFull }: Connection): boolean {
+  #isClosing({ last, isFull }: ClientConnection): boolean {
     return last !== undefined && (isFull || (!last.shouldKeepAlive && (last.headersSent || !this.isDraining)))
   }
 
@@ -206,7 +206,7 @@ export class HttpServer {
    * Accepts a request on a connection that is not closing. Its response closes the connection during a drain, at the limit, and after an
    * Upgrade: node:http drops the bytes that it read together with that, so the rest of the next request could pass for a request.
    */
-  #admit(connection: Connection, response: ServerResponse): void {
+  #admit(connection: ClientConnection, response: ServerResponse): void {
     const { open } = connection
     connection.last = response
     open.push(response)
@@ -251,7 +251,7 @@ export class HttpServer {
   }
 
   /** Sends an error for input that is no request, and closes the connection. */
-  #rejectInput(connection: Connection, error: HttpError, code: string): void {
+  #rejectInput(connection: ClientConnection, error: HttpError, code: string): void {
     if (connection.reject(error, code)) this.#log.record({ outcome: String(error.error), code })
   }
 

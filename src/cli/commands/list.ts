@@ -33,7 +33,7 @@ const options = [
 ] as const satisfies readonly OptionDefinition[]
 
 type ListFlags = OptionValues<typeof options>
-type Format = NonNullable<ListFlags['format']>
+type ListFormat = NonNullable<ListFlags['format']>
 
 export const list = defineCommand({
   name: 'list',
@@ -47,7 +47,7 @@ export const list = defineCommand({
       const hint = `Leave it out, or sort a copy: plants export${settings.storeFlag} | plants import --store ./copy.db`
       throw malformed(`--sort ${sort} is not supported at ${settings.store.name}: a service sorts only by id`, hint)
     }
-    const format: Format = flags.format ?? (settings.output === 'text' ? 'table' : 'ndjson')
+    const format: ListFormat = flags.format ?? (settings.output === 'text' ? 'table' : 'ndjson')
     const { fields = fieldNames } = flags
     const store = await openExistingStore(settings.store, settings.storeOptions)
     let shown = 0
@@ -90,7 +90,7 @@ async function showingProgress(pages: AsyncGenerator<NewPlant[]>, { showsProgres
   return withProgress(pages, ({ length }) => length, progressLine(io, true))
 }
 
-async function* rendered(pages: AsyncGenerator<NewPlant[]>, format: Format, fields: readonly FieldName[], settings: Settings, io: Io) {
+async function* rendered(pages: AsyncGenerator<NewPlant[]>, format: ListFormat, fields: readonly FieldName[], settings: Settings, io: Io) {
   const { stdout } = io
   if (format === 'table') {
     const { plantTable } = await import('../../output/table.js')

@@ -5,7 +5,7 @@ import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '..
 import { type Kind, PlantsError } from '../../platform/errors.js'
 import { defaultRights, rights } from '../common/store.js'
 import type { Expected, HttpClient, HttpRequest, HttpResponse, NoResponse } from './client.js'
-import { classifyFailure, type Failure, type Result } from './failure.js'
+import { classifyFailure, type Failure, type RequestResult } from './failure.js'
 
 /** The meaning of a response that is not the expected one. */
 interface Meaning {
@@ -45,7 +45,7 @@ const rules: (Meaning & { fits(status: number, error: number): boolean })[] = [
 const otherwise: Meaning = { kind: 'incompatible', error: 'refused' }
 
 /** What became of a request, by the specification and the contract. */
-export function classify<T>(client: HttpClient, request: HttpRequest<T>, response: HttpResponse | NoResponse): Result<T> {
+export function classify<T>(client: HttpClient, request: HttpRequest<T>, response: HttpResponse | NoResponse): RequestResult<T> {
   if (!('status' in response)) return classifyFailure(client, request, response)
   const { status } = response
   const error = errorIn(response)?.error ?? status

@@ -18,7 +18,7 @@ export interface Failure {
 }
 
 /** What became of a request. */
-export type Result<T> = Failure | { kind: 'done'; value: T }
+export type RequestResult<T> = Failure | { kind: 'done'; value: T }
 
 /** What it means that a request got no response. */
 export function classifyFailure(client: HttpClient, { sends }: HttpRequest<unknown>, { cause, isSent }: NoResponse): Failure {
@@ -61,14 +61,14 @@ function unanswered({ address: { name, url } }: HttpClient, cause: unknown, what
   return new PlantsError('unanswered', `${name} received ${what}, but did not answer: ${ending}`, { cause })
 }
 
-type Reason = [reason: string, hint: string]
+type Explained = [reason: string, hint: string]
 
 const checkAddress = 'Check the address and the network'
 const noSocket = 'there is no socket at HOST'
-const noRoute: Reason = ['there is no route to HOST', checkAddress]
-const slow: Reason = ['the connection timed out', `${checkAddress}, or wait longer with --timeout 2m`]
+const noRoute: Explained = ['there is no route to HOST', checkAddress]
+const slow: Explained = ['the connection timed out', `${checkAddress}, or wait longer with --timeout 2m`]
 
-const reasons: Record<string, Reason> = {
+const reasons: Record<string, Explained> = {
   ECONNREFUSED: ['the connection was refused', 'Is it running? Try: plants serve'],
   ENOENT: [noSocket, 'Is it running? Try: plants serve --socket PATH'],
   ENOTDIR: [noSocket, 'Use the path of the socket of a running service'],
@@ -94,7 +94,7 @@ function isTls(code: string): boolean {
   return /CERT|SSL|TLS|EPROTO|SIGNATURE|ISSUER|INVALID_|PATH_LENGTH|CRL|HOSTNAME/.test(code)
 }
 
-function tlsReason(code: string, text: string, hasOwnTrust: boolean): Reason {
+function tlsReason(code: string, text: string, hasOwnTrust: boolean): Explained {
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') return ['TLS failed: its certificate is for another name', 'Check the address']
   if (/EXPIRED|NOT_YET_VALID/.test(code))
     return ['TLS failed: its certificate has expired or is not yet valid', 'Check the clock, or ask its operator']

@@ -6,7 +6,7 @@ import { comparesPlants, idExists, Outcome, resolveConflict } from '../common/co
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import { classify, expectStored } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
-import type { Failure, Result } from './failure.js'
+import type { Failure, RequestResult } from './failure.js'
 import type { SendLimits } from './limits.js'
 import { requestTo, requestToCreate } from './request.js'
 import { RetryPolicy, reportWait } from './retry.js'
@@ -24,7 +24,7 @@ interface Pending {
   due: number
 }
 
-type Answer = Plant | NewPlant | 404
+type Stored = Plant | NewPlant | 404
 
 interface Task {
   batch: Batch
@@ -157,14 +157,14 @@ export class Upload {
     this.#wake()
   }
 
-  #requestFor({ row, plant, step }: Pending): HttpRequest<Answer> {
+  #requestFor({ row, plant, step }: Pending): HttpRequest<Stored> {
     const { access } = this.#client
     if (step === 'create') return requestToCreate(access, plant, this.#task.options.keyOf(row))
     const target = { path: `/plants/${plant.id}`, expected: expectStored(plant.id, [404]) }
     return requestTo(access, step === 'read' ? { method: 'GET', ...target } : { method: 'PUT', ...target, body: plantOf(plant) })
   }
 
-  #receive(pending: Pending, result: Result<Answer>, token: string): void {
+  #receive(pending: Pending, result: RequestResult<Stored>, token: string): void {
     const { isKeyed } = this.#task
     switch (result.kind) {
       case 'retry':
@@ -189,7 +189,7 @@ export class Upload {
   }
 
   /** The outcome of a row whose request was settled, or its next request. */
-  #outcomeOf({ plant, step }: Pending, result: Result<Answer>): Outcome | Pending['step'] {
+  #outcomeOf({ plant, step }: Pending, result: RequestResult<Stored>): Outcome | Pending['step'] {
     const { ifExists } = this.#task.options
     if (result.kind === 'rejected') return Outcome.refused
     // A service with idempotency keys would have recognized this row, so the conflict is with another plant.

@@ -72,7 +72,7 @@ export abstract class LineReader implements FormatReader {
   protected abstract add(text: string, chunk: Chunk, range: RecordRange): void
 }
 
-interface Row {
+interface TextRow {
   /** the offset after the line break */
   end: number
   /** without the line break */
@@ -103,7 +103,7 @@ export class Rows {
   }
 
   /** Finds the row that begins at an offset. Returns undefined if it is incomplete. */
-  find(start: number): Row | undefined {
+  find(start: number): TextRow | undefined {
     this.#look(start)
     const until = Math.min(this.#bytes.length, start + maxRecordBytes + 2)
     const isTooLong = until - start > maxRecordBytes + 1
@@ -120,7 +120,7 @@ export class Rows {
   }
 
   /** The rest of a row that is too long for a chunk, up to the end of its line. */
-  rest(start: number): Row {
+  rest(start: number): TextRow {
     this.#look(start)
     const { length } = this.#bytes
     return { end: Math.min(this.#nextBreak + 1, length), text: '', why: undefined, isCut: this.#nextBreak >= length }
@@ -135,7 +135,7 @@ export class Rows {
     if (this.#nextQuote < start) this.#nextQuote = next(quote)
   }
 
-  #row(start: number, end: number): Row {
+  #row(start: number, end: number): TextRow {
     const bytes = this.#bytes
     const feed = bytes[end - 1] === lineFeed ? end - 1 : end
     const textEnd = feed > start && bytes[feed - 1] === carriageReturn ? feed - 1 : feed

@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Caller, tokensOfStore } from '../../../src/server/authenticator.js'
-import { Connection } from '../../../src/server/connection.js'
+import { ClientConnection } from '../../../src/server/connection.js'
 import { type Handler, HttpServer, respond, type Tls } from '../../../src/server/server.js'
 import type { PlantStore, Token } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -123,7 +123,7 @@ describe('an answer that its reader does not take', () => {
 
   test('is not what a connection waits for that reads no more requests and has answered all: it ends after the time-out', () => {
     const socket = new Socket()
-    const connection = new Connection(socket, true)
+    const connection = new ClientConnection(socket, true)
     connection.isFull = true
     connection.endIfStalled(1000, 300)
     connection.endIfStalled(1299, 300)
