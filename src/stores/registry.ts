@@ -25,28 +25,28 @@ import type {
   ServedStore,
 } from './common/store.js'
 
-/** What there is to know of a kind of store. Nothing else asks which kind an address is of. */
+/** A kind of store. The rest of the program does not ask for the kind of an address. */
 interface StoreKind<A extends Address> {
   /** such as "a file" */
   noun: string
   /** such as "stores in files" */
   plural: string
-  /** how the text of an address begins; undefined for what no other kind takes */
+  /** the beginning of an address of this kind; undefined for the kind of all other addresses */
   scheme: RegExp | undefined
-  /** what lets one in */
+  /** what gives access to the store */
   credential: 'token' | 'password' | undefined
   parse(text: string, source: string, place: AddressContext): A | Promise<A>
-  /** Opens a store to create plants in it; it is made when it is not there, but for a service. */
+  /** Opens a store to create plants. Creates a missing store, except at a service. */
   open(address: A, options: OpenOptions): Promise<ReadableStore & BulkStore>
-  /** Opens a store to look into it before it is made; undefined when there is none yet. What a service offers, its store finds out. */
+  /** Opens a store that exists; undefined if there is none. A service is not asked yet. */
   openExisting(address: A, options: OpenOptions): Promise<ReadableStore | undefined>
 }
 
-/** A kind of store that this program opens itself, and does not ask a service for: it can be served, staged and previewed. */
+/** A kind of store that this program accesses directly, not through a service: it can be served, staged and previewed. */
 interface OwnStoreKind<A extends Address> extends StoreKind<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
-  /** What a create would do; nothing is written. Throws what it would throw, as far as that can be told. */
+  /** Determines what a create would do, without writing. Throws the errors of the create, as far as they can be predicted. */
   previewCreate(address: A, plant: NewPlant, create: CreateOptions, options: OpenOptions): Promise<CreatePreview>
 }
 
@@ -93,18 +93,18 @@ export function kindOf(address: Address): StoreKind<Address> {
   return kinds[address.kind] as StoreKind<Address> // an entry gets only addresses of its kind
 }
 
-/** The kind of store that the text of an address leads to. */
+/** The kind of store of an address. */
 export function kindOfText(text: string): Address['kind'] {
   const names = Object.keys(kinds) as Address['kind'][] // as its type says
   return names.find((name) => kinds[name].scheme?.test(text)) ?? 'file'
 }
 
-/** What a token or a password for a store is saved under: the address of a service, and of a database who logs in and where. */
+/** The address under which a credential is saved: that of the service, or the login part of that of the database. */
 export function loginAddress(address: Address): string {
   return address.kind === 'postgres' ? address.login : address.name
 }
 
-/** Whether this program opens the store itself, and does not ask a service for it. */
+/** Whether this program accesses the store directly, not through a service. */
 export function isOwn(address: Address): address is OwnAddress {
   return 'previewCreate' in kinds[address.kind]
 }
@@ -127,10 +127,10 @@ export function takesPassword(address: Address): address is PostgresAddress {
 }
 
 /**
- * Reads a store's address.
+ * Parses the address of a store.
  *
- * @param source where the address was given, such as `--store`
- * @throws {PlantsError} `malformed` for an address that leads nowhere
+ * @param source the option or setting with the address, such as `--store`
+ * @throws {PlantsError} `malformed` for an invalid address
  */
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw refuse(source, 'holds U+0000, which no address does')
@@ -139,7 +139,7 @@ export async function parseAddress(text: string, source: string, place: AddressC
   return kinds[kindOfText(text)].parse(text, source, place)
 }
 
-/** Opens a store to read it or to correct it; none is made. Undefined, for the default store, or throws `unavailable` when there is none yet. */
+/** Opens a store to read or change it. If there is no store, returns undefined for the default store, and throws `unavailable` for any other. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<ReadableStore | undefined> {
   const store = await kindOf(address).openExisting(address, options)
   if (!store && !isDefaultStore(address)) throw noStore(address)
@@ -151,7 +151,7 @@ export function noStore({ name }: Address): PlantsError {
   return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
 }
 
-/** Opens a store to create many plants in it. With `staging`, it creates none of them before `commit`, or ever. */
+/** Opens a store to create many plants. With `staging`, they are created by `commit`, or never. */
 export async function openManyStore(address: Address, options: OpenOptions, staging: 'check' | 'atomic' | undefined): Promise<ManyStore> {
   const own = isOwn(address) ? ownKindOf(address) : undefined
   if (staging) {
@@ -164,7 +164,7 @@ export async function openManyStore(address: Address, options: OpenOptions, stag
   return { store: store ?? (await kindOf(address).open(address, options)), checkpoints: store }
 }
 
-/** Whether a path leads to the file of a store, or to one that belongs to it. */
+/** Whether a path is the file of a store, or a file that SQLite keeps beside it. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
   if (address.kind !== 'file') return false
   const { isPartOf, realPathOf } = await import('./sqlite/file.js')
@@ -184,7 +184,7 @@ export function checkOwn(address: Address): asserts address is OwnAddress {
   throw malformed(`${address.name} is a service, but this command needs direct access to the store`, hint)
 }
 
-/** The address of a store that can be backed up. Throws `malformed` for one that is no file; `instead` is the hint for a database. */
+/** The address of a store that can be backed up. Throws `malformed` for any other than a file; `instead` is the hint for a database. */
 export function fileOf(address: Address, instead: string): FileAddress {
   checkOwn(address)
   if (address.kind === 'file') return address

@@ -1,77 +1,77 @@
 import { PlantsError } from '../../platform/errors.js'
 import { isLoopback, urlOf } from '../../platform/network.js'
 
-/** What an address leaves open, and what keeps it safe. */
+/** What is needed to parse an address. */
 export interface AddressContext {
   resolvePath(path: string): string
   /** absolute path of the folder of the store `local` */
   dataFolder(): Promise<string>
-  /** libpq's variables say what the address of a database does not */
+  /** libpq's variables complete the address of a database */
   env: Readonly<Record<string, string | undefined>>
-  /** what the system calls this user, if it does */
+  /** the name of this user; undefined for a user id without an account */
   userName(): string | undefined
-  /** takes the password of an address, which is shown nowhere */
+  /** collects the passwords of addresses, which are redacted */
   secrets: Set<string>
-  /** whether the address was an argument: others can see those, so that no password may stand in it */
+  /** whether the address is an argument, which other users can see: it must not contain a password */
   isArgument: boolean
 }
 
-/** Where plants are kept: in a file here, in a shared database, or behind a service. */
+/** The address of a store: a local file, a database, or a service. */
 export type Address = FileAddress | PostgresAddress | RemoteAddress
 
-/** A store that this program opens itself, and does not ask a service for. */
+/** The address of a store that this program accesses directly, not through a service. */
 export type OwnAddress = FileAddress | PostgresAddress
 
 export interface FileAddress {
   kind: 'file'
   /** its absolute path */
   name: string
-  /** whether it is the store `local`, whose folder is made when it is not there */
+  /** whether it is the store `local`, whose folder is created if it is missing */
   isDefault: boolean
 }
 
 export interface RemoteAddress {
   kind: 'remote'
-  /** the address as people write it, without a slash at its end; a token is bound to it */
+  /** the address as written, without a trailing slash; tokens are saved under it */
   name: string
-  /** the specification's base_url, without a slash at its end */
+  /** the specification's base_url, without a trailing slash */
   url: URL
-  /** absolute path of the Unix socket that leads there */
+  /** absolute path of the Unix socket of the service */
   socketPath?: string
 }
 
-/** A PostgreSQL database, on one server or on several of which one takes writes. */
+/** A PostgreSQL database on one server, or on several of which one accepts writes. */
 export interface PostgresAddress {
   kind: 'postgres'
-  /** the address as people write it, complete, and without a password */
+  /** the complete address, without the password */
   name: string
-  /** the part of the name that a password belongs to: who logs in, and where */
+  /** the part of the name under which a password is saved: the user, the hosts and the database */
   login: string
-  /** tried in this order */
+  /** in the order in which they are tried */
   hosts: PostgresHost[]
   user: string
   database: string
-  /** one that stood in the address */
+  /** the password of the address, if any */
   password: string | undefined
   sslmode: (typeof sslModes)[number]
-  /** absolute path of a file of PEM certificates, or "system"; the one of libpq when not given */
+  /** absolute path of a file of PEM certificates, or "system"; that of libpq if undefined */
   sslrootcert: string | undefined
-  /** absolute paths of PEM files, of a certificate that this program shows */
+  /** absolute paths of PEM files: the client certificate and its key */
   sslcert: string | undefined
   sslkey: string | undefined
-  /** the ways to log in that a server may ask for, as libpq's parameter has them */
+  /** the login methods that are allowed, as in libpq's `require_auth` */
   requireAuth: string | undefined
-  /** the user to whom a Unix socket must belong */
+  /** the user who must own the Unix socket */
   requirePeer: string | undefined
   targetSessionAttrs: (typeof sessionAttributes)[number]
   applicationName: string
-  /** milliseconds that one attempt to connect may take */
+  /** the timeout of a connection attempt, in milliseconds */
   connectTimeout: number
-  /** connections at most */
+  /** the maximum number of connections */
   max: number
 }
 
-/** A server, or with an absolute path as its host the folder of its Unix socket. */
+/** A server. An absolute path as its host is the folder of its Unix socket. */
 export interface PostgresHost {
   host: string
   port: number
@@ -83,10 +83,10 @@ export const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', '
 /** https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNECT-TARGET-SESSION-ATTRS */
 export const sessionAttributes = ['any', 'read-write', 'read-only', 'primary', 'standby', 'prefer-standby'] as const
 
-/** bytes of the path of a Unix socket; the system cuts a longer one off */
+/** the maximum length of the path of a Unix socket, in bytes; the system truncates a longer one */
 export const maxSocketPathBytes = 107
 
-/** Reads the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for what belongs to another kind of store. */
+/** Parses the path of an SQLite file, with or without `sqlite:`. Throws `malformed` for anything else. */
 export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
@@ -96,7 +96,7 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   if (path === '') throw refuse(source, 'is empty')
   if (/^\/\/|^:memory:$/.test(path)) throw refuse(source, `is no file: ${JSON.stringify(text)}`)
   if (!isBare || /[/\\]|^[.~]|\.(db|sqlite)$/.test(path)) return { kind: 'file', name: resolvePath(path), isDefault: false }
-  // What is more than a word is not repeated: a part of it may be a password.
+  // A text that is more than a word is not shown: a part of it may be a password.
   if (!/^[\w-]+(\.[\w-]+)*(:\d+)?$/.test(path)) throw refuse(source, 'does not name a store')
   const scheme = isLoopback(path.replace(/:\d+$/, '')) ? 'http' : 'https'
   const hint = /[.:]/.test(path) ? `If it is a service: ${scheme}://${path}. ${addresses}` : addresses
@@ -107,7 +107,7 @@ function refusePassword(text: string, source: string): void {
   if (shownAddress(text) !== text) throw refuse(source, 'holds what may be a password, and is the address of no store', uriHint)
 }
 
-/** Reads `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed`, also for a password in it. */
+/** Parses `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base`. Throws `malformed`, also if it contains a password. */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
@@ -126,7 +126,7 @@ export function parseService(text: string, source: string, { resolvePath }: Addr
 function parseUrl(address: string, source: string): RemoteAddress {
   const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
   if (!url) throw refuse(source, 'is not a valid URL')
-  // What stands in front of an @ is a password to be, and must not be shown again.
+  // The text before an @ may be meant as a password, and must not be shown.
   if (url.username || url.password) throw refuse(source, 'holds a user name or a password; a store takes a token', tokenHint)
   if (url.search || url.hash || /[?#]/.test(address)) throw refuse(source, 'is a base url, which has no "?" and no "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
@@ -139,16 +139,16 @@ const addresses = 'A store is a saved name, "local", a path such as ./plants.db,
 
 const uriHint = 'A database is postgres://USER@HOST/DATABASE, a service is https://…, and a path with such characters begins with ./'
 
-/** The error for an address that leads nowhere. */
+/** The error for an invalid address. */
 export function refuse(source: string, why: string, hint = addresses): PlantsError {
   return new PlantsError('malformed', `${source} ${why}`, { hint })
 }
 
 /**
- * An address as it may be shown: `***` stands for what is a password or a token, or may be one. That holds for what is not quite an
- * address as well, such as libpq's `host=… password=…`, a URL of another kind, or one with a typing error; a plain path stays as it is.
+ * Redacts an address: replaces every part that is, or may be, a password or a token by `***`. This includes texts that are not valid
+ * addresses, such as libpq's `host=… password=…`, a URL of another kind, or one with a typing error. Paths are not changed.
  *
- * @param hide gets each text that `***` stands for
+ * @param hide is called with each text that is replaced
  */
 export function shownAddress(text: string, hide: (secret: string) => void = () => undefined): string {
   const [, prefix = '', rest = ''] = /^(\s*(?:(?:sqlite|unix):)*)(.*)$/is.exec(text) ?? []
@@ -165,7 +165,7 @@ export function shownAddress(text: string, hide: (secret: string) => void = () =
   )
 }
 
-/** Of the address of a database what is no password, and can be no part of one: the user, hosts with ports, and parameters that are known. */
+/** Keeps only what cannot be a part of a password: the user, the hosts with their ports, the path, and known parameters. */
 function shownDatabase(address: string, hide: (secret: string) => void): string {
   const secret = (text: string) => {
     hide(text)
@@ -184,7 +184,7 @@ function shownDatabase(address: string, hide: (secret: string) => void): string 
 const harmless =
   /^(application_name|channel_binding|connect_timeout|dbname|host|max|port|require_auth|requirepeer|ssl|sslcert|sslkey|sslmode|sslrootcert|target_session_attrs|user)=/
 
-/** Leaves out what stands between a scheme, or a first word, and the last "@", and the query of a URL. */
+/** Redacts the text between a scheme, or a first word, and the last "@", and the query of a URL. */
 function shownOther(text: string, hide: (secret: string) => void): string {
   const [, head = '', info = '', at = '', rest = ''] = /^([^@:\\/%?]*(?::|%3a)?(?:[\\/]|%2f|%5c)*)(?:(.*)(@|%40))?(.*)$/is.exec(text) ?? []
   const isUrl = /[:%]/.test(head) || /(?:[\\/]|%2f|%5c){2}$/i.test(head)
@@ -199,7 +199,7 @@ function shownOther(text: string, hide: (secret: string) => void): string {
   return `${head}${info === '' ? '' : '***'}${at}${shownRest}`
 }
 
-/** Whether a text is one that a token or a password is kept for, and so may be shown where a token could stand in its place. */
+/** Whether a text is an address under which credentials are saved; such a text may be shown even where a token could be in its place. */
 export function isLoginAddress(text: string): boolean {
   return /^(https?:\/\/|unix:\/|postgres:\/\/)/.test(text) && shownAddress(text) === text
 }

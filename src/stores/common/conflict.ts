@@ -1,24 +1,24 @@
 import { equalPlants, largestId, type NewPlant, type Plant, plantFrom } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 
-/** How the creation of a row went. */
+/** The outcome of a row. */
 export const Outcome = {
   pending: 0,
   created: 1,
-  /** a plant with its id is there, and that counts as done */
+  /** its id exists, which counts as done */
   skipped: 2,
-  /** another plant had its id, and was replaced */
+  /** the plant with its id was replaced */
   updated: 3,
-  /** another plant has its id */
+  /** its id exists: rejected */
   taken: 4,
-  /** for the reason in the batch's `rejections` */
+  /** rejected for the reason in the `rejections` of the batch */
   refused: 5,
-  /** it was sent, and whether it was stored cannot be found out; what happened is in the batch's `rejections` */
+  /** it was sent, and whether it is stored is unknown; the cause is in the `rejections` of the batch */
   unknown: 6,
 } as const
 export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 
-/** What the create of a row counts as when its id exists: rejected, done, or done when the plants are equal, and else rejected or an update. */
+/** What a row whose id exists counts as: rejected; done; done if the plants are equal, and otherwise rejected or an update. */
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
@@ -28,15 +28,15 @@ export function resolveConflict(policy: ExistsPolicy, isEqual: () => boolean): O
   return policy === 'update' ? Outcome.updated : Outcome.taken
 }
 
-/** Whether it depends on the plant that exists. */
+/** Whether the outcome depends on the existing plant. */
 export function comparesPlants(policy: ExistsPolicy): boolean {
   return policy === 'same' || policy === 'update'
 }
 
-/** Whether a plant is to replace the one that exists. Throws when neither is to be. */
+/** Returns whether a plant replaces the existing one. Throws when it is rejected. */
 export type OnConflict = (plant: NewPlant, existing: NewPlant) => boolean
 
-/** Throws `conflict` for a plant whose id exists, unless its idempotency key has `created` this very plant. */
+/** Throws `conflict` for a plant whose id exists, unless its idempotency key has `created` the same plant. */
 export function refuseUnlessRepeated(plant: NewPlant, created: NewPlant | undefined): void {
   if (created === undefined) throw idExists(plant.id)
   if (!equalPlants(created, plant)) throw keyConflict(created.id)
@@ -50,7 +50,7 @@ export function idExistsText(id: bigint): string {
   return `A plant with id ${id} already exists`
 }
 
-/** The id for a new plant where this one is the greatest. Throws `conflict` when none is left. */
+/** The id after the greatest one. Throws `conflict` if there is none. */
 export function idAfter(greatest: bigint | undefined): bigint {
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
@@ -58,10 +58,9 @@ export function idAfter(greatest: bigint | undefined): bigint {
 }
 
 /**
- * Creates a plant under the greatest id plus 1, or 1 in an empty store, and gives it back as the store answered it. When somebody else was
- * faster, it takes the next id. Each try that fails has seen a greater one.
+ * Creates a plant with the greatest id plus 1, or 1 in an empty store. If another process creates that id first, tries the next one.
  *
- * @throws {PlantsError} as `create` does, and `conflict` when no id is left
+ * @throws {PlantsError} like `create`; `conflict` when no id is left
  */
 export async function createNext(store: NextStore, plant: Plant): Promise<NewPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
@@ -78,7 +77,7 @@ export async function createNext(store: NextStore, plant: Plant): Promise<NewPla
 
 type NextStore = { greatestId(): Promise<bigint | undefined>; create(plant: NewPlant): Promise<Plant> }
 
-/** Each try that fails means that somebody else has created a plant. */
+/** Each failed try means that another process has created a plant. */
 const maxTries = 1000
 
 /** The error for a key that has created a different plant, with this id. */

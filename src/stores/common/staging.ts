@@ -5,24 +5,24 @@ import { connect, type Statement } from '../../platform/sqlite.js'
 import { type ExistsPolicy, idExists, type OnConflict, Outcome, resolveConflict } from './conflict.js'
 import type { Batch, BulkStore, CreateManyOptions } from './store.js'
 
-/** What an import is held against that creates nothing before its end. */
+/** The store of an import that creates nothing before its end. */
 export interface StagedStore {
-  /** The plants that exist, by their ids. */
+  /** The existing plants with these ids. */
   getMany(ids: bigint[]): Promise<Map<bigint, NewPlant>>
   /**
-   * Creates plants in one transaction, all of them or none.
+   * Creates plants in one transaction, all or none.
    *
-   * @param pages gives them in the order of their ids, each time anew
-   * @param onConflict is called for a plant whose id exists, maybe twice
-   * @throws {PlantsError} what `onConflict` throws; `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
+   * @param pages returns the plants in ascending order of id, from the beginning with each call
+   * @param onConflict is called for a plant whose id exists, possibly twice
+   * @throws {PlantsError} the errors of `onConflict`; `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
    */
   createAll(pages: () => Iterable<NewPlant[]>, onConflict: OnConflict): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Takes in the plants of an import, in a table on the disk of this machine that is gone at the end, and holds them against a store, if
- * there is one: to create them all at once with `commit`, or none ever.
+ * Collects the plants of an import in a temporary table on the local disk, and compares them with those of a store, if there is one.
+ * `commit` creates them all in one transaction; `--check` never calls it.
  */
 export class Staging implements BulkStore {
   readonly #store: StagedStore | undefined
@@ -72,7 +72,7 @@ export class Staging implements BulkStore {
     return outcome
   }
 
-  /** Creates all that were taken in. Throws `conflict` for an id that has come to exist meanwhile. */
+  /** Creates all staged plants. Throws `conflict` for an id that was created meanwhile. */
   async commit(): Promise<void> {
     await this.#store?.createAll(
       () => this.#pages(),
@@ -86,7 +86,7 @@ export class Staging implements BulkStore {
     )
   }
 
-  /** What was taken in, in the order of ids. */
+  /** The staged plants in ascending order of id. */
   *#pages(): Iterable<NewPlant[]> {
     let page: NewPlant[] = []
     for (const row of this.#db.prepare(`SELECT ${plantColumns} FROM staged ORDER BY id`).iterate()) {
@@ -104,7 +104,7 @@ export class Staging implements BulkStore {
   }
 }
 
-/** about 20 ms, between two looks at whether a signal came */
+/** about 20 ms, after which signals are handled */
 const rowsAtOnce = 4000
 
 function plantIn(row: unknown): NewPlant {

@@ -7,22 +7,22 @@ import type { Access } from './access.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
 import type { ExistsPolicy } from './conflict.js'
 
-/** Where plants live. A plant that `create` has answered is on disk. */
+/** A store of plants. When `create` resolves, the plant is on disk. */
 export interface PlantStore {
   /**
-   * Creates a plant, or answers as before when the key was used for this very plant.
+   * Creates a plant. With an idempotency key that has created the same plant before, returns the first result.
    *
    * @throws {PlantsError} `conflict` when another plant has the id, or the key belongs to a different plant;
-   * `unavailable` when nothing was stored; `unknownOutcome` when that could not be found out
+   * `unavailable` when nothing was stored; `unknownOutcome` when that is unknown
    */
   create(plant: NewPlant, options?: CreateOptions): Promise<Plant>
   close(): Promise<void>
 }
 
 export interface CreateOptions {
-  /** 1 to 255 visible ASCII characters; kept with the plant */
+  /** 1 to 255 visible ASCII characters; stored with the plant */
   idempotencyKey?: string | undefined
-  /** ends the wait for a turn; what has been committed stays */
+  /** aborts the wait for a transaction; committed plants stay */
   signal?: AbortSignal | undefined
 }
 
@@ -30,34 +30,34 @@ export interface ReadableStore extends PlantStore {
   get(id: bigint): Promise<NewPlant | undefined>
   /** undefined in an empty store */
   greatestId(): Promise<bigint | undefined>
-  /** How many plants there are that a query selects, at one moment. */
+  /** The number of plants that a query selects, in a consistent snapshot. */
   count(query?: CountQuery): Promise<bigint>
-  /** The plants in the order of their ids, a page of at most a few MiB at a time. */
+  /** The plants in ascending order of id, in pages of at most a few MiB. */
   list(query?: ListQuery): AsyncIterable<NewPlant[]>
-  /** All plants of one moment as text, some hundred KiB at a time. Others can write meanwhile. It keeps a connection until the iteration ends. */
+  /** A consistent snapshot as text, in blocks of some hundred KiB. Does not block writers. Uses a connection until the iteration ends. */
   snapshot(query: SnapshotQuery): AsyncIterable<Block>
   /**
-   * Replaces the name and the tag of the plant with this id, and removes its idempotency key, so that a late retry of its create is a
-   * conflict; with `only`, if it is still equal to this one.
+   * Replaces the texts of the plant with this id; with `only`, only if it still equals that plant. Removes its idempotency key, so that a
+   * late retry of its create is a conflict.
    *
-   * @returns the plant as it is now; undefined when there is none with this id, or it has changed
-   * @throws {PlantsError} `unavailable` when nothing was changed; `unknownOutcome` when that could not be found out
+   * @returns the new plant; undefined if there is none with this id, or if it has changed
+   * @throws {PlantsError} `unavailable` when nothing was changed; `unknownOutcome` when that is unknown
    */
   replace(plant: NewPlant, only?: NewPlant): Promise<NewPlant | undefined>
-  /** Removes a plant with its idempotency key, and gives it back if there was one; with `only`, if it is still this one. Throws like `replace`. */
+  /** Deletes a plant and its idempotency key, and returns it; with `only`, only if it still equals that plant. Throws like `replace`. */
   delete(id: bigint, only?: NewPlant): Promise<NewPlant | undefined>
 }
 
 export interface ListQuery {
   /** only ids greater than this one */
   after?: bigint | undefined
-  /** at most so many plants, at least 1 */
+  /** the maximum number of plants, at least 1 */
   limit?: number | undefined
   /** only plants with exactly this tag */
   tag?: string | undefined
-  /** only plants whose name or tag contains this text; the letters A to Z match in either case, every other character exactly */
+  /** only plants of which a text contains this one, ignoring the case of A to Z */
   search?: string | undefined
-  /** ends the search for more, with its reason */
+  /** aborts the query */
   signal?: AbortSignal | undefined
 }
 
@@ -65,11 +65,11 @@ export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 
 export interface SnapshotQuery extends ListQuery {
   record: RecordKind
-  /** by this field, A to Z in either case, and by id where that is the same; plants without it come last. A service sorts by id alone */
+  /** the field to sort by, ignoring the case of A to Z, then by id; plants without it come last. A service sorts only by id */
   sort?: FieldName | undefined
 }
 
-/** Some records, with a line feed between them. */
+/** Records, separated by line feeds. */
 export interface Block {
   text: string
   plants: number
@@ -77,121 +77,121 @@ export interface Block {
 
 export interface BulkStore {
   /**
-   * Creates the rows of a batch that are pending, and notes how each went. Resolves when none is pending, or when `stop` has
-   * aborted and what was in flight is settled; the rest stays pending, and was not stored.
+   * Creates the pending rows of a batch, and sets the outcome of each. Resolves when no row is pending, or when `stop` has aborted and all
+   * requests in flight are settled. Rows that are still pending were not stored.
    *
-   * @throws {PlantsError} when the store cannot go on. What is pending then was not stored, unless it is `unknownOutcome`.
+   * @throws {PlantsError} when the store cannot continue. Pending rows were not stored, unless the error is `unknownOutcome`.
    */
   createMany(batch: Batch, options: CreateManyOptions): Promise<void>
   close(): Promise<void>
 }
 
-/** Rows on their way into a store. */
+/** Rows to create. */
 export interface Batch {
   rows: PlantRows
-  /** the order in which to take the rows; as they stand without one */
+  /** the order of the rows by their indexes; undefined for the order in `rows` */
   order: Uint32Array | undefined
   /** an `Outcome` for each row */
   outcomes: Uint8Array
-  /** why a row was refused, or what happened to it, where its outcome alone does not say it */
+  /** the reasons of rejected rows, and of those with an unknown outcome, where the outcome alone does not tell it */
   rejections: Map<number, Pick<PlantsError, 'error' | 'message'>>
 }
 
 export interface CreateManyOptions {
-  /** what a row counts as whose id is taken: rejected, done, done only when name and tag are equal, or an update where they are not */
+  /** what to do with a row whose id exists */
   ifExists: ExistsPolicy
-  /** nothing more is begun after a row was refused; rows are then taken in their order */
+  /** whether a rejected row ends the batch; rows are then created in their order */
   stopsAtReject: boolean
-  /** what is written together with the plants of a commit, by a store that has commits; `outcomes` holds them already when it is asked for */
+  /** returns the checkpoint to write in the same transaction as the plants, whose outcomes are set when it is called */
   checkpoint: (() => Checkpoint) | undefined
   /** the Idempotency-Key of a row, for a service */
   keyOf(row: number): string
-  /** Is called before a row is first sent to a service that keeps no keys; nothing is sent until it resolves. */
+  /** Is called before a row is first sent to a service without idempotency keys; the row is sent when it resolves. */
   beforeSend(row: number): Promise<void>
-  /** told after rows were settled */
+  /** is called after rows were settled */
   onProgress(): void
-  /** no more rows are begun once it aborts */
+  /** ends the batch when it aborts */
   stop: AbortSignal
 }
 
-/** What an import needs of a store. */
+/** A store for an import. */
 export interface ManyStore {
   store: BulkStore
-  /** keeps the positions of imports, where the store does */
+  /** stores the checkpoint of the import; undefined if the store cannot */
   checkpoints: CheckpointStore | undefined
-  /** creates at once what the store has only taken in so far */
+  /** creates all staged plants in one transaction */
   commit?: (() => Promise<void>) | undefined
 }
 
-/** Where an import is, and whose position that is. */
+/** The progress of an import, by the id of the import. */
 export interface Checkpoint {
   id: string
   state: string
 }
 
-/** A store that keeps the positions of imports beside the plants that they have created. */
+/** A store that writes the checkpoint of an import in the same transaction as its plants. */
 export interface CheckpointStore extends BulkStore {
   findCheckpoint(id: string): Promise<string | undefined>
   keepCheckpoint(checkpoint: Checkpoint): Promise<void>
   removeCheckpoint(id: string): Promise<void>
 }
 
-/** What a create would do in a file, or in a database. */
+/** What a create would do. */
 export interface CreatePreview {
-  /** whether there is a store already; the create would make it */
+  /** whether the store exists; otherwise, the create would create it */
   exists: boolean
-  /** false when the idempotency key has made this very plant already */
+  /** false if the idempotency key has created this plant already */
   creates: boolean
 }
 
-/** What it takes to log in to a database. */
+/** The credentials for a database. */
 export interface Login {
-  /** for a host, since a password file may have one for each */
+  /** the password for a host: a password file may have one for each */
   password(host: PostgresHost): string | undefined
-  /** how to give another password */
+  /** how to set another password */
   passwordHint: string
-  /** PEM certificates to trust; those of the system when undefined, which counts where the mode of the address verifies */
+  /** PEM certificates to trust; those of the system if undefined. Used only if the sslmode of the address verifies certificates */
   ca: string | undefined
-  /** PEM, of a certificate that this program shows */
+  /** the client certificate and its key, in PEM */
   cert: string | undefined
   key: string | undefined
-  /** whether a user, by number, is this one or root: whose Unix socket can be used */
+  /** whether a user id is this user or root, whose Unix sockets are trusted */
   trusts(uid: number): boolean
 }
 
-/** How far it is: in plants, and as a part from 0 to 1, each where it is known. */
+/** Progress: the number of plants, and the fraction from 0 to 1, each if known. */
 export interface ProgressReport {
   done?: number
   part?: number | undefined
 }
 
 export interface OpenOptions {
-  /** milliseconds that a call may wait for its turn, or for an answer */
+  /** the timeout of a call, in milliseconds */
   timeout: number
   clock: Clock
-  /** creates that share a commit at most; 1000 when not given */
+  /** the maximum number of creates in a commit; 1000 if undefined */
   batchLimit?: number
-  /** told how many creates a commit held */
+  /** is called with the number of creates of each commit */
   onCommit?(count: number): void
-  /** requests that a service is sent at once at most; `defaultConcurrency` when not given */
+  /** the maximum number of concurrent requests to a service; `defaultConcurrency` if undefined */
   concurrency?: number | undefined
-  /** requests that a service is sent in a second at most by `createMany`; without a limit when not given */
+  /** the maximum number of requests per second that `createMany` sends to a service; unlimited if undefined */
   rate?: number | undefined
-  /** milliseconds for which refused connections to a service are retried; `defaultRetry` when not given, or the time-out if that is less */
+  /** how long refused connections to a service are retried, in milliseconds; `defaultRetry` if undefined, or the timeout if that is less */
   retry?: number | undefined
-  /** what a remote store takes besides */
+  /** the credentials of a service */
   access(address: RemoteAddress): Promise<Access>
-  /** what a shared database takes besides */
+  /** the credentials of a database */
   login(address: PostgresAddress): Promise<Login>
-  /** is told why a database has been away for a second, and with nothing that it is back */
+  /** is called with the reason when a database has been unavailable for a second, and with undefined when it is available again */
   onAway?(failure: PlantsError | undefined): void
-  /** is told which user owns the file of a store, before it is opened; a link that leads to it; and a backup, before it is restored */
+  /** is called with the owner of the file of a store and of each link to it, before it is opened, and of a backup, before it is restored */
   onOwner?(path: string, uid: number, what: 'store' | 'link' | 'backup'): Promise<void>
-  /** is called with the path of a store's file that was created, unless it is the default one */
+  /** is called with the path of a store that was created, except the default store */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  /** is called while a backup or a restore proceeds */
+  /** is called during a backup or a restore */
   onProgress?(report: ProgressReport): void
-  /** whether a database may answer before a plant is on disk */
+  /** whether a database may acknowledge a commit before it is on disk */
   allowAsyncCommit: boolean
 }
 
@@ -200,47 +200,47 @@ export const defaultConcurrency = 64
 /** milliseconds */
 export const defaultRetry = 2000
 
-/** The bearer tokens of a store, of which only the SHA-256 is kept. */
+/** The bearer tokens of a store, which stores only their SHA-256. */
 export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
   add(digest: Uint8Array, token: NewToken): Promise<Token>
-  /** All of them, revoked ones too, in the order in which they were made: pages of at least one, and at most `tokensAtOnce`. */
+  /** All tokens, including revoked ones, in the order of their creation, in pages of 1 to `tokensAtOnce`. */
   list(): AsyncIterable<Token[]>
-  /** @returns the token as it is now, or undefined when there is none */
+  /** @returns the revoked token; undefined if there is none with this id */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
   /** Saves when a token was last used. A service does so once a day. */
   markUsed(id: bigint, at: Date): Promise<void>
 }
 
-/** tokens of a page */
+/** the maximum number of tokens of a page */
 export const tokensAtOnce = 1000
 
-/** What a token can allow. */
+/** The rights that a token can have. */
 export const rights = ['create', 'read', 'update', 'delete'] as const
 export type Right = (typeof rights)[number]
 
-/** What a new token allows when nothing else is said. */
+/** The rights of a new token by default. */
 export const defaultRights: readonly Right[] = ['create', 'read']
 
-/** The rights in a text that a store keeps, separated by commas; what is none, such as one of a newer version, allows nothing. */
+/** Parses rights that are separated by commas. Ignores unknown words, such as rights of a newer version. */
 export function rightsIn(text: string): Right[] {
   const words = text.split(',')
   return rights.filter((right) => words.includes(right))
 }
 
-/** A store that a service can be put in front of. */
+/** A store that can be served over HTTP. */
 export interface ServedStore extends ReadableStore {
   readonly tokens: TokenStore
-  /** What the store's own credentials can do, in the order of `rights`. */
+  /** The rights of the store's own credentials, in the order of `rights`. */
   rights(): Promise<readonly Right[]>
-  /** how many snapshots there can be at a time without holding up others */
+  /** the number of concurrent snapshots that do not delay other calls */
   readonly maxSnapshots: number
-  /** Resolves when a plant could be created now; rejects with why it could not. */
+  /** Checks whether a plant could be created now. Rejects with the reason if not. */
   check(): Promise<void>
 }
 
-/** A token that is added. */
+/** A token to add. */
 export type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 
 export interface Token {
@@ -251,6 +251,6 @@ export interface Token {
   createdAt: Date
   expiresAt: Date | undefined
   revokedAt: Date | undefined
-  /** the first use on the latest day (UTC) on which a service accepted it */
+  /** its first use on the latest day (UTC) on which it was used */
   lastUsedAt: Date | undefined
 }
