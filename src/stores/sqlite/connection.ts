@@ -34,10 +34,15 @@ export class Connection {
     return statement
   }
 
-  /** Runs an idempotent call, and retries it while SQLite is busy. Throws a `PlantsError` with a hint, also when an `immutable` file has changed. */
+  /** Runs an idempotent call, and retries it while SQLite is busy. */
+  retry<T>(call: () => T): Promise<T> {
+    return retryWhileBusy(call, this.#waiting, () => lockedError(this.path, this.#waiting.timeout))
+  }
+
+  /** The same as `retry`, but throws a `PlantsError` with a hint, also when an `immutable` file has changed. */
   async run<T>(call: () => T): Promise<T> {
     try {
-      return await retryWhileBusy(call, this.#waiting, () => lockedError(this.path, this.#waiting.timeout))
+      return await this.retry(call)
     } catch (error) {
       throw explainFailure(error, this.path)
     } finally {

@@ -32,9 +32,9 @@ export function inspect(address: FileAddress, options: OpenOptions) {
   })
 }
 
-/** Whether an existing file contains a store. Throws the errors of SQLite and `identify`. */
+/** Whether an existing file contains a store. It may be replaced meanwhile. Throws the errors of SQLite and `identify`. */
 export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
-  return look(path, waiting, (connection) => connection.run(() => identify(connection.db, path) !== undefined))
+  return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
 }
 
 /** Network file systems by their magic number (statfs(2)): they lack the shared memory that SQLite's log needs. */
