@@ -8,7 +8,7 @@ import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { proxyForCurl } from '../platform/proxy.js'
 import type { Access } from '../stores/common/access.js'
-import type { OwnAddress, RemoteAddress } from '../stores/common/address.js'
+import type { Address, RemoteAddress } from '../stores/common/address.js'
 import { kinds, ownKindOf, takesToken } from '../stores/registry.js'
 import type { Settings } from './context.js'
 import { accessTo } from './store-access.js'
@@ -29,7 +29,7 @@ export async function showPreview(create: CreateRequest, settings: Settings, io:
   throw malformed(`${store.name} is ${kinds[store.kind].noun}, but --curl needs a service`, hint)
 }
 
-async function previewInOwnStore(store: OwnAddress, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
+async function previewInOwnStore(store: Address, create: CreateRequest, settings: Settings, io: Io): Promise<void> {
   const { idempotencyKey } = create
   const plant = await create.readPlant(settings)
   const { exists, creates } = await ownKindOf(store)
