@@ -22,8 +22,6 @@ export interface PlantStore {
 export interface CreateOptions {
   /** 1 to 255 visible ASCII characters; stored with the plant */
   idempotencyKey?: string | undefined
-  /** aborts the wait for a transaction; committed plants stay */
-  signal?: AbortSignal | undefined
 }
 
 export interface ReadableStore extends PlantStore {

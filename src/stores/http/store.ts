@@ -53,9 +53,9 @@ export class RemoteStore implements ReadableStore, BulkStore {
    * Also throws `unauthorized`, `refused`, `unanswered`, and `unusable` for a response that is not in the specification. Retries with
    * backoff what is safe to retry, until the timeout.
    */
-  async create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
+  async create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
     const key = idempotencyKey ?? randomUUID()
-    const policy = new RetryPolicy(this.#client, signal)
+    const policy = new RetryPolicy(this.#client)
     return this.#write(requestToCreate(this.#client.access, plant, key), policy, {
       conflict: idempotencyKey === undefined ? undefined : 'Choose another id or another key: a key belongs to one plant only',
       unknown: () => this.#howToRepeat(plant.id, key, policy),

@@ -12,9 +12,7 @@ interface CreateJob extends Creation {
   deadline: number
   resolve(plant: Plant): void
   reject(error: unknown): void
-  signal: AbortSignal | undefined
-  /** rejects it while it is in the queue: when its caller aborts, or at its deadline */
-  leave: () => void
+  /** rejects it at its deadline, while it is in the queue */
   timer: NodeJS.Timeout | undefined
   /** the error of the last try */
   failure: unknown
@@ -51,16 +49,10 @@ export class PostgresWriter {
     this.#connections = connections
   }
 
-  create(plant: NewPlant, { idempotencyKey, signal }: CreateOptions = {}): Promise<Plant> {
+  create(plant: NewPlant, { idempotencyKey }: CreateOptions = {}): Promise<Plant> {
     return new Promise((resolve, reject) => {
-      signal?.throwIfAborted()
       const { deadline } = this.#connections.limits()
-      const leave = () => {
-        this.#removeFromQueue([job])
-        if (!signal?.aborted) this.#refuse(job, job.failure ?? this.#connections.late())
-        else job.reject(job.writeIds.length > 0 ? lostCommit(this.#connections.account.address, signal.reason) : signal.reason)
-      }
-      const asked = { plant, key: idempotencyKey, deadline, resolve, reject, signal, leave }
+      const asked = { plant, key: idempotencyKey, deadline, resolve, reject }
       const job: CreateJob = { ...asked, timer: undefined, writeIds: [], answer: undefined, failure: undefined, ineffective: 0 }
       this.#await(job)
       this.#jobs.add(job)
@@ -68,16 +60,18 @@ export class PostgresWriter {
     })
   }
 
-  /** Watches for the end of a wait in the queue. */
+  /** Starts the timer of a job in the queue. */
   #await(job: CreateJob): void {
-    job.signal?.addEventListener('abort', job.leave, { once: true })
-    job.timer = setTimeout(job.leave, Math.min(maxTimer, job.deadline - this.#connections.options.clock.now()))
+    const expire = () => {
+      this.#removeFromQueue([job])
+      this.#refuse(job, job.failure ?? this.#connections.late())
+    }
+    job.timer = setTimeout(expire, Math.min(maxTimer, job.deadline - this.#connections.options.clock.now()))
   }
 
   #removeFromQueue(jobs: CreateJob[]): void {
     for (const job of jobs) {
       this.#jobs.delete(job)
-      job.signal?.removeEventListener('abort', job.leave)
       clearTimeout(job.timer)
     }
     if (this.#jobs.size > 0) return
@@ -172,10 +166,7 @@ export class PostgresWriter {
     for (const job of jobs) for (const key of keysOf(job)) this.#busy.delete(key)
     const open = jobs.filter((job) => !this.#answer(job))
     if (open.length > 0) this.#jobs = new Set([...open, ...this.#jobs])
-    for (const job of open) {
-      this.#await(job)
-      if (job.signal?.aborted) job.leave()
-    }
+    for (const job of open) this.#await(job)
   }
 
   /** Settles a job. Returns false for a job to send again. */

@@ -67,14 +67,14 @@ export class SqliteStore implements ServedStore, CheckpointStore {
     })
   }
 
-  create(plant: NewPlant, { idempotencyKey: key, signal }: CreateOptions = {}): Promise<Plant> {
+  create(plant: NewPlant, { idempotencyKey: key }: CreateOptions = {}): Promise<Plant> {
     const work = () => {
       const { changes } = this.#connection.prepare(insertPlant).run(...valuesOf(plant), key ?? null)
       if (Number(changes) === 0)
         refuseUnlessRepeated(plant, key === undefined ? undefined : findPlant(this.#connection, 'idempotency_key', key))
       return plantOf(plant)
     }
-    return this.#writer.write(work, signal, 1)
+    return this.#writer.write(work, 1)
   }
 
   greatestId(): Promise<bigint | undefined> {

@@ -12,8 +12,6 @@ interface Job {
   deadline: number
   /** the number of creates in it */
   creates: number
-  /** aborts the wait for its transaction */
-  signal: AbortSignal | undefined
   perform(): void
   settle(): void
   reject(error: unknown): void
@@ -48,10 +46,9 @@ export class SqliteWriter {
    * Runs `work` in a transaction. A `PlantsError` rejects only this call, so `work` must throw it before it changes anything. Any other
    * error rolls back the transaction and rejects all calls that share it.
    *
-   * @param signal aborts the wait for the transaction; work that has begun is finished
    * @param creates the number of creates in `work`, for `onCommit`
    */
-  write<T>(work: () => T, signal?: AbortSignal, creates = 0): Promise<T> {
+  write<T>(work: () => T, creates = 0): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const deadline = this.#options.clock.now() + this.#options.timeout
       const perform = () => {
@@ -63,7 +60,7 @@ export class SqliteWriter {
           job.settle = () => reject(error)
         }
       }
-      const job: Job = { deadline, creates, signal, perform, settle: () => undefined, reject }
+      const job: Job = { deadline, creates, perform, settle: () => undefined, reject }
       this.#jobs.push(job)
       // In the next turn of the event loop, so that simultaneous calls share a transaction.
       if (!this.#isRunning) setImmediate(() => this.#run())
@@ -74,7 +71,7 @@ export class SqliteWriter {
   async #run(): Promise<void> {
     for (let tries = 0; this.#jobs.length > 0; tries += 1) {
       if (this.#begin()) {
-        this.#commit(withoutAborted(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch)))
+        this.#commit(this.#jobs.splice(0, this.#options.batchLimit ?? defaultBatch))
         tries = 0
         if (this.#jobs.length > 0) await new Promise(setImmediate) // yields to the rest of the process
       } else await this.#wait(tries)
@@ -117,9 +114,8 @@ export class SqliteWriter {
   async #wait(tries: number): Promise<void> {
     const { clock, timeout } = this.#options
     const now = clock.now()
-    const waiting = withoutAborted(this.#jobs)
-    const late = waiting.filter(({ deadline }) => deadline <= now)
-    this.#jobs = waiting.filter(({ deadline }) => deadline > now)
+    const late = this.#jobs.filter(({ deadline }) => deadline <= now)
+    this.#jobs = this.#jobs.filter(({ deadline }) => deadline > now)
     if (late.length > 0) rejectAll(late, lockedError(this.#connection.path, timeout))
     if (this.#jobs.length > 0) {
       const milliseconds = backoff(tries, { base: 2, max: this.isBulk ? 32 : 8, random: clock.random }) // short writes go first
@@ -174,12 +170,6 @@ export class SqliteWriter {
       if (!isSqliteError(error)) throw error
     }
   }
-}
-
-/** Rejects the jobs whose callers have aborted; returns the others. */
-function withoutAborted(jobs: Job[]): Job[] {
-  for (const { signal, reject } of jobs) if (signal?.aborted) reject(signal.reason)
-  return jobs.filter(({ signal }) => !signal?.aborted)
 }
 
 function rejectAll(jobs: Job[], error: unknown): void {

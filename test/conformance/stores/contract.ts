@@ -68,13 +68,6 @@ function describeRefusals(open: Open<PlantStore>): void {
     expect(await refusal(store.create(second))).toEqual({ kind: 'conflict', error: 409, message: 'A plant with id 1 already exists' })
     expect(await look(1n)).toStrictEqual(fern)
   })
-
-  test('stores nothing when it was told to stop before', async () => {
-    const { store, look } = await open()
-    const reason = new Error('stopped')
-    await expect(store.create(fern, { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
-    expect(await look(1n)).toBeUndefined()
-  })
 }
 
 function describeKeys(open: Open<PlantStore>): void {

@@ -56,17 +56,6 @@ test('tells each in its own time that the outcome is unknown, in whichever order
   expect(late).toEqual([unknown, { name: 'Fern' }])
 })
 
-test('gives up what was told to stop, when it would have to be sent again', async () => {
-  const { line, store } = await openByLine()
-  const stop = new AbortController()
-  line.silence()
-  const call = settled([store.create({ id: 1n, name: 'Fern' }, { signal: stop.signal })])
-  await expect.poll(() => line.isUnanswered, { interval: 5 }).toBe(true)
-  stop.abort()
-  line.cutAll()
-  expect(await call).toEqual([unknown])
-})
-
 test('waits no longer than its time for what is silent', async () => {
   const { place, line, store } = await openByLine({ timeout: 1000 })
   line.silence()
