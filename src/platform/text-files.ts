@@ -4,7 +4,7 @@ import type { Io } from './io.js'
 import { readFrom } from './streams.js'
 
 /** The maximum size of a request body, a file and stdin, in bytes. */
-export const bodyLimit = 1_048_576
+export const maxDocumentBytes = 1_048_576
 
 /** Reads a file, or stdin when the path is `-`: UTF-8, at most 1 MiB, without a byte order mark. Throws `malformed` or `tooLarge`. */
 export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge?: string }): Promise<string> {
@@ -12,11 +12,11 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
   const parts: Uint8Array[] = []
   let length = 0
   try {
-    for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path), bodyLimit)) {
+    for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path), maxDocumentBytes)) {
       parts.push(chunk)
       length += chunk.length
-      if (length > bodyLimit)
-        throw new PlantsError('tooLarge', `${source} is larger than 1 MiB (${bodyLimit} bytes)`, { hint: hints.tooLarge })
+      if (length > maxDocumentBytes)
+        throw new PlantsError('tooLarge', `${source} is larger than 1 MiB (${maxDocumentBytes} bytes)`, { hint: hints.tooLarge })
     }
     return decode(Buffer.concat(parts), source)
   } catch (error) {

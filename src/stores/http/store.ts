@@ -21,7 +21,7 @@ import { expectStored } from './classify.js'
 import { HttpClient, type HttpRequest } from './client.js'
 import { type Description, operationOf, requestToDescribe } from './description.js'
 import type { Failure } from './failure.js'
-import { SendLimits } from './limits.js'
+import { SendLimits } from './pacing.js'
 import { requestTo, requestToCreate } from './request.js'
 import { ask, exchange, RetryPolicy } from './retry.js'
 

@@ -7,7 +7,7 @@ import type { Batch, CreateManyOptions } from '../common/store.js'
 import { classify, expectStored } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
 import type { Failure, RequestResult } from './failure.js'
-import type { SendLimits } from './limits.js'
+import type { SendLimits } from './pacing.js'
 import { requestTo, requestToCreate } from './request.js'
 import { RetryPolicy, reportWait } from './retry.js'
 

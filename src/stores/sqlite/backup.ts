@@ -66,7 +66,7 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
     throw asMalformed(error, target, 'A backup would replace a file that is not a backup', hint)
   })
   if (!isStore) throw notReplaced(target, 'contains no store', hint)
-  // In WAL mode (https://sqlite.org/fileformat.html, 1.3), as a store that has been written to; a backup is not.
+  // In WAL mode (https://sqlite.org/fileformat2.html, 1.3), as a store that has been written to; a backup is not.
   if (bytesAt(target, 18, 1)[0] === 2) throw notReplaced(target, 'is a store in use, not a backup', hint)
 }
 

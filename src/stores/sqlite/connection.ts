@@ -108,8 +108,8 @@ export async function look<T>(path: string, waiting: Waiting, read: (connection:
 }
 
 /**
- * Opens a file, makes its commits durable, and runs a first action. In WAL mode, EXTRA equals FULL; it is also durable if somebody has turned
- * WAL off.
+ * Opens a file, makes its commits durable, and runs a first action. In WAL mode, synchronous=EXTRA is the same as FULL. In rollback-journal
+ * mode, it also syncs the folder after the journal is deleted.
  */
 async function open<T>(
   path: string,

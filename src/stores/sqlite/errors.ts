@@ -101,7 +101,7 @@ function full(path: string): Diagnosis {
   return { message: `No space left on the disk of ${path}`, hint: 'Free some space, then try again', retryable: true }
 }
 
-/** SQLite also reports an I/O error when there is no space for the shared memory of its log. */
+/** SQLite also reports an I/O error when there is no space for the wal-index, the -shm file. */
 function failing(path: string, text: string): Diagnosis {
   return isFull(path) ? full(path) : { message: `The disk failed under ${path}: ${text}`, hint: lookAtDisk, retryable: true }
 }

@@ -24,7 +24,7 @@ export async function* readBlocks(connection: Connection, query: SnapshotQuery):
 
 type BlockRange = IdRange & { plants: number }
 
-/** Reads plants in the order of a text. One statement sorts them; SQLite moves what is too much for its memory to a temporary file. */
+/** Reads plants in the order of a text. One statement sorts them; SQLite spills to a temporary file what does not fit into its cache. */
 export async function* readSorted(connection: Connection, query: SnapshotQuery, sort: TextField['name']): AsyncGenerator<Block> {
   const { sql, values } = filterOf(query)
   const { after, limit = -1 } = query // which is no limit

@@ -6,7 +6,7 @@ import type { FileAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
 
-/** How to open a file. SQLite does not lock an `immutable` file, so others can change it during a read, and creates no files beside it. */
+/** How to open a file. For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file, so another process can change it during a read. */
 export type OpenMode = 'rw' | 'ro' | 'immutable'
 
 /** The real path of a file that need not exist: SQLite keeps the log beside the target of a link. */

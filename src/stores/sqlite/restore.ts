@@ -34,7 +34,7 @@ export async function restoreStore(address: FileAddress, file: string, options: 
   }
 }
 
-/** Checks a backup for damage. Returns its connection, closed, which can check later whether the file has changed. */
+/** Checks a backup for damage. Returns the closed connection, whose `checkUnchanged` still works. */
 async function checkWhole(backup: string, options: OpenOptions): Promise<Connection> {
   try {
     if (!existsSync(backup)) throw malformed(`There is no file ${backup}`, another)

@@ -160,7 +160,7 @@ export const updatePlant = `UPDATE plants SET idempotency_key = NULL${plantField
 
 /** The plant in a row of `plants`. Throws `DamageError` for a row that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {
-  const values = row as { id: bigint } & Record<string, unknown> // `id` is the row id
+  const values = row as { id: bigint } & Record<string, unknown> // `id` is the rowid
   return plantFrom(values.id, ({ name, isRequired }) => {
     const value = values[name]
     if (typeof value === 'string' || (value === null && !isRequired)) return value

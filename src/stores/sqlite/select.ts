@@ -61,7 +61,7 @@ export function idFrom(after: bigint | undefined): bigint {
   return after === undefined ? smallestId : after + 1n
 }
 
-/** A damaged tree of rows can be endless. */
+/** Throws `DamageError` for ids out of order: a scan of a corrupt b-tree may never end. */
 export function checkOrder(id: bigint, first: bigint): void {
   if (id < first) throw new DamageError(`the id ${id} comes after ${first - 1n}`)
 }
@@ -79,7 +79,7 @@ export async function findRange(connection: Connection, query: ListQuery, after:
     if (sql === '') return { first, last: largestId }
     const step = await connection.run(() => {
       const row = connection.prepare(`SELECT id FROM plants WHERE id >= ? ORDER BY id LIMIT 1 OFFSET ${rowsAtOnce - 1}`).get(first)
-      const last = (row as { id: bigint } | undefined)?.id ?? largestId // the row id
+      const last = (row as { id: bigint } | undefined)?.id ?? largestId // the rowid
       checkOrder(last, first)
       const found = connection.prepare(`SELECT 1 FROM plants WHERE id BETWEEN ? AND ? ${sql} LIMIT 1`).get(first, last, ...values)
       return { first, last, isFound: found !== undefined }

@@ -142,7 +142,7 @@ export class SqliteWriter {
     if (creates > 0) this.#options.onCommit?.(creates)
   }
 
-  /** Overwrites a failed commit in the log, since a crash could recover it from there. Returns whether that succeeded. */
+  /** Overwrites a failed commit in the WAL file: recovery after a crash could find it there. Returns whether that succeeded. */
   #overwrite(): boolean {
     try {
       this.#connection.db.exec('BEGIN IMMEDIATE')

@@ -1,7 +1,7 @@
 import type { NewPlant } from '../../plant/plant.js'
 import { enlarge, PlantRows } from '../../plant/rows.js'
 import { errorValue, type Kind } from '../../platform/errors.js'
-import { bodyLimit } from '../../platform/text-files.js'
+import { maxDocumentBytes } from '../../platform/text-files.js'
 import type { Batch } from '../../stores/common/store.js'
 
 /** A part of an input: its plants in columns, and its invalid records. */
@@ -100,7 +100,7 @@ export interface InvalidRecord extends RecordRange {
 export type Reason = { error: number; message: string }
 
 /** the maximum size of a record in bytes, which is that of a request body */
-export const maxRecordBytes = bodyLimit
+export const maxRecordBytes = maxDocumentBytes
 
 export const recordTooLarge = reason('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)
 export const notUtf8 = reason('malformed', 'Not UTF-8')

@@ -69,7 +69,7 @@ const hint = 'Choose another file with --journal FILE, or import without a journ
 
 const kind = 'the journal of plants import'
 
-/** of the fields below */
+/** of the fields below, and of those of a position in position.ts: increase it when either changes */
 const version = 4
 
 const anyVersion = z.object({ kind: z.literal(kind), version: z.number() })

@@ -9,6 +9,7 @@ import type { Journal } from './journal.js'
 const count = z.number().check(z.int(), z.nonnegative())
 const counts = z.record(z.string(), count)
 
+/** A change of these fields needs a new version of the journal. */
 const schema = z.object({
   input: count,
   /** the format of the input, and the state of its reader */
