@@ -28,6 +28,8 @@ export class Reader {
   #decode: ReturnType<typeof decoderFor>
   /** converts UTF-8 to the encoding of the input */
   encode = encoderFor('utf-8')
+  /** a line feed in the encoding of the input */
+  lineBreak: Uint8Array = Buffer.from('\n')
   #isAtEnd = false
   /** an estimate of the bytes per plant, a little too small */
   #bytesOfPlant = 64
@@ -65,6 +67,7 @@ export class Reader {
     this.#encoding ??= markedEncoding(first)
     this.#decode = decoderFor(this.#encoding, this.name)
     this.encode = encoderFor(this.#encoding)
+    this.lineBreak = encoderFor(this.#encoding)(this.lineBreak) // not by `encode`, which may hold a part of a character
     this.#filled = 0
     this.#append(first)
     for (let before = -1; before < this.#filled && this.#filled < headSize && !this.#hasLine; ) {

@@ -33,8 +33,8 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
     },
 
     /** Appends rejected records of a chunk and their reasons. */
-    add(rejected: RejectedRecord[], bytes: Uint8Array, reader: Pick<Reader, 'name' | 'header' | 'encode'>): void {
-      const lineBreak = reader.encode(Buffer.of(lineFeed))
+    add(rejected: RejectedRecord[], bytes: Uint8Array, reader: Pick<Reader, 'name' | 'header' | 'encode' | 'lineBreak'>): void {
+      const { lineBreak } = reader
       const parts = records.length === 0 ? [reader.encode(reader.header)] : []
       let before = records.end
       let lines = ''
@@ -116,8 +116,6 @@ function openTarget(path: string, io: Pick<Io, 'trusts'>): { target: string; fd:
   const flags = fs.constants.O_RDWR | fs.constants.O_APPEND | fs.constants.O_CREAT
   return { target, fd: fs.openSync(target, flags | (fs.constants.O_NOFOLLOW ?? 0), 0o600) } // a link created since the check may be another user's
 }
-
-const lineFeed = 0x0a
 
 /** A record that was not created, or whose outcome is unknown. */
 export interface RejectedRecord extends InvalidRecord {

@@ -187,3 +187,14 @@ describe('--max-errors', () => {
     expect(told).toMatchObject({ refused: 2, reasons: { 409: 1, 422: 1 } })
   })
 })
+
+test.each(['', 'a', 'ab'])('a rejected record that is too large keeps its characters, wherever it was cut: %j', async (begin) => {
+  const user = new Importing()
+  const large = ['1', begin + '蕨'.repeat(3_000_000), '']
+  const table = Buffer.from(['\ufeffid;name;tag', large.join(';'), 'x;Moss;', '3;Fern;', ''].join('\r\n'), 'utf16le')
+  user.write('plants', table)
+  const { code, summary: told } = await user.import(['plants', '--rejects', 'bad'])
+  expect({ code, told }).toMatchObject({ code: 6, told: { created: 1, refused: 2 } })
+  const expected = Buffer.from(['\ufeffid;name;tag', large.join(';'), 'x;Moss;', ''].join('\r\n'), 'utf16le')
+  expect(user.bytes('bad').equals(expected)).toBe(true)
+})
