@@ -95,8 +95,11 @@ export class Upload {
   /** Milliseconds until a row may be sent, infinite until the next event; undefined if there is nothing more to send. */
   #pause(): number | undefined {
     const { batch, options } = this.#task
-    if (this.#hopeless && this.#inFlight === 0) this.#fail(this.#hopeless)
-    if (this.#failure || this.#hopeless || this.#hasRejected || options.stop.aborted) return undefined
+    if (this.#failure || this.#hasRejected || options.stop.aborted) return undefined
+    if (this.#hopeless) {
+      if (this.#inFlight === 0) this.#fail(this.#hopeless)
+      return undefined
+    }
     const now = this.#now()
     const hasNew = this.#next < batch.rows.length && this.#queue.length < maxQueue && !this.#ids.has(batch.rows.idAt(this.#next))
     const due = this.#queue.reduce((first, pending) => Math.min(first, pending.due), hasNew ? now : Infinity)
