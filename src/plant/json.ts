@@ -12,11 +12,11 @@ interface NotJson {
 }
 
 /**
- * Parses a JSON text (RFC 8259) like `JSON.parse`, except that a numeric id of the object, or of each object in an array, is exact: it
- * becomes a bigint if it is an int64, otherwise a `NumberText`. With `isSuspect`, the text is scanned before `JSON.parse`, because each
- * failure of `JSON.parse` leaves a kilobyte and the text in V8's old generation.
+ * Parses a JSON text (RFC 8259) like `JSON.parse`, except that a numeric id of the object is exact: it becomes a bigint if it is an int64,
+ * otherwise a `NumberText`; with `isList`, that of each object in an array. With `isSuspect`, the text is scanned before `JSON.parse`, because
+ * each failure of `JSON.parse` leaves a kilobyte and the text in V8's old generation.
  */
-export function parseJson(text: string, { idKey = 'id', isSuspect = false } = {}): { value: unknown } | NotJson {
+export function parseJson(text: string, { idKey = 'id', isList = false, isSuspect = false } = {}): { value: unknown } | NotJson {
   const error = isSuspect ? syntaxErrorIn(text) : undefined
   if (error) return error
   let value: unknown
@@ -27,18 +27,12 @@ export function parseJson(text: string, { idKey = 'id', isSuspect = false } = {}
     if (!found) throw cause
     return found
   }
-  keepExactIds(value, idKey, text)
-  return { value }
-}
-
-function keepExactIds(value: unknown, idKey: string, text: string): void {
-  if (hasNumber(value, idKey)) {
-    const digits = idKey === 'id' ? plainId(text) : undefined
-    setExact(value, idKey, digits ?? JSON.parse(withQuotedNumbers(text))[idKey])
-  } else if (Array.isArray(value) && value.some((item) => hasNumber(item, idKey))) {
+  if (hasNumber(value, idKey)) setExact(value, idKey, (idKey === 'id' && plainId(text)) || idIn(text, idKey))
+  else if (isList && Array.isArray(value)) {
     const exact = JSON.parse(withQuotedNumbers(text))
     for (const [index, item] of value.entries()) if (hasNumber(item, idKey)) setExact(item, idKey, exact[index][idKey])
   }
+  return { value }
 }
 
 function hasNumber(value: unknown, key: string): value is object {
@@ -54,6 +48,22 @@ function setExact(object: object, key: string, digits: string): void {
 function plainId(text: string): string | undefined {
   const digits = /^\s*\{\s*"id"\s*:\s*(0|-?[1-9]\d{0,18})\s*[,}]/.exec(text)?.[1]
   return text.includes('\\') || text.indexOf('"id"') !== text.lastIndexOf('"id"') ? undefined : digits
+}
+
+/** The digits of the last member with this key in a text that is a JSON object, where that is a number. */
+function idIn(text: string, idKey: string): string {
+  let [depth, digits, last] = [0, '', '']
+  let isId = false
+  for (let at = skipSpace(text, 0); at < text.length; ) {
+    const { kind, end } = tokenAt(text, at)
+    if (isId) digits = text.slice(at, end)
+    isId = kind === Kind.colon && depth === 1 && (last === `"${idKey}"` || (last.includes('\\') && JSON.parse(last) === idKey))
+    if (kind === Kind.quote && depth === 1) last = text.slice(at, end)
+    if (kind === Kind.brace || kind === Kind.bracket) depth += 1
+    if (kind === Kind.braceEnd || kind === Kind.bracketEnd) depth -= 1
+    at = skipSpace(text, end)
+  }
+  return digits
 }
 
 /** Makes a string of each number in a text that is JSON. */

@@ -150,7 +150,7 @@ export function expectStored<S extends number>(
 
 /** Parses the JSON of a response, with exact ids; undefined if there is none. */
 export function readJson(response: HttpResponse): unknown {
-  const parsed = parseJson(jsonTextOf(response) ?? '')
+  const parsed = parseJson(jsonTextOf(response) ?? '', { isList: true })
   return 'value' in parsed ? parsed.value : undefined
 }
 

@@ -94,9 +94,10 @@ test.each([
   ['{"\\\\u0069d":1}', { '\\u0069d': 1 }],
   ['{"id ":1}', { 'id ': 1 }],
   [
-    '[{"id":9007199254740993},{"a":"\\"1","id":1.5},{"id":"1"},[{"id":1}],1]',
-    [{ id: 9007199254740993n }, { a: '"1', id: new NumberText('1.5') }, { id: '1' }, [{ id: 1 }], 1],
+    '{"a":{"id":1},"name":"\\"id\\":2","id":9007199254740993,"b":[{"id":3}]}',
+    { a: { id: 1 }, name: '"id":2', id: 9007199254740993n, b: [{ id: 3 }] },
   ],
+  ['[{"id":1}]', [{ id: 1 }]],
   ['["id",1]', ['id', 1]],
   ['1e400', Infinity],
   ['"id"', 'id'],
@@ -130,6 +131,12 @@ test.each([
 test('a string of millions of escapes is read, with an exact id behind it', () => {
   const name = '\n'.repeat(4_000_000)
   expect(parseJson(`{"name":${JSON.stringify(name)},"id":9007199254740993}`)).toStrictEqual({ value: { name, id: 9007199254740993n } })
+})
+
+test('in a list, the ids of all objects are exact', () => {
+  const text = '[{"id":9007199254740993},{"a":"\\"1","id":1.5},{"id":"1"},[{"id":1}],1]'
+  const value = [{ id: 9007199254740993n }, { a: '"1', id: new NumberText('1.5') }, { id: '1' }, [{ id: 1 }], 1]
+  expect(parseJson(text, { isList: true })).toStrictEqual({ value })
 })
 
 test('no array is taken for an object with a numeric id', () => {
