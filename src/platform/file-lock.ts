@@ -73,8 +73,8 @@ function createFile(path: string, trusts: LockOptions['trusts']): void {
   try {
     const fd = fs.openSync(path, 'wx', 0o600)
     fs.fchmodSync(fd, 0o600) // independent of the umask
+    giveToOwner(fd, folder)
     fs.closeSync(fd)
-    giveToOwner(path, folder)
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
     // Another user's file may be a database, which locking would change.

@@ -69,15 +69,21 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** Changes the owner of what root has created, with `sudo`, among a user's files: to that user. Never follows a link of this user. */
-export function giveToOwner(path: string, { uid, gid }: { uid: number; gid: number }): void {
+/**
+ * Changes the owner of what root has created, with `sudo`, among a user's files: to that user. Never follows a link of this user.
+ *
+ * @param made a path, or a file descriptor, which nobody can exchange
+ */
+export function giveToOwner(made: string | number, { uid, gid }: { uid: number; gid: number }): void {
   if (process.platform === 'win32' || uid === 0) return
-  const fd = fs.openSync(path, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW)
+  const { O_RDONLY, O_NOFOLLOW, O_NONBLOCK } = fs.constants
+  const fd = typeof made === 'number' ? made : fs.openSync(made, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
   try {
-    const made = fs.fstatSync(fd)
-    if (made.uid === 0 && (made.isDirectory() || made.nlink === 1)) fs.fchownSync(fd, uid, gid)
+    const stats = fs.fstatSync(fd)
+    const isSafe = stats.isDirectory() || (stats.isFile() && stats.nlink === 1)
+    if (stats.uid === 0 && isSafe) fs.fchownSync(fd, uid, gid)
   } finally {
-    fs.closeSync(fd)
+    if (fd !== made) fs.closeSync(fd)
   }
 }
 
