@@ -21,14 +21,10 @@ export interface AccessLog {
 
 /** Opens the log of a service: JSON lines, or shorter text on a terminal. Ignores write errors. */
 export function openLog(output: Output, level: string): Logger {
-  const write = async (line: string) => {
-    try {
-      await output.log(output.isTerminal ? formatForTerminal(line) : line)
-    } catch {
-      // A request must not fail because of its log line.
-    }
-  }
-  return pino({ level }, { write: (line) => void write(line) })
+  const { isTerminal } = output
+  const ignore = () => undefined
+  const write = (line: string) => void output.log(isTerminal ? formatForTerminal(line) : line).catch(ignore)
+  return pino({ level }, { write })
 }
 
 function formatForTerminal(line: string): string {
