@@ -23,7 +23,13 @@ export interface AccessLog {
 export function openLog(output: Output, level: string): Logger {
   const { isTerminal } = output
   const ignore = () => undefined
-  const write = (line: string) => void output.log(isTerminal ? formatForTerminal(line) : line).catch(ignore)
+  const write = (line: string) => {
+    try {
+      output.log(isTerminal ? formatForTerminal(line) : line).catch(ignore)
+    } catch {
+      // A request must not fail because of its log line.
+    }
+  }
   return pino({ level }, { write })
 }
 
