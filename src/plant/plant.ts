@@ -66,6 +66,14 @@ export function checkField(name: FieldName, value: unknown): string | undefined 
   return failure === undefined ? undefined : `${name} must be ${failure}`
 }
 
+/** The problems that `checkNewPlant` reports, without the 5 KB that zod allocates per value: an import can reject millions. */
+export function problemsOf(value: unknown): string[] {
+  if (!isObject(value)) return [`it must be an object, but ${describe(value)}`]
+  return plantFields.flatMap(({ name, isRequired }) =>
+    !isRequired && value[name] === undefined ? [] : (checkField(name, value[name]) ?? []),
+  )
+}
+
 function idFailure(value: unknown): string | undefined {
   if (typeof value === 'bigint' && BigInt.asIntN(64, value) === value) return undefined
   return `${idRuleFor(value)}, but ${describe(value)}`

@@ -1,6 +1,5 @@
 import { parseInt64 } from '../../plant/json.js'
-import { type FieldName, isObject } from '../../plant/plant.js'
-import { checkNewPlant } from '../../plant/schema.js'
+import { acceptNewPlant, type FieldName, isObject, otherFieldsOf, problemsOf } from '../../plant/plant.js'
 import { type Chunk, type RecordRange, reason } from './chunk.js'
 
 /** How to read the fields of a NewPlant from a record. */
@@ -42,13 +41,14 @@ export class RecordMapper {
 
   add(record: unknown, range: RecordRange, chunk: Chunk): void {
     const mapped = this.isIdentity ? record : this.#map(record)
-    const { plant, problems, otherFields } = checkNewPlant(mapped)
+    const accepted = acceptNewPlant(mapped)
+    const otherFields = accepted?.otherFields ?? (isObject(mapped) ? otherFieldsOf(mapped) : [])
     for (const field of otherFields) chunk.countField(field)
-    if (plant) chunk.addPlant(plant, range)
+    if (accepted) chunk.addPlant(accepted.plant, range)
     else {
       const id = isObject(mapped) ? mapped['id'] : undefined
       this.hasTextId ||= typeof id === 'string' && parseInt64(id) === undefined
-      chunk.addInvalid(reason('invalid', `Invalid plant: ${problems.join('; ')}`), range)
+      chunk.addInvalid(reason('invalid', `Invalid plant: ${problemsOf(mapped).join('; ')}`), range)
     }
   }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { NumberText } from '../../../src/plant/json.js'
-import { acceptNewPlant, checkField, type FieldName, isIdempotencyKey, plantOf } from '../../../src/plant/plant.js'
+import { acceptNewPlant, checkField, type FieldName, isIdempotencyKey, plantOf, problemsOf } from '../../../src/plant/plant.js'
 import { checkNewPlant, newPlantSchema } from '../../../src/plant/schema.js'
 import { shorten } from '../../../src/platform/escape.js'
 import { fc } from '../../helpers/fast-check.js'
@@ -47,6 +47,7 @@ test.each([
   ],
 ])('%s: is a NewPlant, or is told what is wrong', (_, value: unknown, checked) => {
   expect(checkNewPlant(value)).toStrictEqual(checked)
+  expect(problemsOf(value)).toEqual('problems' in checked ? checked.problems : [])
 })
 
 const rightFields: [field: FieldName, value: unknown][] = [
@@ -113,6 +114,7 @@ test('any value at all is a NewPlant as it is, or has a problem for each field t
       const { other: _, ...plant } = value.tag === undefined ? { id: value.id, name: value.name } : value
       const checked = checkNewPlant(value)
       if (checked.problems) {
+        expect(problemsOf(value)).toEqual(checked.problems)
         const problems = checked.problems.map((problem) => problem.split(' ')[0])
         expect({ ...checked, problems }).toEqual({ problems: wrong, otherFields })
       } else expect({ ...checked, wrong }).toEqual({ plant, otherFields, wrong: [] })
@@ -168,7 +170,7 @@ function isText(value: unknown): boolean {
   )
 }
 
-test('the fast path and the schema accept the same values', () => {
+test('the fast path and the schema accept the same values, and reject the others in the same words', () => {
   const text = fc.oneof(
     fc.string({ unit: 'binary' }),
     fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')),
@@ -177,6 +179,7 @@ test('the fast path and the schema accept the same values', () => {
   const value = fc.record({ id, name: text, tag: text, other: fc.boolean() }, { requiredKeys: [] })
   const same = (given: unknown) => {
     expect(acceptNewPlant(given)?.plant).toEqual(newPlantSchema.safeParse(given).data)
+    expect(checkNewPlant(given).problems ?? []).toEqual(problemsOf(given))
   }
   fc.assert(fc.property(fc.oneof(value, text), same), { numRuns: rounds(500) })
 })
