@@ -21,9 +21,9 @@ import { expectStored } from './classify.js'
 import { HttpClient, type HttpRequest } from './client.js'
 import { type Description, operationOf, requestToDescribe } from './description.js'
 import type { Failure } from './failure.js'
-import { SendLimits } from './pacing.js'
 import { requestTo, requestToCreate } from './request.js'
 import { ask, exchange, RetryPolicy } from './retry.js'
+import { SendLimits } from './send-limits.js'
 
 /** A Plant Store behind HTTP: this program's own service, or any other that follows the specification. */
 export class RemoteStore implements ReadableStore, BulkStore {

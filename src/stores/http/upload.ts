@@ -7,9 +7,9 @@ import type { Batch, CreateManyOptions } from '../common/store.js'
 import { classify, expectStored } from './classify.js'
 import type { HttpClient, HttpRequest } from './client.js'
 import type { Failure, RequestResult } from './failure.js'
-import type { SendLimits } from './pacing.js'
 import { requestTo, requestToCreate } from './request.js'
 import { RetryPolicy, reportWait } from './retry.js'
+import type { SendLimits } from './send-limits.js'
 
 /** A row that has been sent or queued, but is not settled. */
 interface Pending {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { SendLimits } from '../../../../src/stores/http/pacing.js'
+import { SendLimits } from '../../../../src/stores/http/send-limits.js'
 
 /** The limits that there were while so many requests were settled. */
 function settle(limit: SendLimits, count: number): number[] {
