@@ -1,7 +1,7 @@
 import type { ListQuery } from './store.js'
 
 /** the maximum number of rows of a page, which bounds the memory of a list */
-const pageRows = 1000
+export const pageRows = 1000
 
 /** The pages of a list in ascending order of id. `readPage` returns at most `rows` rows after an id, and none at the end. */
 export async function* pagesOf<Row extends { id: bigint }>(

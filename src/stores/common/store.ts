@@ -91,7 +91,7 @@ export interface Batch {
   order: Uint32Array | undefined
   /** an `Outcome` for each row */
   outcomes: Uint8Array
-  /** the reasons of rejected rows, and of those with an unknown outcome, where the outcome alone does not tell it */
+  /** the reasons of rejected rows, and of those with an unknown outcome, where the outcome is not enough */
   rejections: Map<number, Pick<PlantsError, 'error' | 'message'>>
 }
 
@@ -203,16 +203,13 @@ export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
   add(digest: Uint8Array, token: NewToken): Promise<Token>
-  /** All tokens, including revoked ones, in the order of their creation, in pages of 1 to `tokensAtOnce`. */
+  /** All tokens, including revoked ones, in the order of their creation, in pages of 1 to `pageRows`. */
   list(): AsyncIterable<Token[]>
   /** @returns the revoked token; undefined if there is none with this id */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
   /** Saves when a token was last used. A service does so once a day. */
   markUsed(id: bigint, at: Date): Promise<void>
 }
-
-/** the maximum number of tokens of a page */
-export const tokensAtOnce = 1000
 
 /** The rights that a token can have. */
 export const rights = ['create', 'read', 'update', 'delete'] as const

@@ -1,5 +1,6 @@
 import type { QueryConfig } from 'pg'
-import { type NewToken, rightsIn, type Token, type TokenStore, tokensAtOnce } from '../common/store.js'
+import { pagesOf } from '../common/pages.js'
+import { type NewToken, rightsIn, type Token, type TokenStore } from '../common/store.js'
 import { type Row, tokens } from './sql.js'
 
 /** The tokens of a store, in the same database. */
@@ -24,15 +25,11 @@ export class PostgresTokens implements TokenStore {
     return added
   }
 
-  async *list(): AsyncIterable<Token[]> {
-    for (let last = 0n; ; ) {
-      const text = `SELECT ${columns} FROM ${tokens} WHERE id OPERATOR(pg_catalog.>) $1 ORDER BY id LIMIT ${tokensAtOnce}`
-      const rows = await this.#query({ text, values: [last] })
-      const page = rows.flatMap((row) => toToken(row) ?? [])
-      if (page.length > 0) yield page
-      if (page.length < tokensAtOnce) return
-      last = page.at(-1)?.id ?? last
-    }
+  list(): AsyncIterable<Token[]> {
+    const text = `SELECT ${columns} FROM ${tokens} WHERE id OPERATOR(pg_catalog.>) $1 ORDER BY id LIMIT $2`
+    return pagesOf({}, async (after = 0n, rows) =>
+      (await this.#query({ text, values: [after, rows] })).flatMap((row) => toToken(row) ?? []),
+    )
   }
 
   async revoke(id: bigint, at: Date): Promise<Token | undefined> {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { digestOf } from '../../../src/server/authenticator.js'
-import { rights, type ServedStore, type Token, type TokenStore, tokensAtOnce } from '../../../src/stores/common/store.js'
+import { pageRows } from '../../../src/stores/common/pages.js'
+import { rights, type ServedStore, type Token, type TokenStore } from '../../../src/stores/common/store.js'
 
 const [created, expires, revoked] = [new Date(1_700_000_000_000), new Date(1_900_000_000_001), new Date(1_800_000_000_000)]
 
@@ -32,12 +33,12 @@ export function describeServedStore(name: string, open: () => Promise<ServedStor
     test('lists them in pages, and none when there is none', async () => {
       const { tokens } = await open()
       expect(await pagesOf(tokens)).toEqual([])
-      for (let index = 0; index < tokensAtOnce; index += 100)
+      for (let index = 0; index < pageRows; index += 100)
         await Promise.all(Array.from({ length: 100 }, (_, offset) => tokens.add(digestOf(`${index + offset}`), plain)))
-      expect((await pagesOf(tokens)).map((page) => page.length)).toEqual([tokensAtOnce])
+      expect((await pagesOf(tokens)).map((page) => page.length)).toEqual([pageRows])
       const last = await tokens.add(digestOf('last'), plain)
       const pages = await pagesOf(tokens)
-      expect(pages.map((page) => page.length)).toEqual([tokensAtOnce, 1])
+      expect(pages.map((page) => page.length)).toEqual([pageRows, 1])
       expect(pages[1]).toStrictEqual([last])
     })
 
