@@ -10,7 +10,7 @@ import { toJson } from '../../plant/json.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import type { TokenVerdict } from '../../stores/common/access.js'
+import type { CredentialCheck } from '../../stores/common/access.js'
 import { isLoginAddress, type PostgresAddress, type RemoteAddress } from '../../stores/common/address.js'
 import { kindOfText, kinds, loginAddress, takesCredential, takesToken } from '../../stores/registry.js'
 import { resolveSettings, type Settings } from '../context.js'
@@ -167,7 +167,7 @@ function tokenOf(store: RemoteAddress, settings: Settings, io: Io) {
       refuseExposed(store, settings, io)
     },
     redact: (token: string) => void io.secrets.add(token),
-    check: async (token: string): Promise<TokenVerdict> => {
+    check: async (token: string): Promise<CredentialCheck> => {
       const { checkToken } = await import('../../stores/http/check-token.js')
       return checkToken(store, await accessTo(store, settings, io, { token, source: 'file', place: 'this login' }), storeOptions)
     },
@@ -209,7 +209,7 @@ function passwordOf(store: PostgresAddress, settings: Settings, io: Io) {
     },
     refuseUnusable: () => {},
     redact: (password: string) => redactPassword(password, store, io),
-    check: async (password: string): Promise<TokenVerdict> => {
+    check: async (password: string): Promise<CredentialCheck> => {
       const { checkPassword } = await import('../../stores/postgres/inspect.js')
       return checkPassword(store, { ...storeOptions, login: () => loginTo(store, settings, io, password) })
     },

@@ -49,5 +49,5 @@ export interface Steps {
   tunnel?: number
 }
 
-/** Whether a service accepts a token: `refused` when it is unknown or revoked, `unknown` when no response settles it. */
-export type TokenVerdict = { state: 'accepted' } | { state: 'refused' | 'unknown'; error: PlantsError }
+/** Whether a store accepts a token or a password: `refused` when it is wrong or revoked, `unknown` when no response settles it. */
+export type CredentialCheck = { state: 'accepted' } | { state: 'refused' | 'unknown'; error: PlantsError }

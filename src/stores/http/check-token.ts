@@ -1,5 +1,5 @@
 import { PlantsError } from '../../platform/errors.js'
-import type { Access, TokenVerdict } from '../common/access.js'
+import type { Access, CredentialCheck } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import { classify, expectedPlant } from './classify.js'
@@ -12,7 +12,7 @@ import { requestTo } from './request.js'
  *
  * @throws the reason of the clock's signal
  */
-export async function checkToken(address: RemoteAddress, access: Access, options: OpenOptions): Promise<TokenVerdict> {
+export async function checkToken(address: RemoteAddress, access: Access, options: OpenOptions): Promise<CredentialCheck> {
   const { timeout, clock } = options
   const client = await HttpClient.open(address, access, options)
   try {

@@ -1,5 +1,6 @@
 import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
+import type { CredentialCheck } from '../common/access.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.js'
 import { type Creation, outcomesOf } from './batch.js'
@@ -21,10 +22,8 @@ export function inspectPostgres(address: PostgresAddress, options: OpenOptions) 
   })
 }
 
-type PasswordVerdict = { state: 'accepted' } | { state: 'refused' | 'unknown'; error: PlantsError }
-
 /** Checks whether a database accepts a password, without changes. Throws the reason of the clock's signal. */
-export async function checkPassword(address: PostgresAddress, options: OpenOptions): Promise<PasswordVerdict> {
+export async function checkPassword(address: PostgresAddress, options: OpenOptions): Promise<CredentialCheck> {
   try {
     await inspectPostgres(address, options)
     return { state: 'accepted' }
