@@ -54,14 +54,12 @@ function plainId(text: string): string | undefined {
 function idIn(text: string, idKey: string): string {
   let [depth, digits, last] = [0, '', '']
   let isId = false
-  for (let at = skipSpace(text, 0); at < text.length; ) {
-    const { kind, end } = tokenAt(text, at)
+  for (const { kind, at, end } of tokensIn(text)) {
     if (isId) digits = text.slice(at, end)
     isId = kind === Kind.colon && depth === 1 && (last === `"${idKey}"` || (last.includes('\\') && JSON.parse(last) === idKey))
     if (kind === Kind.quote && depth === 1) last = text.slice(at, end)
     if (kind === Kind.brace || kind === Kind.bracket) depth += 1
     if (kind === Kind.braceEnd || kind === Kind.bracketEnd) depth -= 1
-    at = skipSpace(text, end)
   }
   return digits
 }
@@ -70,15 +68,22 @@ function idIn(text: string, idKey: string): string {
 function withQuotedNumbers(text: string): string {
   const parts: string[] = []
   let done = 0
-  for (let at = skipSpace(text, 0); at < text.length; ) {
-    const { kind, end } = tokenAt(text, at)
+  for (const { kind, at, end } of tokensIn(text)) {
     if (kind === Kind.scalar && /[-\d]/.test(text[at] ?? '')) {
       parts.push(text.slice(done, at), `"${text.slice(at, end)}"`)
       done = end
     }
-    at = skipSpace(text, end)
   }
   return parts.join('') + text.slice(done)
+}
+
+/** The tokens of a text that is JSON, with their positions. */
+function* tokensIn(text: string): Generator<JsonToken & { at: number }> {
+  for (let at = skipSpace(text, 0); at < text.length; ) {
+    const { kind, end } = tokenAt(text, at)
+    yield { kind, at, end }
+    at = skipSpace(text, end)
+  }
 }
 
 /** A JSON number that is not an int64, with its text. */
