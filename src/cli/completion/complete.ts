@@ -3,9 +3,9 @@ import { namedStores, shownValue } from '../../config/resolve.js'
 import { isFor, type Scope, settingNames, settingOf, settingsIn } from '../../config/table.js'
 import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
-import { escapeControlChars, shorten } from '../../platform/escape.js'
+import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { redact } from '../../platform/redact.js'
+import { printable } from '../../platform/redact.js'
 import type { Values } from '../../platform/values.js'
 import { kindOfText } from '../../stores/registry.js'
 import { type CommandLine, findOption, longName, namesOf, optionsAt, parseCommandLine, takesValue } from '../command-line.js'
@@ -41,8 +41,8 @@ interface ValueContext {
 export async function printCompletions(words: string[], program: CommandDefinition, io: Io): Promise<void> {
   const text = words.at(-1) ?? ''
   const { files, prefix, candidates } = await complete(text, parseCommandLine(words.slice(0, -1), program), io)
-  const lines = [[files, prefix], ...candidates].map((fields) => `${fields.join('\t')}\n`)
-  await writeAnswer(io, redact(lines.join(''), io))
+  const lines = [[files, prefix], ...candidates].map((fields) => `${fields.map((field) => printable(field, io)).join('\t')}\n`)
+  await writeAnswer(io, lines.join(''))
 }
 
 async function complete(text: string, parsed: CommandLine, io: Io): Promise<Completions> {
@@ -120,7 +120,7 @@ async function savedSettings(io: Io): Promise<SavedSettings> {
 }
 
 function storesIn(saved: SavedSettings): Candidate[] {
-  return namedStores(saved).map(([name, { address }]) => [name, escapeControlChars(shorten(shownValue(address)))])
+  return namedStores(saved).map(([name, { address }]) => [name, shorten(shownValue(address))])
 }
 
 /** The settings of the user and the names of stores; after the name of a store, its settings. */
