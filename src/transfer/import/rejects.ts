@@ -40,8 +40,8 @@ export function openRejects(path: string, lengths: Lengths | undefined, io: Pick
       let lines = ''
       for (const { start, end, line, element, why } of rejected) {
         if (why && before && !before.subarray(-lineBreak.length).equals(lineBreak)) parts.push(lineBreak)
-        const record = Buffer.from(reader.encode(bytes.subarray(start, end)))
-        if (record.length > 0) before = record
+        const record = reader.encode(bytes.subarray(start, end))
+        if (record.length > 0) before = Buffer.from(record.subarray(-2))
         parts.push(record)
         if (why) lines += `${toJson({ file: reader.name, line, element, error: why.error, message: why.message })}\n`
       }
