@@ -1,6 +1,7 @@
 import { get } from 'node:http'
 import { join } from 'node:path'
 import { median, print, textOf } from './figures.mjs'
+import { plants } from './import/programs.mjs'
 import { writeRows } from './import/rows.mjs'
 import { run } from './import/run.mjs'
 import { peers } from './peers.mjs'
@@ -16,12 +17,10 @@ export async function measureReads({ folder, env, seconds, rounds }) {
   const store = join(folder, 'reads.db')
   const path = join(folder, 'reads.ndjson')
   const readers = { ...env, PLANTS_TOKEN: env.PLANTS_SERVE_TOKEN }
+  const servers = { echo: peers.echo, serve: { ...peers.serve, args: (turn) => [...peers.serve.args(turn), '--allow', 'create,read'] } }
   const ask = async (name, orders) => {
-    const peer = peers[name]
-    const { url, pid, stop } = await start(
-      { ...peer, args: (turn) => [...peer.args(turn), ...(name === 'serve' ? ['--allow', 'create,read'] : [])] },
-      { folder, store, env },
-    )
+    const peer = servers[name]
+    const { url, pid, stop } = await start(peer, { folder, store, env })
     const found = await orders({ url, pid })
     await stop()
     if (found.failure) throw new Error(`${peer.title}: ${found.failure}`)
@@ -40,7 +39,7 @@ export async function measureReads({ folder, env, seconds, rounds }) {
   print(`plants serve is ${textOf(ratio, 2)} x echo (at least 0.8: ${ratio >= 0.8 ? 'met' : 'NOT MET'})`)
 
   await writeRows(path, { count: streamed, order: 'random', format: 'ndjson' })
-  await run([process.execPath, join(import.meta.dirname, '../../bin/plants.js'), 'import', path, '--store', store], { env: readers })
+  await run([process.execPath, plants, 'import', path, '--store', store], { env: readers })
   const turns = []
   for (let round = 0; round < rounds; round += 1) turns.push(await ask('serve', (server) => stream(server, env)))
   const rate = median(turns.map((turn) => turn.rate))
