@@ -28,8 +28,9 @@ class JsonReader implements FormatReader {
 
   read(chunk: Chunk, isLast: boolean): number {
     const { bytes } = chunk
-    const isFast = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, bytes.lastIndexOf(closingBrace) + 1))
-    const reading: ChunkContext = { chunk, isLast, isFast }
+    const objectsEnd = bytes.lastIndexOf(closingBrace) + 1
+    const fastEnd = this.#mapper.isIdentity && isUtf8(bytes.subarray(0, objectsEnd)) ? objectsEnd : 0
+    const reading: ChunkContext = { chunk, isLast, fastEnd }
     this.#lines.begin(bytes)
     if (this.#state !== 'values') chunk.firstElement = this.#elements + (this.#skipped ? 1 : 0)
     let at = 0
@@ -80,12 +81,12 @@ class JsonReader implements FormatReader {
   }
 
   #value(reading: ChunkContext, at: number): number {
-    const { chunk, isLast, isFast } = reading
+    const { chunk, isLast, fastEnd } = reading
     const { bytes } = chunk
-    const fastEnd = isFast ? readPlantObject(chunk, at) : unread
-    if (fastEnd !== unread) {
-      chunk.setRange(at, fastEnd, this.#lines.at(at))
-      return this.#leave(fastEnd)
+    const end = at < fastEnd ? readPlantObject(chunk, at) : unread
+    if (end !== unread) {
+      chunk.setRange(at, end, this.#lines.at(at))
+      return this.#leave(end)
     }
     const until = Math.min(bytes.length, at + maxRecordBytes + 1)
     const isEnd = isLast && until === bytes.length
@@ -151,8 +152,8 @@ function endInput(chunk: Chunk, { start, line }: RecordRange, what: string): num
   return start
 }
 
-/** `isFast`: whether `readPlantObject` may read the chunk. */
-type ChunkContext = { chunk: Chunk; isLast: boolean; isFast: boolean }
+/** `fastEnd`: up to where `readPlantObject` may read the chunk. V8 discards compiled code that reads beyond the end of an array. */
+type ChunkContext = { chunk: Chunk; isLast: boolean; fastEnd: number }
 
 /**
  * The position of a reader: before the first token; in an array before its first element, after an element, or after a comma; after the

@@ -23,10 +23,11 @@ export abstract class LineReader implements FormatReader {
     const { bytes } = chunk
     const rows = new Rows(bytes, isLast, delimiter)
     const textEnd = isLast ? bytes.length : bytes.lastIndexOf(lineFeed) + 1
-    const isFast = this.mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd))
+    // Up to the end of the last line: V8 discards compiled code that reads beyond the end of an array.
+    const fastEnd = this.mapper.isIdentity && isUtf8(bytes.subarray(0, textEnd)) ? textEnd : 0
     let at = start
     while (at < bytes.length && !chunk.isFull) {
-      const next = isFast && !this.#isSkipping ? this.addFast(chunk, at, this.#line) : unread
+      const next = at < fastEnd && !this.#isSkipping ? this.addFast(chunk, at, this.#line) : unread
       if (next === unread) {
         const end = this.#addRow(rows, chunk, at)
         if (end === undefined) break
