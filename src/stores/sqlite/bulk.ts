@@ -5,7 +5,7 @@ import type { Clock } from '../../platform/clock.js'
 import { comparesPlants, Outcome, resolveConflict } from '../common/conflict.js'
 import type { Batch, CreateManyOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
-import { toPlant, updatePlant } from './schema.js'
+import { columnsOf, toPlant, updatePlant } from './schema.js'
 
 type Policy = Pick<CreateManyOptions, 'ifExists' | 'stopsAtReject'>
 
@@ -120,13 +120,13 @@ function writeRow(bytes: Uint8Array, start: number, rows: PlantRows, row: number
   bytes[start + 9] = low >>> 8
   bytes[start + 10] = low
   let at = start + 11
-  for (const column of rows.texts) {
-    const from = column.start[row] ?? noText
+  for (const index of textIndexes) {
+    const column = rows.texts[index]
+    const from = column?.start[row] ?? noText
     if (from === noText) bytes[at++] = nothing
-    else at = writeText(bytes, at, rows, from, column.end[row] ?? 0)
+    else at = writeText(bytes, at, rows, from, column?.end[row] ?? 0)
   }
-  bytes[at] = nothing // no idempotency key
-  return at + 1
+  return at
 }
 
 function writeText(bytes: Uint8Array, start: number, rows: PlantRows, from: number, to: number): number {
@@ -152,8 +152,13 @@ function writeLength(bytes: Uint8Array, start: number, length: number): number {
   return at + 1
 }
 
-/** "T", the number of columns (id, texts, idempotency key: those of the table, in its order), a primary key flag for each, and the name of the table. */
-const header = Buffer.from(`T${String.fromCharCode(textFields.length + 2)}\x01${'\0'.repeat(textFields.length + 1)}plants\0`, 'latin1')
+const columns = columnsOf('plants')
+
+/** The index in `textFields` of each column after the id, in the order of the table; -1 for the idempotency key, which no row has. */
+const textIndexes = columns.slice(1).map((column) => textFields.findIndex(({ name }) => name === column))
+
+/** "T", the number of columns, a primary key flag for each, and the name of the table. */
+const header = Buffer.from(`T${String.fromCharCode(columns.length)}\x01${'\0'.repeat(columns.length - 1)}plants\0`, 'latin1')
 
 const insert = 18
 const integer = 1

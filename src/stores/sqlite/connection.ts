@@ -3,7 +3,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { connect, type Database, retryWhileBusy, type Statement, uriOf, type Waiting } from '../../platform/sqlite.js'
 import { explainFailure, lockedError } from './errors.js'
 import { checkKind, fileHasContent, fileVersion, identityOf, type OpenMode, readMode } from './file.js'
-import { identify, prepareStore } from './schema.js'
+import { prepareStore, prepareToRead } from './schema.js'
 
 /** A connection to the file of a store, with its prepared statements. */
 export class Connection {
@@ -89,8 +89,10 @@ export async function openToWrite(path: string, waiting: Waiting): Promise<Conne
  */
 export async function openToRead(path: string, waiting: Waiting, isSnapshot = false): Promise<Connection | undefined> {
   const { connection, result } = await open(path, readMode(path), waiting, (db) => {
-    if (isSnapshot && !db.isTransaction) db.exec('PRAGMA query_only=1; BEGIN')
-    return identify(db, path) // the first read of a transaction determines its snapshot
+    if (isSnapshot && !db.isTransaction) db.exec('BEGIN')
+    const version = prepareToRead(db, path) // the first read of a transaction determines its snapshot
+    if (isSnapshot) db.exec('PRAGMA query_only=1')
+    return version
   })
   if (result !== undefined) return connection
   connection.close()

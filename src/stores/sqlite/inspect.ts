@@ -8,7 +8,7 @@ import type { CreateOptions, CreatePreview, OpenOptions } from '../common/store.
 import { type Connection, look } from './connection.js'
 import { allows, explained, forbidden, isWritable, unavailable } from './errors.js'
 import { realPathOf, reportOwner, statIfThere } from './file.js'
-import { identify } from './schema.js'
+import { identify, prepareToRead } from './schema.js'
 import { findPlant } from './select.js'
 
 /** Inspects a store and its folder without changes. Throws the errors of opening it for reading. */
@@ -59,7 +59,10 @@ export async function dryRun(address: FileAddress, plant: NewPlant, create: Crea
   if (!isOpen) throw unavailable(forbidden(path))
   if (!exists) return { exists, creates: true }
   return explained(path, () =>
-    look(path, options, async (connection) => ({ exists, creates: await connection.run(() => wouldCreate(connection, plant, create)) })),
+    look(path, options, async (connection) => {
+      await connection.run(() => prepareToRead(connection.db, path))
+      return { exists, creates: await connection.run(() => wouldCreate(connection, plant, create)) }
+    }),
   )
 }
 

@@ -1,4 +1,4 @@
-import { type NewPlant, plantColumns, plantFields, textFields } from '../../plant/fields.js'
+import { type NewPlant, plantFields } from '../../plant/fields.js'
 import { plantFrom } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
 import { DamageError, notOurs } from './errors.js'
@@ -75,11 +75,34 @@ export function prepareStore(db: Database, path: string): void {
   const version = identify(db, path)
   if (version === undefined) {
     syncFolders(path)
-    db.exec(`${[plants, keys, tokens(schemaVersion), imports].join(';')}; PRAGMA application_id=${applicationId}`)
-  } else {
-    for (const column of addedUntil(schemaVersion).slice(addedUntil(version).length)) db.exec(`ALTER TABLE tokens ADD COLUMN ${column}`)
+    const statements = objectsOf(schemaVersion).flatMap(({ sql }) => sql ?? [])
+    db.exec(`${statements.join(';')}; PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
+  } else migrate(db, version)
+  db.exec('COMMIT')
+}
+
+/** Migrates a store of any version to the latest schema, in a transaction that the caller begins and commits. */
+export function migrate(db: Database, version: bigint): void {
+  db.exec('DROP VIEW IF EXISTS temp.plants; DROP VIEW IF EXISTS temp.tokens') // of `prepareToRead`
+  for (const column of addedSince(version)) db.exec(`ALTER TABLE ${column.table} ADD COLUMN ${definitionOf(column)}`)
+  if (version < schemaVersion) db.exec(`PRAGMA user_version=${schemaVersion}`)
+}
+
+/**
+ * Identifies a store of any version to read it. The statements are those of the latest version: in an older store, a temporary view in
+ * front of each table that lacks columns adds their values, until `migrate` adds the columns.
+ *
+ * @returns undefined for an empty file
+ * @throws {PlantsError} like `identify`
+ */
+export function prepareToRead(db: Database, path: string): bigint | undefined {
+  const version = identify(db, path)
+  const missing = version === undefined ? [] : addedSince(version)
+  for (const table of new Set(missing.map((column) => column.table))) {
+    const values = missing.filter((column) => column.table === table).map(({ name, value }) => `${value} AS ${name}`)
+    db.exec(`CREATE TEMP VIEW IF NOT EXISTS ${table} AS SELECT *, ${values.join()} FROM main.${table}`)
   }
-  db.exec(`PRAGMA user_version=${schemaVersion}; COMMIT`)
+  return version
 }
 
 function isWal(db: Database): boolean {
@@ -92,55 +115,71 @@ const applicationId = 0x706c6e74n
 /** The oldest supported version: read without changes, and migrated when opened for writing. Earlier versions were never released. */
 const oldestVersion = 3n
 
-/** The columns of `tokens` that each later version has added. Rights are comma-separated; a token of schema 3 can only create. */
-const addedColumns = ["rights TEXT NOT NULL DEFAULT 'create'", 'last_used_at INTEGER']
+interface AddedColumn {
+  table: 'plants' | 'tokens'
+  name: string
+  type: string
+  /** that of rows which are older than the column, in SQL */
+  value: string
+}
+
+/** The column that each later version has added. Rights are comma-separated; a token of schema 3 can only create. */
+const addedColumns: readonly AddedColumn[] = [
+  { table: 'tokens', name: 'rights', type: 'TEXT NOT NULL', value: "'create'" },
+  { table: 'tokens', name: 'last_used_at', type: 'INTEGER', value: 'NULL' },
+]
 
 const schemaVersion = oldestVersion + BigInt(addedColumns.length)
 
 /** The supported versions, the latest first. */
 const versions = addedColumns.map((_, index) => schemaVersion - BigInt(index)).concat(oldestVersion)
 
-const addedUntil = (version: bigint) => addedColumns.slice(0, Number(version - oldestVersion))
+/** The columns of the oldest version. The row of a revoked token stays, so that no id is reused. Times are milliseconds since 1970. */
+const oldestColumns = {
+  plants: ['id INTEGER PRIMARY KEY', 'name TEXT NOT NULL', 'tag TEXT', 'idempotency_key TEXT'],
+  tokens: [
+    'id INTEGER PRIMARY KEY',
+    'digest BLOB NOT NULL UNIQUE',
+    'note TEXT',
+    'created_at INTEGER NOT NULL',
+    'expires_at INTEGER',
+    'revoked_at INTEGER',
+  ],
+}
 
-const plants = `CREATE TABLE plants (
-  id INTEGER PRIMARY KEY,
-${textFields.map(({ name, isRequired }) => `  ${name} TEXT${isRequired ? ' NOT NULL' : ''},\n`).join('')}  idempotency_key TEXT
-) STRICT`
+const addedTo = (table: AddedColumn['table'], version: bigint) =>
+  addedColumns.slice(0, Number(version - oldestVersion)).filter((column) => column.table === table)
+
+const addedSince = (version: bigint) => addedColumns.slice(Number(version - oldestVersion))
+
+const definitionOf = ({ name, type, value }: AddedColumn) => `${name} ${type}${value === 'NULL' ? '' : ` DEFAULT ${value}`}`
+
+/** The SQL of a table, with later columns exactly as ALTER TABLE appends them. */
+const tableOf = (table: AddedColumn['table'], version: bigint) =>
+  `CREATE TABLE ${table} (\n  ${oldestColumns[table].join(',\n  ')}\n${addedTo(table, version)
+    .map((column) => `, ${definitionOf(column)}`)
+    .join('')}) STRICT`
 
 const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
-
-/**
- * The tokens for a service with this store. Times are milliseconds since 1970. The row of a revoked token stays: no id is reused.
- * Later columns are written exactly as ALTER TABLE appends them.
- */
-const tokens = (version: bigint) => `CREATE TABLE tokens (
-  id INTEGER PRIMARY KEY,
-  digest BLOB NOT NULL UNIQUE,
-  note TEXT,
-  created_at INTEGER NOT NULL,
-  expires_at INTEGER,
-  revoked_at INTEGER
-${addedUntil(version)
-  .map((column) => `, ${column}`)
-  .join('')}) STRICT`
 
 /** The checkpoints of unfinished imports. Each is written together with its plants. */
 const imports = 'CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT'
 
+/** The names of the columns of a table, in the order of the table. */
+export function columnsOf(table: AddedColumn['table'], version = schemaVersion): string[] {
+  return [...oldestColumns[table], ...addedTo(table, version).map(definitionOf)].map((definition) => definition.replace(/ .*/, ''))
+}
+
 /** The tables of a store, with their columns. */
 export function tablesOf(version = schemaVersion) {
-  return {
-    plants: `${plantColumns}, idempotency_key`,
-    tokens: ['id, digest, note, created_at, expires_at, revoked_at', ...addedUntil(version).map((column) => column.split(' ')[0])].join(),
-    imports: 'id, state',
-  }
+  return { plants: columnsOf('plants', version).join(), tokens: columnsOf('tokens', version).join(), imports: 'id, state' }
 }
 
 /** The content of `sqlite_schema`, including the automatic indexes of UNIQUE and PRIMARY KEY. */
 const objectsOf = (version: bigint): readonly SchemaObject[] => [
-  { type: 'table', name: 'plants', tbl_name: 'plants', sql: plants },
+  { type: 'table', name: 'plants', tbl_name: 'plants', sql: tableOf('plants', version) },
   { type: 'index', name: 'plants_idempotency_key', tbl_name: 'plants', sql: keys },
-  { type: 'table', name: 'tokens', tbl_name: 'tokens', sql: tokens(version) },
+  { type: 'table', name: 'tokens', tbl_name: 'tokens', sql: tableOf('tokens', version) },
   { type: 'index', name: 'sqlite_autoindex_tokens_1', tbl_name: 'tokens', sql: null },
   { type: 'table', name: 'imports', tbl_name: 'imports', sql: imports },
   { type: 'index', name: 'sqlite_autoindex_imports_1', tbl_name: 'imports', sql: null },

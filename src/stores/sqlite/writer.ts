@@ -5,7 +5,7 @@ import type { OpenOptions } from '../common/store.js'
 import type { Connection } from './connection.js'
 import { commitOutcomeUnknown, explainFailure, isCommitOutcomeUnknown, lockedError, notOurs, replacedStore, unchanged } from './errors.js'
 import { identityOf } from './file.js'
-import { identify } from './schema.js'
+import { identify, migrate } from './schema.js'
 
 /** A unit of work that waits for its transaction, and then for the commit to be on disk. */
 interface Job {
@@ -94,7 +94,7 @@ export class SqliteWriter {
   }
 
   /**
-   * Throws when the file has been replaced, or is no longer a store. Checks the schema in the first transaction, and whenever it has
+   * Throws when the file has been replaced, or is no longer a store. Checks and migrates the schema in the first transaction, and whenever it has
    * changed: SQLite caches a schema until `schema_version` changes (https://sqlite.org/fileformat2.html, 1.3.9).
    */
   #check(): void {
@@ -104,6 +104,7 @@ export class SqliteWriter {
     if (this.#identified.schema === schema && this.#identified.user === this.#version('user_version')) return
     const user = identify(db, path)
     if (user === undefined) throw notOurs(path, 'contains no store')
+    migrate(db, user) // a store that was opened for reading
     this.#identified = { schema, user }
   }
 

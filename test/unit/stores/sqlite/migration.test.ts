@@ -62,10 +62,19 @@ test('a store of schema 3 is read as it is', async () => {
   expect(version()).toEqual({ user_version: 3 })
 })
 
-test('a store of schema 3 is corrected as it is', async () => {
-  expect((await plants('update', '1', '--tag', 'shade')).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
-  expect((await plants('delete', '1', '--yes')).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n')
+test('a store of schema 3 that is opened for reading has the values of the columns that it lacks', async () => {
+  const store = await SqliteStore.openExisting(fileAddress(path), openOptions())
+  onTestFinished(async () => store?.close())
+  expect(await store?.tokens.find(digestOf('old'))).toMatchObject({ ...oldToken, lastUsedAt: undefined })
   expect(version()).toEqual({ user_version: 3 })
+})
+
+test.each([
+  ['an update', ['update', '1', '--tag', 'shade'], '{"id":1,"name":"Fern","tag":"shade"}\n'],
+  ['a delete', ['delete', '1', '--yes'], '{"id":1,"name":"Fern"}\n'],
+])('%s migrates it', async (_, argv, out) => {
+  expect((await plants(...argv)).out).toBe(out)
+  expect(version()).toEqual({ user_version: 5 })
 })
 
 test('a create migrates it, to the schema of a new store, and its tokens can only create', async () => {
