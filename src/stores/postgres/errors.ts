@@ -152,6 +152,10 @@ const explanations: Record<string, (address: PostgresAddress, text: string, logi
     message: `${name} names a database that does not exist`,
     hint: `Create it there: CREATE DATABASE ${pg.escapeIdentifier(database)} ENCODING UTF8 TEMPLATE template0`,
   }),
+  '42703': ({ name }, text) => ({
+    message: `${name} has the tables of an older version of plants: ${text}`,
+    hint: 'Migrate them with: plants stores init ADDRESS',
+  }),
   '42501': ({ name, user }, text) => ({
     message: `Permission denied for ${user} in ${name}: ${text}`,
     hint: `To create and to read, it needs: plants stores init OWNER-ADDRESS --role ${shellWord(user)}. To update and to delete, add --allow create,read,update,delete. For anything else use the address of the owner`,

@@ -50,6 +50,17 @@ test('keeps the tokens of a store that is migrated, which can only create', asyn
   expect(await tokens.find(Buffer.from('6f6c64ff', 'hex'))).toMatchObject(old) // which a node of the version before has made
 })
 
+test('is told to be migrated when it is opened for reading and lacks a column', async () => {
+  const place = await freshDatabase()
+  const address = addressOf(place)
+  await usingOnce(address, databaseOptions(place), (client) => migrate(client, address, migrations.slice(0, 1)))
+  const store = await PostgresStore.openExisting(address, databaseOptions(place))
+  onTestFinished(async () => store?.close())
+  const older = `unavailable: ${address.name} has the tables of an older version of plants: column "rights" does not exist`
+  const find = async () => store?.tokens.find(Buffer.from('old'))
+  expect(await settled([find()])).toEqual([older])
+})
+
 test('lets a role with its grants create and read, and not delete', async () => {
   const place = await database()
   const owner = await openShared(place)
