@@ -76,6 +76,11 @@ export class PlantsError extends Error {
   get exitCode(): number {
     return kinds[this.kind].exitCode
   }
+
+  /** whether it is unknown if anything was stored */
+  get isOutcomeUnknown(): boolean {
+    return this.exitCode === 5
+  }
 }
 
 /** Wrong usage, or input that cannot be read. */

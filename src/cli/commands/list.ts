@@ -14,7 +14,7 @@ import { defineCommand, type OptionDefinition, type OptionValues, parseWords, qu
 const options = [
   {
     flags: '--sort <field>',
-    description: 'sort by id, name or tag, ignoring the case of A to Z; a service sorts only by id',
+    description: `sort by a field (${fieldNames.join(', ')}), ignoring the case of A to Z; a service sorts only by id`,
     choices: fieldNames,
     default: 'id',
   },

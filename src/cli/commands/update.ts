@@ -1,5 +1,5 @@
 import { describePlant, notFound, styleFor, writeResult } from '../../output/output.js'
-import { textFields } from '../../plant/fields.js'
+import { textFields, textsInWords } from '../../plant/fields.js'
 import { acceptNewPlant, type NewPlant, plantFrom, problemsOf } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { ReadableStore } from '../../stores/common/store.js'
@@ -18,7 +18,7 @@ type Changes = OptionValues<typeof options>
 
 export const update = defineCommand({
   name: 'update',
-  description: 'Change the name or the tag of a plant, and print the plant. Its idempotency key is removed.',
+  description: `Change the ${textsInWords} of a plant, and print the plant. Its idempotency key is removed.`,
   arguments: [{ name: '<id>', description: 'id of the plant', parse: parseId }],
   options,
   examples: ['plants update 1 --name "Sword fern"', 'plants update 1 --no-tag'],

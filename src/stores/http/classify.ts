@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { textFields } from '../../plant/fields.js'
+import { textFields, textsInWords } from '../../plant/fields.js'
 import { isJsonType, parseJson } from '../../plant/json.js'
 import { acceptNewPlant, isObject, type NewPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { type Kind, PlantsError } from '../../platform/errors.js'
@@ -38,7 +38,7 @@ const rules: (Meaning & { fits(status: number, error: number): boolean })[] = [
   { fits: (_, error) => error === 409, kind: 'conflict', error: 'conflict', hint: conflictHint },
   { fits: (_, error) => error === 404 || error === 405, kind: 'incompatible', error: 'refused', hint: addressHint },
   { fits: (_, error) => error === 415, kind: 'incompatible', error: 'refused' },
-  { fits: (status, error) => rejects(status) && error === 413, kind: 'rejected', error: 'refused', hint: 'Shorten the name or the tag' },
+  { fits: (status, error) => rejects(status) && error === 413, kind: 'rejected', error: 'refused', hint: `Shorten the ${textsInWords}` },
   { fits: rejects, kind: 'rejected', error: 'refused' },
 ]
 

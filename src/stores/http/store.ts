@@ -212,7 +212,7 @@ export class RemoteStore implements ReadableStore, BulkStore {
     const last = unknown && !settles ? unknown : error
     const { kind, message, cause } = last
     const hint = kind === 'conflict' ? (hints.conflict ?? last.hint) : last.hint
-    return new PlantsError(kind, message, { ...last, cause, hint: last.exitCode === 5 ? hints.unknown() : hint })
+    return new PlantsError(kind, message, { ...last, cause, hint: last.isOutcomeUnknown ? hints.unknown() : hint })
   }
 
   #howToRepeat(id: bigint, key: string, { hasWarned }: RetryPolicy): string {

@@ -179,7 +179,7 @@ export class Upload {
         if (token === this.#client.access.token) this.#tokenRefresh ??= this.#refreshToken(result.error)
         break
       case 'incompatible':
-        if (result.error.exitCode === 5 && pending.step === 'create' && !isKeyed) this.#note(pending, Outcome.unknown, result.error)
+        if (result.error.isOutcomeUnknown && pending.step === 'create' && !isKeyed) this.#note(pending, Outcome.unknown, result.error)
         this.#fail(result.error)
         break
       default: {

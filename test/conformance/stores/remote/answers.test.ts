@@ -76,7 +76,7 @@ const refusals: Row[] = (
     [404, 1, wrongAddress],
     [405, 1, wrongAddress],
     [409, 1, otherId],
-    [413, 1, 'Shorten the name or the tag'],
+    [413, 1, 'Shorten the name or tag'],
     [418, 1, said],
     [422, 1, said],
   ] as const
@@ -97,7 +97,7 @@ const errors: Row[] = [
     [
       [401, 3, wrongToken],
       [409, 1, otherId],
-      [413, 1, 'Shorten the name or the tag'],
+      [413, 1, 'Shorten the name or tag'],
       [422, 1, said],
       [0, 1, said],
       [-2147483648, 1, said],

@@ -129,7 +129,7 @@ describe('a Plant', () => {
 
 describe('an answer that comes before the whole plant was sent', () => {
   const tooLarge = json(413, { error: 413, message: 'Too large' })
-  const hint = 'Shorten the name or the tag'
+  const hint = 'Shorten the name or tag'
 
   test.each<[string, (socket: Socket) => void]>([
     ['goes on reading', (socket) => void socket.write(tooLarge)],
