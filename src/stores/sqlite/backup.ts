@@ -57,9 +57,9 @@ async function checkTarget(target: string, options: OpenOptions): Promise<void> 
   const stats = statSync(target, { throwIfNoEntry: false })
   if (stats?.isDirectory()) throw notReplaced(target, 'is a folder', `Name a file in it: ${shellWord(`${target}/plants.bak`)}`)
   if (stats && !stats.isFile()) throw notReplaced(target, 'is a device or a pipe', 'Choose another file for the backup')
-  // SQLite would apply an existing log to the backup.
+  // SQLite would apply an existing write-ahead log or journal to the backup.
   if (['-wal', '-journal'].some((suffix) => fileHasContent(target + suffix)))
-    throw notReplaced(target, 'is in use, or was not closed: it has a log', 'Choose another file for the backup')
+    throw notReplaced(target, 'is in use, or was not closed: it has a write-ahead log or a journal', 'Choose another file for the backup')
   if (!stats?.size) return
   const hint = 'Choose another file for the backup, or delete this one first'
   const isStore = await holdsStore(target, options).catch((error: unknown) => {
@@ -108,7 +108,7 @@ export async function copyStore(snapshot: Connection, target: string, { clock: {
   }
 }
 
-/** Turns a copy into a single file without a log, checks it, and flushes it to disk. Returns the number of plants. */
+/** Turns a copy into a single file without a write-ahead log, checks it, and flushes it to disk. Returns the number of plants. */
 function finishCopy(path: string, source: string): bigint {
   const db = connect(uriOf(path, 'mode=rw'), { readOnly: false })
   try {

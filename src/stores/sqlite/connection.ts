@@ -104,7 +104,7 @@ export async function openSnapshot(path: string, waiting: Waiting): Promise<Conn
   return fileHasContent(path) ? openToRead(path, waiting, true) : undefined
 }
 
-/** Reads an existing file without creating files: in any other mode, SQLite would create a missing log. */
+/** Reads an existing file without creating files: in any other mode, SQLite would create a missing -wal file. */
 export async function look<T>(path: string, waiting: Waiting, read: (connection: Connection) => Promise<T>): Promise<T> {
   return new Connection(path, existsSync(`${path}-wal`) ? 'ro' : 'immutable', waiting).use(read)
 }

@@ -149,7 +149,7 @@ function unopened(path: string): Diagnosis {
   return allows(folder, constants.W_OK) && allows(path, constants.R_OK) && !isClosed(path) ? unready(path) : forbidden(path)
 }
 
-/** Whether this user may not read a file, or its log. */
+/** Whether this user may not read a file, or its -wal or -shm file. */
 function isClosed(path: string): boolean {
   return ['', '-wal', '-shm'].some((suffix) => accessCode(path + suffix, constants.R_OK) === 'EACCES')
 }
@@ -182,7 +182,7 @@ export function lockedError(path: string, timeout: number): PlantsError {
   return unavailable({ message, hint: 'Try again, or wait longer with --timeout 2m', retryable: true })
 }
 
-/** The process that holds a lock on the file or its log, such as "process 4242 (sqlite3)"; undefined outside Linux. */
+/** The process that holds a lock on the file or its -shm file, such as "process 4242 (sqlite3)"; undefined outside Linux. */
 function findHolder(path: string): string | undefined {
   try {
     const files = [path, `${path}-shm`].flatMap((file) => statSync(file, { throwIfNoEntry: false }) ?? [])

@@ -9,7 +9,7 @@ import { explainFailure, isFull, isWritable, notOurs } from './errors.js'
 /** How to open a file. For an `immutable` file, SQLite takes no locks and creates no -wal or -shm file, so another process can change it during a read. */
 export type OpenMode = 'rw' | 'ro' | 'immutable'
 
-/** The real path of a file that need not exist: SQLite keeps the log beside the target of a link. */
+/** The real path of a file that need not exist: SQLite keeps the write-ahead log beside the target of a link. */
 export function realPathOf(path: string): string {
   const known = [path, dirname(path)].find((candidate) => existsSync(candidate))
   if (known === undefined) return path
@@ -62,9 +62,9 @@ export function statIfThere(path: string): Stats | undefined {
 }
 
 /**
- * How to open a file for reading: as immutable if it has no log, and SQLite cannot create one, for lack of permission or space.
+ * How to open a file for reading: as immutable if it has no write-ahead log, and SQLite cannot create one, for lack of permission or space.
  *
- * @throws {PlantsError} when a crash has left a log that only a writer can recover
+ * @throws {PlantsError} when a crash has left a write-ahead log or a journal that only a writer can recover
  */
 export function readMode(path: string): OpenMode {
   const left = ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
@@ -93,7 +93,7 @@ export function isPartOf(store: string, path: string): boolean {
   return ['', '-wal', '-shm', '-journal'].some((suffix) => isSame(store + suffix) || isOne(store + suffix, path))
 }
 
-/** A text that changes whenever the file or its log changes. */
+/** A text that changes whenever the file or its write-ahead log changes. */
 export function fileVersion(path: string): string {
   const versions = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
   return versions.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
@@ -116,7 +116,8 @@ export function checkKind(path: string): void {
   const stats = statSync(path)
   if (stats.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
   if (!stats.isFile()) throw notOurs(path, 'is a device or a pipe, not a store')
-  if (stats.nlink > 1) throw notOurs(path, 'has more than one hard link, and each would have its own log', 'Copy the file instead')
+  if (stats.nlink > 1)
+    throw notOurs(path, 'has more than one hard link, and each would have its own write-ahead log', 'Copy the file instead')
   checkJournal(path)
 }
 

@@ -37,7 +37,7 @@ export function holdsStore(path: string, waiting: Waiting): Promise<boolean> {
   return look(path, waiting, (connection) => connection.retry(() => identify(connection.db, path) !== undefined))
 }
 
-/** Network file systems by their magic number (statfs(2)): they lack the shared memory that SQLite's log needs. */
+/** Network file systems by their magic number (statfs(2)): they lack the shared memory that WAL mode needs. */
 const networks = new Map([
   [0x6969n, 'NFS'],
   [0xfe534d42n, 'SMB'],

@@ -21,7 +21,7 @@ export function identify(db: Database, path: string): bigint | undefined {
   const { user_version: version, encoding } = first
   if (version > schemaVersion)
     throw notOurs(path, `was written by a newer version of plants (schema ${version}, this one supports ${schemaVersion})`, 'Update plants')
-  if (encoding !== 'UTF-8') throw notOurs(path, `is not a store of plants: its texts are ${encoding}, not UTF-8`)
+  if (encoding !== 'UTF-8') throw notOurs(path, `is not a store of plants: its encoding is ${encoding}, not UTF-8`)
   if (!versions.includes(version) || !hasSchema(found, version)) throw changedSchema(path)
   return version
 }
@@ -62,15 +62,16 @@ function readObjects(db: Database, database: 'main' | 'backup'): SchemaRow[] {
 }
 
 /**
- * Creates the schema in an empty file, or migrates an older store, in one transaction. Turns on the write-ahead log.
+ * Creates the schema in an empty file, or migrates an older store, in one transaction. Turns on WAL mode.
  *
- * @throws {PlantsError} like `identify`, and when the file system does not support a write-ahead log
+ * @throws {PlantsError} like `identify`, and when the file system does not support WAL mode
  */
 export function prepareStore(db: Database, path: string): void {
   if (db.isTransaction) db.exec('ROLLBACK') // of a try that failed
   if (identify(db, path) === schemaVersion && isWal(db)) return
   db.exec('PRAGMA journal_mode=WAL')
-  if (!isWal(db)) throw notOurs(path, 'cannot be a store: SQLite needs shared memory beside it', 'Put it on a local disk: --store PATH')
+  if (!isWal(db))
+    throw notOurs(path, `cannot be a store: its file system does not support SQLite's WAL mode`, 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
   const version = identify(db, path)
   if (version === undefined) {

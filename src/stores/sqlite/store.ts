@@ -130,7 +130,7 @@ export class SqliteStore implements ServedStore, CheckpointStore {
   async createMany(batch: Batch, options: CreateManyOptions): Promise<void> {
     const { rows, order, outcomes } = batch
     this.#writer.isBulk = true
-    // A larger cache and log, so that pages with many new rows are written only once.
+    // A larger cache and write-ahead log, so that pages with many new rows are written only once.
     await this.#connection.run(() => this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'))
     const { ChangesetWriter } = await import('./bulk.js')
     const insert = new ChangesetWriter(this.#connection, this.#options.clock)

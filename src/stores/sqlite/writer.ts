@@ -34,7 +34,7 @@ export class SqliteWriter {
   isBulk = false
   /** `schema_version` and `user_version` of the schema that was last identified as that of a store */
   #identified: { schema?: unknown; user?: unknown } = {}
-  /** the identity of the log file, which is constant as long as a connection is open */
+  /** the identity of the -wal file, which is constant as long as a connection is open */
   #log: string | undefined
 
   constructor(connection: Connection, options: OpenOptions) {
@@ -156,7 +156,7 @@ export class SqliteWriter {
     }
   }
 
-  /** Whether the file and its log are still at their paths: writes to a moved or deleted file would be lost. */
+  /** Whether the file and its -wal file are still at their paths: writes to a moved or deleted file would be lost. */
   #isInPlace(): boolean {
     const log = identityOf(`${this.#connection.path}-wal`)
     if (log.includes(':') || log === 'none') this.#log ??= log

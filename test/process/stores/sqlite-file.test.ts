@@ -25,7 +25,7 @@ describe('a file that cannot be a store is refused, and left as it is:', () => {
     const folder = await storeIn(temporaryFolder())
     const [path, other] = [join(folder, 'plants.db'), join(folder, 'other.db')]
     linkSync(path, other)
-    const err = `plants: ${other} has more than one hard link, and each would have its own log\n  Copy the file instead\n`
+    const err = `plants: ${other} has more than one hard link, and each would have its own write-ahead log\n  Copy the file instead\n`
     expect(await create(other, '2')).toEqual({ code: 4, out: '', err })
     unlinkSync(path)
     expect((await create(other, '2')).code).toBe(0)

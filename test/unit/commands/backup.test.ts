@@ -108,7 +108,7 @@ describe('backup', () => {
     const reasons = {
       'notes.txt': 'is not a store: it is not an SQLite file',
       'songs.db': 'is an SQLite file of another program, not a store',
-      'linked.bak': 'has more than one hard link, and each would have its own log',
+      'linked.bak': 'has more than one hard link, and each would have its own write-ahead log',
     }
     for (const [name, why] of Object.entries(reasons)) {
       const before = readFileSync(join(folder, name))
@@ -126,7 +126,7 @@ describe('backup', () => {
     await plant({ id: 1, name: 'Fern' })
     const other = closedAfterTest(await SqliteStore.open(fileAddress(file), openOptions()))
     await other.create({ id: 2n, name: 'Ivy' })
-    const why = 'it is in use, or was not closed: it has a log'
+    const why = 'it is in use, or was not closed: it has a write-ahead log or a journal'
     const err = `plants: ${file} cannot be replaced by a backup: ${why}\n  Choose another file for the backup\n`
     expect(await plants(['backup', file])).toEqual({ code: 2, out: '', err })
     expect(await listOf(file)).toBe('{"id":2,"name":"Ivy"}\n')

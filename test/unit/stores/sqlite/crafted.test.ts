@@ -190,7 +190,7 @@ const variants: [what: string, why: RegExp, statements: string[]][] = [
   ['an index of other rows', changed, [plants, keys.replace('IS NOT NULL', "> ''"), tokens, imports]],
   ['an index that is not there', changed, [plants, tokens, imports]],
   ['a name in capitals', changed, [plants.replace('TABLE plants', 'TABLE PLANTS'), keys, tokens, imports]],
-  ['texts in UTF-16', /evil\.db is not a store of plants: its texts are UTF-16le, not UTF-8/, ["PRAGMA encoding = 'UTF-16le'", ...exact]],
+  ['texts in UTF-16', /evil\.db is not a store of plants: its encoding is UTF-16le, not UTF-8/, ["PRAGMA encoding = 'UTF-16le'", ...exact]],
   [
     'more tables than anybody needs',
     changed,
