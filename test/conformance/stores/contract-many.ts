@@ -58,7 +58,7 @@ export function describeSortedStore(name: string, open: () => Promise<Store>): v
       .filter((plant) => plant.id > after && (tag === undefined || plant.tag === tag))
       .filter((plant) => [plant.name, plant.tag].some((text) => text?.toLowerCase().includes(search)))
     const byId = selected.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-    const byText = (field: 'name' | 'tag') =>
+    const byText = (field: Exclude<FieldName, 'id'>) =>
       byId.toSorted((a, b) => {
         if ((a[field] === undefined) !== (b[field] === undefined)) return a[field] === undefined ? 1 : -1
         return Buffer.compare(keyOf(a[field]), keyOf(b[field]))
