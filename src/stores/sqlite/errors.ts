@@ -8,8 +8,10 @@ import { primaryCode } from '../../platform/sqlite.js'
 export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const text = error instanceof Error ? error.message : ''
-  // A crafted file can cause these errors; any other error in our SQL is a defect.
-  const isOfFile = code === 1 && /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB)/.test(text)
+  // A crafted file can cause these errors, the last two when a table is migrated; any other error in our SQL is a defect.
+  const isOfFile =
+    code === 1 &&
+    /^(no such (table|column)|unsupported file format|JSON cannot hold BLOB|NOT NULL constraint failed|type mismatch on DEFAULT)/.test(text)
   const [explain] = explanations.find(([, codes]) => codes.includes(code)) ?? []
   try {
     if (isOfFile || error instanceof DamageError) return unavailable(damaged(path, text), error)

@@ -251,6 +251,20 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     expect((await runPlants(['restore', 'evil.db', '--yes', '--store', './mine.db'], { cwd: folder })).code).toBe(2)
   })
 
+  test.each(['7', "x'00'"])('a note of a token that is %s, which a migration meets', async (note) => {
+    const looseTokens = tokens.replace(' STRICT', '').replace('note TEXT', 'note')
+    const strictTokens = rewrite(`UPDATE sqlite_schema SET sql = '${tokens}' WHERE name = 'tokens'`)
+    const token = `INSERT INTO tokens (digest, note, created_at) VALUES (x'00', ${note}, 1)`
+    craft('evil.db', 3, [plants, keys, looseTokens, imports, fern, token, strictTokens])
+    for (const command of [
+      ['create', '--id', '2', '--name', 'Moss'],
+      ['update', '1', '--name', 'Moss'],
+    ]) {
+      const { code, err } = await runPlants([...command, '--store', './evil.db'], { cwd: folder })
+      expect({ code, err }).toEqual({ code: 4, err: expect.stringMatching(/evil\.db is damaged: /) })
+    }
+  })
+
   test('a page that comes twice, as in a tree that never ends', async () => {
     craft('evil.db', 3, [
       ...exact,
