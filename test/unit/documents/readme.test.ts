@@ -33,6 +33,11 @@ describe('the README', () => {
 })
 
 describe('the documentation', () => {
+  test('has no page of 10 KB or more', () => {
+    const long = [...pages].filter(([path, page]) => path.startsWith('docs/') && Buffer.byteLength(page) >= 10_240)
+    expect(long.map(([path]) => path)).toEqual([])
+  })
+
   test('has no link that leads nowhere', () => {
     const broken = [...pages].flatMap(([path, page]) =>
       [...page.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
