@@ -1,3 +1,17 @@
+import { appendFileSync } from 'node:fs'
+
+/**
+ * Adds figures to the file that `npm run bench` makes its page from; without that file, does nothing.
+ *
+ * @param name of the part that they belong to
+ * @param figures a table has a `title` and `rows`, each with a `title` of its own; what was not measured is not a number
+ */
+export function note(name, figures) {
+  const file = process.env.BENCH_FIGURES
+  const round = (_, value) => (typeof value === 'number' ? Number(value.toPrecision(4)) : value)
+  if (file) appendFileSync(file, `${JSON.stringify({ name, figures }, round)}\n`)
+}
+
 /** Prints rows of text, the first column to the left and the others to the right. */
 export function printColumns(rows) {
   const widths = rows[0].map((_, index) => Math.max(...rows.map((row) => row[index].length)))

@@ -1,5 +1,5 @@
 // Imports and exports beside the loaders that people know: npm run bench:import [-- FLAG...]
-//   --rows 500000  --rounds 3  --only ordered,random,export,remote,memory (all but memory, which needs 4 GB of disk and some minutes)
+//   --rows 500000  --rounds 3  --only ordered,random,export,remote
 //   --node PATH     the Node that runs plants
 //   --folder PATH   where the temporary folder is made, and so which disk is written to
 // Each is a whole process with its start. They take turns, so that a machine that slows down slows all of them; the medians
@@ -10,7 +10,6 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { killAll } from './children.mjs'
 import { measureExport, measureImports } from './import/files.mjs'
-import { measureMemory } from './import/memory.mjs'
 import { measureRemote } from './import/remote.mjs'
 import { printMachine } from './machine.mjs'
 import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
@@ -20,13 +19,12 @@ const parts = {
   random: (bench) => measureImports('random', bench),
   export: measureExport,
   remote: measureRemote,
-  memory: measureMemory,
 }
 const { values: flags } = parseArgs({
   options: {
     rows: { type: 'string', default: '500000' },
     rounds: { type: 'string', default: '3' },
-    only: { type: 'string', default: 'ordered,random,export,remote' },
+    only: { type: 'string', default: Object.keys(parts).join() },
     node: { type: 'string', default: process.execPath },
     folder: { type: 'string', default: tmpdir() },
   },

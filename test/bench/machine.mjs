@@ -1,16 +1,21 @@
 import { spawnSync } from 'node:child_process'
 import { closeSync, fsyncSync, openSync, writeSync } from 'node:fs'
-import { availableParallelism } from 'node:os'
-import { join } from 'node:path'
-import { print } from './figures.mjs'
+import { availableParallelism, cpus, totalmem } from 'node:os'
+import { basename, join } from 'node:path'
+import { note, print } from './figures.mjs'
 
 /** Where this ran: the runtime, and the disk under the folder, whose fsync is what a commit costs. */
 export function printMachine(folder, how, version = process.versions.node) {
   const { platform, arch } = process
-  print(`Node ${version}, ${platform} ${arch}, ${availableParallelism()} processors, without NODE_EXTRA_CA_CERTS`)
+  const processors = availableParallelism()
+  print(`Node ${version}, ${platform} ${arch}, ${processors} processors, without NODE_EXTRA_CA_CERTS`)
   print(how)
   const [median, slow] = fsyncTimes(join(folder, 'fsync'))
-  print(`${folder} is on ${fileSystemOf(folder)}; fsync after 4 KiB appended: median ${median.toFixed(2)} ms, p99 ${slow.toFixed(2)} ms\n`)
+  const fileSystem = fileSystemOf(folder)
+  note('machine', { platform, arch, processors, model: cpus()[0]?.model.trim(), memory: totalmem() / 1e9, fileSystem, fsync: median })
+  note('versions', { 'Node.js': version })
+  note('how', { [basename(process.argv[1], '.mjs')]: how })
+  print(`${folder} is on ${fileSystem}; fsync after 4 KiB appended: median ${median.toFixed(2)} ms, p99 ${slow.toFixed(2)} ms\n`)
 }
 
 function fileSystemOf(folder) {

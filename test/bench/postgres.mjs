@@ -10,6 +10,7 @@ import { chmodSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { killAll } from './children.mjs'
+import { note } from './figures.mjs'
 import { printMachine } from './machine.mjs'
 import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
 import { measureCapacity } from './postgres/capacity.mjs'
@@ -54,6 +55,7 @@ const token = randomBytes(16).toString('hex')
 const env = { ...cleanEnvironment(), ...homeIn(folder), PLANTS_SERVE_TOKEN: token }
 const server = await startServer(folder, env)
 try {
+  note('versions', { PostgreSQL: server.version.split(' ')[1] })
   printMachine(folder, `${server.version}, as it is without settings; medians of ${rounds} rounds in turn`)
   const bench = { folder, env, server, seconds, rounds, rows }
   for (const name of names) await parts[name](bench)

@@ -1,4 +1,4 @@
-import { median, print, printColumns, textOf } from './figures.mjs'
+import { median, note, print, printColumns, textOf } from './figures.mjs'
 import { peers } from './peers.mjs'
 
 const columns = [
@@ -24,6 +24,7 @@ const bars = [
 /** @param turns what `load` found in every turn, by the name of the peer */
 export function printTable(turns) {
   const all = mediansOf(turns)
+  note('serve', { title: 'Creates', rows: Object.entries(all).map(([name, own]) => ({ title: peers[name].title, ...own })) })
   const rows = Object.entries(all).map(([name, own]) => [
     peers[name].title,
     ...columns.map(({ of, digits = 2 }) => textOf(of(own, all), digits)),

@@ -11,6 +11,7 @@ export const pages: ReadonlyMap<string, string> = new Map(
     'CHANGELOG.md',
     'SECURITY.md',
     ...readdirSync(join(root, 'docs'))
+      .filter((name) => name.endsWith('.md'))
       .toSorted()
       .map((name) => `docs/${name}`),
   ].map((path) => [path, readFileSync(join(root, path), 'utf8')]),

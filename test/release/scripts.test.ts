@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -28,7 +28,7 @@ test('the start is measured beside a bare runtime, and what settings and tokens 
   const { exitCode, stdout } = await bench('start', '--runs', '1', '--only', 'table')
   expect(exitCode).toBe(0)
   const title = `Node ${process.versions.node}`
-  for (const what of ['-e 0', '--version', '--help', 'create', 'create, remote', 'create, refused (409)', 'list of 10']) {
+  for (const what of ['-e 0', '--version', '--help', 'create', 'create, remote', 'create, id exists (409)', 'list of 10']) {
     const figures = lineOf(`${title}: ${what}`, stdout)
     expect({ what, figures }).toEqual({ what, figures: expect.stringMatching(/^\d+\.\d +\d+\.\d\d +-?\d+\.\d /) })
   }
@@ -60,7 +60,7 @@ test.each([
 
 test('the import is measured in parts that there are', async () => {
   const { exitCode, stdout, stderr } = await bench('import', '--only', 'ordered,disordered')
-  const message = '--rows and --rounds must be whole numbers from 1 up, --only some of ordered,random,export,remote,memory'
+  const message = '--rows and --rounds must be whole numbers from 1 up, --only some of ordered,random,export,remote'
   expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
 })
 
@@ -69,6 +69,24 @@ test('the shared database is measured in parts that there are', async () => {
   const message =
     '--rounds and --rows must be whole numbers from 1 up, --seconds above 0, --only some of service,nodes,capacity,ordered,random,export'
   expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
+})
+
+test.each([
+  ['growth', ['--plants', '10,some'], '--plants must be whole numbers from 1 up, --seconds above 0'],
+  ['all', ['--only', 'start,end'], '--only must be some of start,serve,import,postgres,growth'],
+])('the benchmark %s is not run with %j', async (name, args, message) => {
+  const { exitCode, stdout, stderr } = await bench(name, ...args)
+  expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 2, stdout: '', stderr: message })
+})
+
+test('a benchmark is run in small, and writes its figures into a copy of the page', async () => {
+  const { exitCode, stdout } = await bench('all', '--quick', '--only', 'growth')
+  const [, page = ''] = /^\d+\.\d min\. (.*benchmarks\.md), its charts and .*figures\.json are written$/m.exec(stdout) ?? []
+  expect(exitCode).toBe(0)
+  expect(lineOf('1,000', stdout)).toMatch(/^\d+\.\d\d +(\d+|-) /)
+  expect(readFileSync(page, 'utf8')).toMatch(/^\|Plants\|import, s\|.*\n\|---.*\n\|100\|[\d.|,-]+\n\|1,000\|[\d.|,-]+$/m)
+  expect(readFileSync(join(page, '../bench-growth.svg'), 'utf8')).toContain('</svg>')
+  rmSync(join(page, '../..'), { recursive: true })
 })
 
 test('the picture of a terminal in the README shows what a terminal shows', async () => {

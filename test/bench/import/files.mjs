@@ -16,7 +16,7 @@ export async function measureImports(order, bench) {
   for (let round = 0; round < bench.rounds; round += 1) {
     for (const [index, program] of present.entries()) entries[index].rates.push(await takeImport(program, input, bench))
   }
-  printRates(`${titleOf(order, input)}, into a new file`, entries)
+  printRates(`import ${order}`, `${titleOf(order, input)}, into a new file`, entries)
 }
 
 /** Gives a store back as what it was made from, beside the import that made it. */
@@ -32,7 +32,7 @@ export async function measureExport(bench) {
     if ((await digestOf(out)) !== (await digestOf(source))) throw new Error('What was exported is not what was imported')
     exporting.rates.push(input.count / seconds)
   }
-  printRates(`${titleOf('ordered', input)}, into a file and out again`, [exporting, importing])
+  printRates('export', `${titleOf('ordered', input)}, into a file and out again`, [exporting, importing])
 }
 
 async function prepare(order, { folder, rows: count }, formats) {

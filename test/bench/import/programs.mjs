@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { print } from '../figures.mjs'
+import { note, print } from '../figures.mjs'
 
 export const plants = join(import.meta.dirname, '../../../bin/plants.js')
 
@@ -25,7 +25,7 @@ export const programs = {
     argv: ({ rows, store }) => ['sqlite3', store, 'PRAGMA journal_mode=WAL', table, '.mode csv', `.import "${rows}.csv" plants`],
   },
   'sqlite-utils': {
-    title: 'sqlite-utils insert --nl',
+    title: 'sqlite-utils insert',
     command: 'sqlite-utils',
     stores: true,
     bar: { ordered: () => 5, random: () => 5 },
@@ -41,7 +41,11 @@ export const programs = {
 /** Those whose command there is; the others are named. */
 export function installed(candidates, env) {
   const commands = [...new Set(candidates.map(({ command }) => command))]
-  const missing = commands.filter((command) => spawnSync(command, ['--version'], { env }).error !== undefined)
+  const missing = commands.filter((command) => {
+    const { error, stdout } = spawnSync(command, ['--version'], { env, encoding: 'utf8' })
+    if (!error && command !== process.execPath) note('versions', { [command]: /\d+(\.\d+)+/.exec(stdout)?.[0] })
+    return error !== undefined
+  })
   for (const command of missing) print(`${command} is not installed, and left out`)
   return candidates.filter(({ command }) => !missing.includes(command))
 }

@@ -19,7 +19,7 @@ export async function measureRemote(bench) {
   for (let round = 0; round < bench.rounds; round += 1) {
     for (const [index, client] of present.entries()) entries[index].rates.push(await take(client, input, bench))
   }
-  printRates(`${thousands(input.count)} plants, ids at random, to plants serve on loopback`, entries)
+  printRates('import remote', `${thousands(input.count)} plants, ids at random, to plants serve on loopback`, entries)
 }
 
 /** Creates a second. */

@@ -35,7 +35,12 @@ export async function measureCapacity(bench) {
   const entries = Object.fromEntries(Object.entries(shapes).map(([name, { title }]) => [name, { title, turns: [] }]))
   for (let round = 0; round < bench.rounds; round += 1)
     for (const [name, shape] of Object.entries(shapes)) entries[name].turns.push(await take(shape, bench))
-  printTable(`In a table of a million; WAL of ${few} creates without whole pages, and with them after a checkpoint`, columns, entries)
+  printTable(
+    'postgres capacity',
+    `In a table of a million; WAL of ${few} creates without whole pages, and with them after a checkpoint`,
+    columns,
+    entries,
+  )
 }
 
 async function take({ id, orders }, bench) {

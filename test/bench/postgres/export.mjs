@@ -31,7 +31,7 @@ export async function measureExport(bench) {
     for (const [name, program] of Object.entries(programs)) entries[name].turns.push(await take(program, { rows, database }, bench))
   }
   await database.drop()
-  printTable(`${thousands(bench.rows)} plants that came at random, to nowhere in the order of ids`, columns, entries)
+  printTable('postgres export', `${thousands(bench.rows)} plants that came at random, to nowhere in the order of ids`, columns, entries)
 }
 
 async function take(program, { rows, database }, bench) {

@@ -43,6 +43,7 @@ export async function measureImports(order, bench) {
     for (const [name, program] of Object.entries(programs)) entries[name].turns.push(await take(program, rows, bench))
   }
   printTable(
+    `postgres ${order}`,
     `${thousands(bench.rows)} plants, ids ${order === 'ordered' ? 'in order' : 'at random'}, into an empty database`,
     columns,
     entries,

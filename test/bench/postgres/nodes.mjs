@@ -21,7 +21,7 @@ export async function measureNodes(bench) {
   for (let round = 0; round < bench.rounds; round += 1) {
     for (const count of counts) entries[count].turns.push(await take(count, bench))
   }
-  printTable('Nodes on one database and one machine, with 64 connections in all; CPU for 100,000 creates', columns, entries)
+  printTable('postgres nodes', 'Nodes on one machine, 64 connections in all; CPU for 100,000 creates', columns, entries)
 }
 
 async function take(count, bench) {

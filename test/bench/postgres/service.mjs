@@ -39,7 +39,7 @@ export async function measureService(bench) {
   for (let round = 0; round < bench.rounds; round += 1) {
     for (const [name, { take }] of Object.entries(contenders)) entries[name].turns.push(await take(bench))
   }
-  printTable(`Creates over 64 connections, ${bench.seconds} s a turn`, columns, entries, bars)
+  printTable('postgres service', `Creates over 64 connections, ${bench.seconds} s a turn`, columns, entries, bars)
 }
 
 async function takeFile(bench) {

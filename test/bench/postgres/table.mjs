@@ -1,17 +1,19 @@
-import { median, print, printColumns, textOf } from '../figures.mjs'
+import { median, note, print, printColumns, textOf } from '../figures.mjs'
 
 /**
  * Prints rows of figures, and below them the bars.
  *
+ * @param name of the figures that are noted, all that were measured
  * @param columns each with its `head`, how many `digits` it has, and what it is `of` a row and all rows
  * @param entries by their names, each with a `title` and its `turns`: of every figure the median counts
  * @param bars each with `what`, the `least` that the figure may be, and what it is `of` all rows
  */
-export function printTable(title, columns, entries, bars = []) {
-  const all = Object.fromEntries(Object.entries(entries).map(([name, { turns }]) => [name, mediansOf(turns)]))
-  const rows = Object.entries(entries).map(([name, entry]) => [
+export function printTable(name, title, columns, entries, bars = []) {
+  const all = Object.fromEntries(Object.entries(entries).map(([key, { turns }]) => [key, mediansOf(turns)]))
+  note(name, { title, rows: Object.entries(entries).map(([key, entry]) => ({ title: entry.title, ...all[key] })) })
+  const rows = Object.entries(entries).map(([key, entry]) => [
     entry.title,
-    ...columns.map(({ of, digits = 2 }) => numberText(of(all[name], all), digits)),
+    ...columns.map(({ of, digits = 2 }) => numberText(of(all[key], all), digits)),
   ])
   print(title)
   printColumns([['', ...columns.map(({ head }) => head)], ...rows])

@@ -16,7 +16,7 @@ const commands = {
   '--version': { args: ['--version'] },
   '--help': { args: ['--help'] },
   create: { args: flags(1) },
-  'create, refused (409)': { args: flags(1), status: 1 },
+  'create, id exists (409)': { args: flags(1), status: 1 },
   'create, of what is no plant': { args: ['create', '--id', 'one'], status: 2 },
   'create, in colours': { args: [...flags(2), '--output', 'text'], env: { FORCE_COLOR: '1' } },
   get: { args: ['get', '1'] },

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { print, printColumns, textOf } from '../figures.mjs'
+import { note, print, printColumns, textOf } from '../figures.mjs'
 import { recordCommands } from './commands.mjs'
 import { costsOf } from './costs.mjs'
 import { loadsReader } from './loads.mjs'
@@ -28,6 +28,7 @@ const most = 15
 export async function measurePackages(bench) {
   const runs = Math.min(bench.runs, most)
   const costs = await costsOf(parts, { ...bench, runs, node: bench.nodes[0] })
+  note('packages', { title: 'Load times of packages', rows: Object.entries(costs).map(([title, cost]) => ({ title, ...cost })) })
   printColumns([
     ['to load', 'ms', 'KB'],
     ...Object.entries(costs).map(([name, { time, size }]) => [name, textOf(time, 1), textOf(size, 0)]),

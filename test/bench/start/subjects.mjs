@@ -22,7 +22,7 @@ export function onNode(node, env) {
 /** The program as a single file, where there is one. */
 export function compiled(folder, env) {
   const file = singleFile()
-  if (file !== undefined) return { title: 'file', command: [file], bare: emptyFile(folder, env), bareTitle: 'a compiled 0' }
+  if (file !== undefined) return { title: 'file', command: [file], bare: emptyFile(folder, env), bareTitle: 'an empty program' }
   print('The single file is left out. Make it with: npm run build:binary, or name one: PLANTS_BIN=PATH')
   return undefined
 }
@@ -67,7 +67,7 @@ const always = {
   completion: { what: 'completion', args: () => ['__complete', '--', 'cr'] },
   create: { what: 'create', args: create },
   remote: { what: 'create, remote', args: (bench) => [...create(bench), '--store', bench.url], env: 'remote' },
-  refused: { what: 'create, refused (409)', args: () => ['create', '--id', '1', '--name', 'Fern'], status: 1 },
+  refused: { what: 'create, id exists (409)', args: () => ['create', '--id', '1', '--name', 'Fern'], status: 1 },
   list: { what: 'list of 10', args: ({ ten }) => ['list', '--store', ten] },
 }
 

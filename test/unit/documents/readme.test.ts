@@ -175,7 +175,7 @@ function sources(): string {
 }
 
 function exists(path: string): boolean {
-  return pages.has(path) || ['LICENSE'].includes(path)
+  return pages.has(path) || path === 'LICENSE' || (/^docs\/[^/]+\.svg$/.test(path) && existsSync(join(root, path)))
 }
 
 function read(path: string): string {
