@@ -5,7 +5,7 @@
 // Each is measured once, in a SQLite file. After each import it is checked that the plants are there.
 import { randomBytes } from 'node:crypto'
 import { rmSync, statfsSync } from 'node:fs'
-import { devNull, tmpdir } from 'node:os'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { killAll } from './children.mjs'
@@ -62,13 +62,14 @@ print(`The peak of import is ${textOf(peak, 0)} MB (at most ${maxImportPeak}: ${
 
 /** Seconds and MB of each operation, and creates a second into a store that has so many plants. */
 async function take(count) {
-  const input = join(folder, 'plants')
+  const [input, out] = [join(folder, 'plants'), join(folder, 'export.ndjson')]
   await writeRows(`${input}.ndjson`, { count, order: 'ordered', format: 'ndjson' })
   const node = process.execPath
   const imported = await run(programs.plants.argv({ node, rows: input, store }), { env, watchesMemory: true })
   checkCount(programs.plants, countPlants(store), count)
   rmSync(`${input}.ndjson`)
-  const exported = await run([node, plants, 'export', '--store', store, '--out', devNull], { env, watchesMemory: true })
+  const exported = await run([node, plants, 'export', '--store', store, '--out', out], { env, watchesMemory: true })
+  rmSync(out)
   const listed = await run([node, ...listOf(store)], { env, watchesMemory: true })
   const served = await serve((server) => stream(server, count, env))
   const base = String((1n << 51n) + BigInt(`0x${randomBytes(6).toString('hex')}`))
