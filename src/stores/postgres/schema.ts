@@ -3,7 +3,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { OpenOptions, Right } from '../common/store.js'
 import type { Client } from './client.js'
-import { divisionByZero, sqlState } from './errors.js'
+import { sqlState } from './errors.js'
 import { usingOnce } from './pool.js'
 import { begin, imports, pinned, plants, privilegeFor, rightsStatement, schemaName, tokens, toRights, versions } from './sql.js'
 
@@ -40,57 +40,34 @@ export const migrations: readonly string[] = [
  * @throws {PlantsError} `unavailable` when a newer version of this program, or somebody else, has created it
  */
 export async function identify(client: Client, address: PostgresAddress, newest = migrations.length): Promise<number> {
-  const { name } = address
-  const version = await versionOf(client, address)
-  if (version <= newest) return version
-  const message = `${name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
-  throw new PlantsError('unavailable', message, { hint: 'Update plants' })
-}
-
-async function versionOf(client: Client, address: PostgresAddress): Promise<number> {
-  try {
-    const [[version] = []] = await client.ask(pinned(`${schemaCheck}; SELECT max(version) FROM ${versions}`))
-    return Number(version ?? 0)
-  } catch (error) {
-    if (isMissing(error)) return 0
-    if (sqlState(error) !== divisionByZero) throw error
-  }
   const found = await inspectSchema(client, address)
   if (found instanceof PlantsError) throw found
-  return found ? versionOf(client, address) : 0 // another process may just have created it
-}
-
-/** Whether a schema or a table does not exist. */
-function isMissing(error: unknown): boolean {
-  return ['3F000', '42P01'].includes(sqlState(error) ?? '')
+  if (!found.hasVersions) return 0
+  const [[text] = []] = await client.ask(pinned(`SELECT max(version) FROM ${versions}`))
+  const version = Number(text ?? 0)
+  if (version <= newest) return version
+  const message = `${address.name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
+  throw new PlantsError('unavailable', message, { hint: 'Update plants' })
 }
 
 /**
  * Migrates a database to the latest schema, in one transaction and under a lock, so that several nodes may do so concurrently.
- * The connection must not be used for anything else meanwhile.
+ * The connection must not be used for anything else meanwhile; after an error, it is still in the transaction.
  */
 export async function migrate(client: Client, address: PostgresAddress, steps = migrations): Promise<void> {
   if ((await identify(client, address, steps.length)) === steps.length) return
-  try {
-    await client.ask({ text: `${begin().text}; SELECT pg_advisory_xact_lock(${lock})` })
-    const left = steps.slice(await lockedVersion(client, address, steps))
-    for (const step of left) await client.ask({ text: step })
-    if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${steps.length})` })
-    await client.ask({ text: 'COMMIT' })
-  } catch (error) {
-    if (sqlState(error) !== undefined || error instanceof PlantsError) await client.ask({ text: 'ROLLBACK' })
-    throw error
-  }
+  await client.ask({ text: `${begin().text}; SELECT pg_advisory_xact_lock(${lock})` })
+  const left = steps.slice(await lockedVersion(client, address, steps))
+  for (const step of left) await client.ask({ text: step })
+  if (left.length > 0) await client.ask({ text: `INSERT INTO ${versions} VALUES (${steps.length})` })
+  await client.ask({ text: 'COMMIT' })
 }
 
-/**
- * The schema version, read under the lock. Creates the version table first, since reading a missing table would abort the transaction. Does
- * not use a schema that somebody else has created meanwhile.
- */
+/** The schema version, read under the lock. Creates the version table first. Does not use a schema that somebody else has created meanwhile. */
 async function lockedVersion(client: Client, address: PostgresAddress, steps: readonly string[]): Promise<number> {
   const found = await inspectSchema(client, address)
   if (found instanceof PlantsError) throw found
-  if (!found) await client.ask({ text: `CREATE SCHEMA ${schemaName}` })
+  if (!found.exists) await client.ask({ text: `CREATE SCHEMA ${schemaName}` })
   await client.ask({ text: `CREATE TABLE IF NOT EXISTS ${versions} (version integer PRIMARY KEY)` })
   return identify(client, address, steps.length)
 }
@@ -119,20 +96,23 @@ export function grants({ role, rights }: Grant): string {
  * Checks the owners of the schema of a store and of its tables, only in the system catalogs: the owner of a table, or of a view in its
  * place, can run code in the name of every role that reads it.
  *
- * @returns whether the schema exists, or why it is not used
+ * @returns whether the schema and its version table exist, or why they are not used
  */
-export async function inspectSchema(client: Client, address: PostgresAddress): Promise<boolean | PlantsError> {
-  const [[isThere, owner, flaw] = []] = await client.ask(
-    pinned(`${context} SELECT EXISTS (SELECT FROM space)::text, (${stranger}), (${fault})`),
-  )
-  if (isThere !== 'true') return false
+export async function inspectSchema(client: Client, address: PostgresAddress): Promise<SchemaState | PlantsError> {
+  const [[exists, hasVersions, owner, flaw] = []] = await client.ask(pinned(inspection))
   if (owner != null)
     return notOurs(
       address,
       `it belongs to ${owner}`,
       `If you trust ${owner}, log in as that role, not as a superuser. Otherwise have the schema removed, or use another database`,
     )
-  return flaw == null ? true : notOurs(address, flaw, 'Remove what plants did not create, or use another database')
+  if (flaw != null) return notOurs(address, flaw, 'Remove what plants did not create, or use another database')
+  return { exists: exists === 't', hasVersions: hasVersions === 't' }
+}
+
+interface SchemaState {
+  exists: boolean
+  hasVersions: boolean
 }
 
 function notOurs({ name }: PostgresAddress, why: string, hint: string): PlantsError {
@@ -188,8 +168,8 @@ const fault = `SELECT min(relname || ' ' || flaw) FROM (
   SELECT relname::text, CASE ${faults.map(([condition, words]) => `WHEN ${condition} THEN '${words}'`).join(' ')} END AS flaw FROM tables
 ) AS flaws`
 
-/** Fails with a division by zero if there is no usable schema, so that the next statement is not run. */
-const schemaCheck = `${context} SELECT 1 / (EXISTS (SELECT FROM space) AND (${stranger}) IS NULL AND (${fault}) IS NULL)::int`
+const inspection = `${context} SELECT EXISTS (SELECT FROM space), EXISTS (SELECT FROM tables WHERE relname = 'schema_version'),
+  (${stranger}), (${fault})`
 
 /** An existing role, and the rights of a service that logs in with it. */
 export interface Grant {
