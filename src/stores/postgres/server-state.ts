@@ -4,7 +4,7 @@ import type { PostgresAddress } from '../common/address.js'
 import type { OpenOptions } from '../common/store.js'
 import type { Client } from './client.js'
 import type { Account } from './login.js'
-import { plants } from './sql.js'
+import { rightsStatement, toRights } from './sql.js'
 
 /** The state of a server. */
 interface ServerState {
@@ -38,8 +38,8 @@ export async function checkServer(
 /** Throws `unavailable` when no plant can be created over a connection. Destroys a connection to a server that has become read-only. */
 export async function checkWritable(client: Client, { address }: Account, options: Pick<OpenOptions, 'allowAsyncCommit'>): Promise<void> {
   const { isReadOnly } = await checkServer(client, address, options)
-  const [[isAllowed] = []] = await client.ask({ text: mayCreate })
-  if (isAllowed !== 't') throw mayNotCreate(address)
+  const [rights] = await client.ask(rightsStatement())
+  if (!toRights(rights).includes('create')) throw mayNotCreate(address)
   if (!isReadOnly) return
   client.destroy()
   throw new PlantsError('unavailable', `${address.name} is read-only now`, { hint: 'Try again', retryable: true })
@@ -56,8 +56,6 @@ const state = `SELECT ${[
   ),
   'pg_catalog.pg_is_in_recovery()',
 ].join()}`
-
-const mayCreate = `SELECT pg_catalog.has_table_privilege('${plants}', 'INSERT')`
 
 function asyncCommit({ name, user }: PostgresAddress, setting: string): PlantsError {
   const hint =
